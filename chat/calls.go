@@ -1,0 +1,158 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// runCalls decides about the calls of one response one after the other, runs those
+// that may, concurrently, and waits for them (eca-protocol 8.2).
+func (t *turn) runCalls(calls []call) error {
+	rejected := false
+	for i := range calls {
+		stop, err := t.runCall(&calls[i])
+		if err != nil {
+			return err
+		}
+		rejected = rejected || stop
+	}
+	done := make(chan struct{})
+	go func() {
+		t.calls.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-t.ctx.Done():
+		return context.Cause(t.ctx)
+	}
+	if rejected {
+		return errRejected
+	}
+	return nil
+}
+
+// runCall announces a call, gets it decided and starts it. stop says that the user
+// rejected it and the turn should end.
+func (t *turn) runCall(c *call) (stop bool, err error) {
+	judged := event.ToolJudged{Tool: c.Tool, Arguments: json.RawMessage("{}")}
+	args, err := arguments(c.arguments)
+	if err != nil {
+		t.failCall(judged, err)
+		return false, nil
+	}
+	judged.Arguments = args
+	tool, ok := t.tools.Lookup(modelName(c.Tool))
+	if !ok || c.Origin == "unknown" {
+		t.failCall(judged, fmt.Errorf("Tool '%s' not found", c.Name)) //nolint:staticcheck // shown as it is
+		return false, nil
+	}
+	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Roots: t.roots, Arguments: args}
+	plan, err := tool.Plan(t.ctx, tc)
+	if err != nil {
+		t.failCall(judged, err)
+		return false, nil
+	}
+	judged.Summary, judged.Details = plan.Summary, plan.Details
+	verdict := t.policy.Judge(tc, tool.Spec(), plan)
+	judged.Rule = verdict.Rule
+	switch verdict.Decision {
+	case tools.Deny:
+		t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig})
+		return false, nil
+	case tools.Ask:
+		if t.s.log.Meta().Trust {
+			break
+		}
+		judged.Manual = true
+		d, err := t.ask(judged)
+		if err != nil {
+			return false, err
+		}
+		if !d.Approve {
+			t.emit(event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByUser})
+			return !d.GoOn, nil
+		}
+		if d.Remember {
+			t.policy.Remember(tc, tool.Spec(), plan)
+		}
+	}
+	if !judged.Manual {
+		t.emit(judged)
+	}
+	t.emit(event.ToolStarted{CallID: c.CallID}, event.Progress{Text: progressCalling})
+	t.calls.Go(func() { t.execute(tool, tc) })
+	return false, nil
+}
+
+// failCall announces a call that can not run, with its error as the result.
+func (t *turn) failCall(judged event.ToolJudged, err error) {
+	t.emit(judged, event.ToolFinished{CallID: judged.CallID, Outputs: []string{err.Error()}, Failed: true}, event.Progress{Text: progressGenerating})
+}
+
+// ask announces a call and waits for the user's decision.
+func (t *turn) ask(judged event.ToolJudged) (Decision, error) {
+	ch := make(chan Decision, 1)
+	t.mu.Lock()
+	// Registered before the announcement: a client may answer at once.
+	t.waiting[judged.CallID] = ch
+	t.emitLocked(judged, event.Progress{Text: progressApproval})
+	t.mu.Unlock()
+	select {
+	case d := <-ch:
+		return d, nil
+	case <-t.ctx.Done():
+		return Decision{}, context.Cause(t.ctx)
+	}
+}
+
+// execute runs a call and records its result.
+func (t *turn) execute(tool tools.Tool, tc tools.Call) {
+	start := t.s.eng.deps.Now()
+	res, err := t.runTool(tool, tc)
+	if err != nil {
+		res = tools.Result{Outputs: []string{err.Error()}, Failed: true}
+	}
+	if res.Outputs == nil {
+		res.Outputs = []string{}
+	}
+	for i, o := range res.Outputs {
+		res.Outputs[i] = strings.ToValidUTF8(o, "�")
+	}
+	t.emit(event.ToolFinished{
+		CallID: tc.ID, Outputs: res.Outputs, Failed: res.Failed, ElapsedMS: t.since(start), Details: res.Details,
+	}, event.Progress{Text: progressGenerating})
+}
+
+// runTool keeps a tool's panic from taking the daemon down.
+func (t *turn) runTool(tool tools.Tool, tc tools.Call) (res tools.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.s.eng.deps.Log.Error("tool panicked", "tool", tool.Spec().FullName(), "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("internal error in %s: %v", tool.Spec().FullName(), p)
+		}
+	}()
+	return tool.Run(t.ctx, tc, nil)
+}
+
+// arguments checks what the model wrote as arguments.
+func arguments(text string) (json.RawMessage, error) {
+	if strings.TrimSpace(text) == "" {
+		return json.RawMessage("{}"), nil
+	}
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &m); err != nil || m == nil {
+		const shown = 200
+		if len(text) > shown {
+			text = strings.ToValidUTF8(text[:shown], "") + "…"
+		}
+		return nil, fmt.Errorf("INVALID_ARGS: the arguments are not a JSON object: %s", text)
+	}
+	return json.RawMessage(text), nil
+}

@@ -1,0 +1,242 @@
+// Package event defines what can happen in a chat: a closed set of events with a
+// stable, versioned JSON form.
+//
+// The log of a chat (package chat, stored by chat/store) is a sequence of these
+// events and the only truth about it: what a client is shown, what is replayed
+// after a restart, and what the model is sent as history are all read from it.
+//
+// The package holds data and its JSON rules, no behaviour. It guarantees that
+// decoding an encoded event yields the same event, and that an event of a kind this
+// version does not know survives decoding and encoding unchanged (Unknown), so
+// that daemons of different versions can share a store.
+package event
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Seq numbers the events of one chat from 1, without order but "later".
+// Numbers of volatile events are not stored, so a stored log may have gaps.
+type Seq uint64
+
+// Event is one entry of a chat's log.
+type Event struct {
+	Seq  Seq
+	Turn string    // id of the turn it belongs to; empty outside of turns
+	Time time.Time // when it was appended; UTC, millisecond precision
+	Body Body
+}
+
+// Body is one of the event types of this package.
+type Body interface{ kind() Kind }
+
+// Kind names an event type in JSON.
+type Kind string
+
+// KindOf returns the kind of a body.
+func KindOf(b Body) Kind {
+	if u, ok := b.(Unknown); ok {
+		return u.Name
+	}
+	return b.kind()
+}
+
+// TurnStarted opens a turn: a user message and everything done to answer it.
+type TurnStarted struct {
+	Model   string `json:"model"`             // full id, provider/model
+	Agent   string `json:"agent"`             //
+	Variant string `json:"variant,omitempty"` // reasoning variant, if any
+	Trust   bool   `json:"trust,omitempty"`   // auto-approve was on when it started
+}
+
+// UserMessage is what the user said.
+type UserMessage struct {
+	ContentID string  `json:"contentId"`        // names the message for rollback and flags
+	Text      string  `json:"text"`             // trimmed
+	Context   []Block `json:"blocks,omitempty"` // resolved contexts, as the model sees them
+}
+
+// Block is a piece of context that travels with a user message.
+type Block struct {
+	Label string `json:"label"`
+	Text  string `json:"text"`
+}
+
+// TextDelta is a piece of the model's answer.
+type TextDelta struct {
+	Text string `json:"text"`
+}
+
+// ReasoningStarted opens a block of reasoning.
+type ReasoningStarted struct {
+	ID string `json:"id"`
+}
+
+// ReasoningDelta is a piece of visible reasoning.
+type ReasoningDelta struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+// ReasoningFinished closes a block of reasoning. Opaque is what the provider wants
+// to get back with the history; API says which wire format it belongs to.
+type ReasoningFinished struct {
+	ID        string          `json:"id"`
+	ElapsedMS int64           `json:"elapsedMs"`
+	API       string          `json:"api,omitempty"`
+	Opaque    json.RawMessage `json:"opaque,omitempty"`
+}
+
+// Tool identifies a tool call's target as clients see it.
+type Tool struct {
+	CallID string `json:"callId"` // unique within the chat
+	Name   string `json:"name"`   // bare name, e.g. read_file
+	Server string `json:"server"` // eca, an MCP server's name, or unknown
+	Origin string `json:"origin"` // native, mcp, server or unknown
+}
+
+// ToolProposed says that the model has begun to write a tool call.
+type ToolProposed struct {
+	Tool
+	Summary string `json:"summary,omitempty"`
+}
+
+// ToolArgsDelta is a piece of a call's JSON arguments as the model writes them.
+type ToolArgsDelta struct {
+	CallID string `json:"callId"`
+	Text   string `json:"text"`
+}
+
+// ToolJudged says that a call is complete and what the policy decided. A call
+// that is not Manual starts or is rejected at once.
+type ToolJudged struct {
+	Tool
+	Arguments json.RawMessage `json:"arguments"`        // a JSON object
+	Manual    bool            `json:"manual,omitempty"` // waits for the user
+	Rule      string          `json:"rule,omitempty"`   // the rule that decided
+	Summary   string          `json:"summary,omitempty"`
+	Details   *Details        `json:"details,omitempty"`
+}
+
+// ToolStarted says that a call runs.
+type ToolStarted struct {
+	CallID string `json:"callId"`
+}
+
+// ToolFinished carries a call's result.
+type ToolFinished struct {
+	CallID    string   `json:"callId"`
+	Outputs   []string `json:"outputs"`
+	Failed    bool     `json:"failed,omitempty"`
+	ElapsedMS int64    `json:"elapsedMs"`
+	Details   *Details `json:"details,omitempty"` // replaces the details of ToolJudged when set
+}
+
+// RejectReason says why a call did not run (eca-protocol 7.1, toolCallRejected).
+type RejectReason string
+
+// Reasons for a rejection.
+const (
+	RejectedByUser   RejectReason = "userChoiceDeny"
+	RejectedByConfig RejectReason = "userConfigDeny"
+	RejectedByStop   RejectReason = "userPromptStop"
+	Interrupted      RejectReason = "interrupted" // the daemon died while the call was pending
+)
+
+// ToolRejected says that a call did not run, or was stopped while it ran.
+type ToolRejected struct {
+	CallID string       `json:"callId"`
+	Reason RejectReason `json:"reason"`
+	Note   string       `json:"note,omitempty"` // what the model is told, beyond the reason
+}
+
+// UsageReported follows each model response.
+type UsageReported struct {
+	InputTokens      int64    `json:"input"` // without cached tokens
+	OutputTokens     int64    `json:"output"`
+	CacheReadTokens  int64    `json:"cacheRead,omitempty"`
+	CacheWriteTokens int64    `json:"cacheWrite,omitempty"`
+	Cost             *float64 `json:"cost,omitempty"`      // of this response; nil when the price is unknown
+	TotalCost        *float64 `json:"totalCost,omitempty"` // of the chat so far
+	ContextLimit     int64    `json:"contextLimit,omitempty"`
+	OutputLimit      int64    `json:"outputLimit,omitempty"`
+	Share            []Share  `json:"share,omitempty"` // estimated use of the context by category
+}
+
+// Share is an estimate of how many context tokens a category takes.
+type Share struct {
+	Category string `json:"category"`
+	Tokens   int64  `json:"tokens"`
+}
+
+// TitleChanged names the chat.
+type TitleChanged struct {
+	Title string `json:"title"`
+}
+
+// Notice is text from eca itself, not from the model. The model never sees it.
+type Notice struct {
+	Text string `json:"text"`
+}
+
+// Progress says what a running turn is doing. It is volatile: shown, not stored.
+type Progress struct {
+	Text string `json:"text"`
+}
+
+// FinishReason says how a turn ended.
+type FinishReason string
+
+// Ways for a turn to end.
+const (
+	FinishedDone        FinishReason = "done"
+	FinishedStopped     FinishReason = "stopped"     // by the user
+	FinishedRejected    FinishReason = "rejected"    // the user refused a tool call
+	FinishedFailed      FinishReason = "failed"      // see Err
+	FinishedSuperseded  FinishReason = "superseded"  // a newer prompt took over; nothing is shown
+	FinishedInterrupted FinishReason = "interrupted" // the daemon died; written at the next load
+)
+
+// TurnFinished is the last event of its turn; there is exactly one.
+type TurnFinished struct {
+	Reason FinishReason `json:"reason"`
+	Err    string       `json:"err,omitempty"`
+}
+
+// Unknown is an event of a kind or version this program does not know.
+type Unknown struct {
+	Name Kind
+	Raw  json.RawMessage
+}
+
+// Details enriches a tool call for clients that can show more than text. Exactly
+// one field is set.
+type Details struct {
+	FileChange   *FileChange   `json:"fileChange,omitempty"`
+	ShellCommand *ShellCommand `json:"shellCommand,omitempty"`
+	JSON         []string      `json:"json,omitempty"` // pretty-printed JSON outputs
+}
+
+// FileChange is the effect of a call on one file.
+type FileChange struct {
+	Path         string `json:"path"` // absolute
+	Diff         string `json:"diff"` // hunks only, no file header
+	LinesAdded   int    `json:"linesAdded"`
+	LinesRemoved int    `json:"linesRemoved"`
+}
+
+// ShellCommand lists the commands of a shell line that could be parsed.
+type ShellCommand struct {
+	Commands   []Command `json:"commands"`
+	Background bool      `json:"background,omitempty"`
+}
+
+// Command is one simple command of a shell line. Key is what "remember" would
+// remember; empty when it must not be remembered.
+type Command struct {
+	Name       string   `json:"name"`
+	Args       []string `json:"args"`
+	Key        string   `json:"key,omitempty"`
+	Remembered bool     `json:"remembered,omitempty"`
+}

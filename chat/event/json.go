@@ -1,0 +1,89 @@
+package event
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Version is written into every encoded event. A reader of version n keeps events
+// of a version above n as Unknown.
+const Version = 1
+
+func (TurnStarted) kind() Kind       { return "turn_started" }
+func (UserMessage) kind() Kind       { return "user_message" }
+func (TextDelta) kind() Kind         { return "text" }
+func (ReasoningStarted) kind() Kind  { return "reasoning_started" }
+func (ReasoningDelta) kind() Kind    { return "reasoning" }
+func (ReasoningFinished) kind() Kind { return "reasoning_finished" }
+func (ToolProposed) kind() Kind      { return "tool_proposed" }
+func (ToolArgsDelta) kind() Kind     { return "tool_args" }
+func (ToolJudged) kind() Kind        { return "tool_judged" }
+func (ToolStarted) kind() Kind       { return "tool_started" }
+func (ToolFinished) kind() Kind      { return "tool_finished" }
+func (ToolRejected) kind() Kind      { return "tool_rejected" }
+func (UsageReported) kind() Kind     { return "usage" }
+func (TitleChanged) kind() Kind      { return "title" }
+func (Notice) kind() Kind            { return "notice" }
+func (Progress) kind() Kind          { return "progress" }
+func (TurnFinished) kind() Kind      { return "turn_finished" }
+func (u Unknown) kind() Kind         { return u.Name }
+
+// decoders has one entry per kind; a test keeps it complete.
+func decoders() map[Kind]func(json.RawMessage) (Body, error) {
+	return map[Kind]func(json.RawMessage) (Body, error){
+		"turn_started":       decode[TurnStarted],
+		"user_message":       decode[UserMessage],
+		"text":               decode[TextDelta],
+		"reasoning_started":  decode[ReasoningStarted],
+		"reasoning":          decode[ReasoningDelta],
+		"reasoning_finished": decode[ReasoningFinished],
+		"tool_proposed":      decode[ToolProposed],
+		"tool_args":          decode[ToolArgsDelta],
+		"tool_judged":        decode[ToolJudged],
+		"tool_started":       decode[ToolStarted],
+		"tool_finished":      decode[ToolFinished],
+		"tool_rejected":      decode[ToolRejected],
+		"usage":              decode[UsageReported],
+		"title":              decode[TitleChanged],
+		"notice":             decode[Notice],
+		"progress":           decode[Progress],
+		"turn_finished":      decode[TurnFinished],
+	}
+}
+
+func decode[T Body](raw json.RawMessage) (Body, error) {
+	var b T
+	err := json.Unmarshal(raw, &b)
+	return b, err
+}
+
+// EncodeBody returns the version and the JSON of a body, as stored.
+func EncodeBody(b Body) (version int, raw []byte, err error) {
+	if u, ok := b.(Unknown); ok {
+		return Version + 1, u.Raw, nil
+	}
+	raw, err = json.Marshal(b)
+	return Version, raw, err
+}
+
+// Decoder decodes stored bodies.
+type Decoder struct {
+	kinds map[Kind]func(json.RawMessage) (Body, error)
+}
+
+// NewDecoder returns a Decoder; it is safe for concurrent use.
+func NewDecoder() *Decoder { return &Decoder{kinds: decoders()} }
+
+// Body decodes a stored body. What this program does not know becomes Unknown; only
+// a body that contradicts its own kind is an error.
+func (d *Decoder) Body(kind Kind, version int, raw []byte) (Body, error) {
+	dec, ok := d.kinds[kind]
+	if !ok || version > Version {
+		return Unknown{Name: kind, Raw: append(json.RawMessage(nil), raw...)}, nil
+	}
+	b, err := dec(raw)
+	if err != nil {
+		return nil, fmt.Errorf("decode %s event: %w", kind, err)
+	}
+	return b, nil
+}

@@ -1,0 +1,189 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// history folds a chat's events into the messages the model is sent. The same fold
+// serves a running chat and one that is loaded, so both send the same bytes.
+type history struct {
+	done  []llm.Message
+	turns int // user messages so far
+	ids   map[string]bool
+
+	// The assistant message that is being built.
+	parts   []llm.Part
+	text    strings.Builder
+	reason  map[string]*strings.Builder
+	calls   []event.ToolJudged
+	results map[string]llm.ToolResult
+	open    []string // calls that were proposed and have no result yet
+}
+
+func newHistory() *history {
+	return &history{ids: map[string]bool{}, reason: map[string]*strings.Builder{}, results: map[string]llm.ToolResult{}}
+}
+
+// add folds one event.
+func (h *history) add(b event.Body) {
+	switch b := b.(type) {
+	case event.UserMessage:
+		h.flush()
+		h.turns++
+		h.done = append(h.done, userMessage(b))
+	case event.TextDelta:
+		h.output()
+		h.text.WriteString(b.Text)
+	case event.ReasoningStarted:
+		h.output()
+		h.reason[b.ID] = &strings.Builder{}
+	case event.ReasoningDelta:
+		if r := h.reason[b.ID]; r != nil {
+			r.WriteString(b.Text)
+		}
+	case event.ReasoningFinished:
+		if r := h.reason[b.ID]; r != nil {
+			h.endText()
+			h.parts = append(h.parts, llm.Reasoning{ID: b.ID, Text: r.String(), API: b.API, Opaque: b.Opaque})
+			delete(h.reason, b.ID)
+		}
+	case event.ToolProposed:
+		h.output()
+		h.ids[b.CallID] = true
+		h.open = append(h.open, b.CallID)
+	case event.ToolJudged:
+		h.calls = append(h.calls, b)
+	case event.ToolFinished:
+		h.result(llm.ToolResult{ID: b.CallID, Text: strings.Join(b.Outputs, "\n"), Failed: b.Failed})
+	case event.ToolRejected:
+		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b), Failed: true})
+	case event.TurnFinished:
+		h.flush()
+	}
+}
+
+// output is called when the model says something: if the calls of the message that
+// is being built were judged already, this is the next response.
+func (h *history) output() {
+	if len(h.calls) > 0 {
+		h.flush()
+	}
+}
+
+func (h *history) endText() {
+	if h.text.Len() > 0 {
+		h.parts = append(h.parts, llm.Text{Text: h.text.String()})
+		h.text.Reset()
+	}
+}
+
+// flush ends the assistant message, with one result for each of its calls.
+func (h *history) flush() {
+	h.endText()
+	parts := h.parts
+	var results []llm.Part
+	for _, c := range h.calls {
+		parts = append(parts, llm.ToolCall{ID: c.CallID, Name: modelName(c.Tool), Arguments: c.Arguments})
+		r, ok := h.results[c.CallID]
+		if !ok {
+			r = llm.ToolResult{ID: c.CallID, Text: rejection(event.ToolRejected{Reason: event.Interrupted}), Failed: true}
+		}
+		results = append(results, r)
+	}
+	if len(parts) > 0 {
+		h.done = append(h.done, llm.Message{Role: llm.Assistant, Parts: parts})
+	}
+	if len(results) > 0 {
+		h.done = append(h.done, llm.Message{Role: llm.User, Parts: results})
+	}
+	h.parts, h.calls, h.open = nil, nil, nil
+	clear(h.reason)
+	clear(h.results)
+}
+
+// messages returns the history, ready to be sent. The result shares no state that
+// later events change.
+func (h *history) messages() []llm.Message {
+	h.flush()
+	return h.done[:len(h.done):len(h.done)]
+}
+
+func (h *history) result(r llm.ToolResult) {
+	h.results[r.ID] = r
+	h.open = slices.DeleteFunc(h.open, func(id string) bool { return id == r.ID })
+}
+
+// openCalls returns the calls that have no result, in the order the model made them.
+func (h *history) openCalls() []string { return slices.Clone(h.open) }
+
+// uniqueID returns an id for a call that the provider named id: ids must be unique
+// within a chat, and providers repeat them in later turns.
+func (h *history) uniqueID(id string, fresh func() string) string {
+	if id == "" {
+		return "call_" + fresh()
+	}
+	unique := id
+	for n := 2; h.ids[unique]; n++ {
+		unique = fmt.Sprintf("%s-%d", id, n)
+	}
+	return unique
+}
+
+// modelName is the name by which the model called a tool.
+func modelName(t event.Tool) string {
+	if t.Origin == "unknown" {
+		return t.Name
+	}
+	return t.Server + "__" + t.Name
+}
+
+func userMessage(m event.UserMessage) llm.Message {
+	msg := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: m.Text}}}
+	for _, b := range m.Context {
+		msg.Parts = append(msg.Parts, llm.Text{Text: contextText(b)})
+	}
+	return msg
+}
+
+// contextText frames a block so that the model can tell it from what the user said.
+func contextText(b event.Block) string {
+	label, _ := json.Marshal(b.Label)
+	return fmt.Sprintf("<context label=%s>\n%s\n</context>", label, strings.TrimRight(b.Text, "\n"))
+}
+
+// rejection is what the model is told about a call that did not run.
+func rejection(r event.ToolRejected) string {
+	var text string
+	switch r.Reason {
+	case event.RejectedByUser:
+		text = "The user rejected this call. It did not run."
+	case event.RejectedByConfig:
+		text = "The user's configuration denies this call. It did not run."
+	case event.RejectedByStop:
+		text = "The user stopped this call. It may have taken effect in part."
+	default:
+		text = "This call was interrupted. It may have taken effect in part."
+	}
+	if r.Note != "" {
+		text += " " + r.Note
+	}
+	return text
+}
+
+// fullSpec describes a registered tool to the model, with a configured description
+// if there is one.
+func fullSpec(t tools.Tool, descriptions map[string]string) llm.ToolSpec {
+	s := t.Spec()
+	desc := s.Description
+	if d := descriptions[s.FullName()]; d != "" {
+		desc = d
+	}
+	return llm.ToolSpec{Name: s.FullName(), Description: desc, Schema: s.Schema}
+}

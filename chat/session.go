@@ -1,0 +1,432 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/contexts"
+	"github.com/seed-dec29ce4/eca/internal/bug"
+)
+
+// state of a session.
+type state int
+
+// A session is idle or runs a turn, until it is closed.
+const (
+	idle state = iota
+	running
+	closed
+)
+
+func (s state) String() string { return [...]string{"idle", "running", "closed"}[s] }
+
+// canBecome lists the legal transitions.
+func (s state) canBecome(next state) bool {
+	switch s {
+	case idle:
+		return next == running || next == closed
+	case running:
+		return next == idle
+	}
+	return false
+}
+
+// Session is one chat that is open in this process.
+type Session struct {
+	id   string
+	eng  *Engine
+	log  *Log
+	mail *mailbox
+
+	ctx        context.Context // ends when the session is closed
+	cancel     context.CancelFunc
+	background sync.WaitGroup // title requests
+	gone       chan struct{}  // the session's goroutine has ended
+
+	lease lease
+
+	// Owned by the session's goroutine; history is lent to the running turn.
+	state   state
+	turn    *turn
+	history *history
+	cost    float64 // dollars, of the turns so far
+}
+
+func newSession(e *Engine, meta Meta, last event.Seq) *Session {
+	s := &Session{
+		id:   meta.ID,
+		eng:  e,
+		log:  newLog(e.deps.Store, meta, last, e.deps.Now, e.deps.Log),
+		mail: newMailbox(),
+		gone: make(chan struct{}),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	go s.loop()
+	return s
+}
+
+// loop is the session's goroutine: it runs commands one after the other.
+func (s *Session) loop() {
+	defer close(s.gone)
+	for s.state != closed {
+		var done <-chan struct{}
+		if s.turn != nil {
+			done = s.turn.done
+		}
+		select {
+		case <-s.mail.ready:
+			for _, command := range s.mail.take() {
+				if s.state != closed {
+					command()
+				}
+			}
+		case <-done:
+			s.reap()
+		}
+	}
+}
+
+func (s *Session) become(next state) {
+	if !s.state.canBecome(next) {
+		bug.Reportf("session %s: illegal transition from %s to %s", s.id, s.state, next)
+		return
+	}
+	s.state = next
+}
+
+// reap takes the session back from a turn that has ended.
+func (s *Session) reap() {
+	s.turn = nil
+	s.become(idle)
+	s.lease.release()
+	// Off the path: nobody waits for the disk.
+	s.background.Go(func() {
+		if err := s.eng.deps.Store.Sync(context.WithoutCancel(s.ctx)); err != nil {
+			s.eng.deps.Log.Warn("chat store could not be synced", "err", err)
+		}
+	})
+}
+
+// ID returns the chat's id.
+func (s *Session) ID() string { return s.id }
+
+// Meta returns what is known about the chat.
+func (s *Session) Meta() Meta { return s.log.Meta() }
+
+// Next returns the number of the next event: where a reader starts that wants only
+// what is new.
+func (s *Session) Next() event.Seq { return s.log.Next() }
+
+// Events yields the chat's events from a number on, and then new ones, until ctx or
+// the session ends. Every reader has its own cursor and gets every event; see Log.
+func (s *Session) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Event, error] {
+	return s.log.Events(ctx, from)
+}
+
+// Prompt is what the user asks for.
+type Prompt struct {
+	Text     string
+	Model    string // full or bare id; empty: the chat's last model, then the default
+	Agent    string // empty: the chat's last agent, then the default
+	Variant  string
+	Trust    *bool // nil leaves auto-approve as it is
+	Contexts []contexts.Ref
+}
+
+// Accepted says what became of a prompt.
+type Accepted struct {
+	TurnID string
+	Model  string    // full id
+	Seq    event.Seq // last event that was appended when the prompt was accepted
+	Failed bool      // the turn ended before it reached a model; the log says why
+}
+
+// Submission is a prompt on its way into the session.
+type Submission struct {
+	done chan struct{}
+	acc  Accepted
+	err  error
+}
+
+// Wait returns what became of the prompt, as soon as the session has taken it; it
+// does not wait for a model.
+func (p *Submission) Wait(ctx context.Context) (Accepted, error) {
+	select {
+	case <-p.done:
+		return p.acc, p.err
+	case <-ctx.Done():
+		return Accepted{}, ctx.Err()
+	}
+}
+
+// Submit hands a prompt to the session and returns at once. A turn that runs is
+// superseded: it is cancelled and shows nothing more.
+func (s *Session) Submit(p Prompt) *Submission {
+	sub := &Submission{done: make(chan struct{})}
+	ok := s.mail.put(func() {
+		sub.acc, sub.err = s.accept(p)
+		close(sub.done)
+	})
+	if !ok {
+		sub.err = ErrClosed
+		close(sub.done)
+	}
+	return sub
+}
+
+// Decision is the user's answer about a tool call.
+type Decision struct {
+	Approve  bool
+	Remember bool // allow calls like this one from now on
+	// GoOn lets the turn go on after a rejection: the model is told and may try
+	// something else. Otherwise the turn ends and the user is asked.
+	GoOn bool
+}
+
+// Decide answers a call that waits for the user. It is accepted from the moment the
+// call is announced; for anything else it does nothing.
+func (s *Session) Decide(callID string, d Decision) {
+	s.mail.put(func() {
+		if s.turn != nil {
+			s.turn.decide(callID, d)
+		}
+	})
+}
+
+// Cancel stops the running turn, if there is one.
+func (s *Session) Cancel() {
+	s.mail.put(func() {
+		if s.turn != nil {
+			s.turn.cancel(errStopped)
+		}
+	})
+}
+
+// close ends the session: the running turn is interrupted, readers end.
+func (s *Session) close() {
+	s.cancel()
+	s.mail.put(func() {
+		s.endTurn(errShutdown)
+		s.become(closed)
+	})
+	s.mail.close()
+	<-s.gone
+	s.background.Wait()
+	s.log.Close()
+	s.lease.drop()
+}
+
+// endTurn ends the running turn and waits for it.
+func (s *Session) endTurn(cause error) {
+	if s.turn == nil {
+		return
+	}
+	s.turn.cancel(cause)
+	<-s.turn.done
+	s.reap()
+}
+
+// accept turns a prompt into a running turn.
+func (s *Session) accept(p Prompt) (Accepted, error) {
+	s.endTurn(errSuperseded)
+	if err := s.lease.acquire(func() (func(), bool, error) { return s.eng.deps.Store.Lock(s.id) }); err != nil {
+		return Accepted{}, err
+	}
+	if err := s.load(); err != nil {
+		s.lease.release()
+		return Accepted{}, err
+	}
+	s.become(running)
+	s.turn = s.newTurn(p)
+	acc := s.turn.start()
+	return acc, nil
+}
+
+// load brings log and history up to what is stored, and repairs a turn that the
+// death of a daemon cut off.
+func (s *Session) load() error {
+	meta, last, found, err := s.eng.deps.Store.Meta(s.ctx, s.id)
+	if err != nil {
+		if s.history != nil || s.log.Next() == 1 {
+			return s.fresh() // go on with what is in memory; the log reports the store
+		}
+		return fmt.Errorf("the chat can not be read: %w", err)
+	}
+	if s.history != nil && (!found || last < s.log.Next()) {
+		return nil
+	}
+	if found {
+		s.log.Refresh(meta, last)
+	}
+	h := newHistory()
+	turn, finished := "", true
+	const page = 512
+	for from := event.Seq(1); found; {
+		events, err := s.eng.deps.Store.Events(s.ctx, s.id, from, page)
+		if err != nil {
+			return fmt.Errorf("the chat can not be read: %w", err)
+		}
+		for _, e := range events {
+			h.add(e.Body)
+			switch b := e.Body.(type) {
+			case event.UserMessage, event.TurnStarted:
+				turn, finished = e.Turn, false
+			case event.TurnFinished:
+				finished = true
+			case event.UsageReported:
+				if b.TotalCost != nil {
+					s.cost = *b.TotalCost
+				}
+			}
+			from = e.Seq + 1
+		}
+		if len(events) < page {
+			break
+		}
+	}
+	s.history = h
+	if !finished {
+		s.repair(turn)
+	}
+	return nil
+}
+
+func (s *Session) fresh() error {
+	if s.history == nil {
+		s.history = newHistory()
+	}
+	return nil
+}
+
+// repair ends a turn whose process died.
+func (s *Session) repair(turn string) {
+	var bodies []event.Body
+	for _, id := range s.history.openCalls() {
+		bodies = append(bodies, event.ToolRejected{CallID: id, Reason: event.Interrupted})
+	}
+	bodies = append(bodies, event.TurnFinished{Reason: event.FinishedInterrupted})
+	for _, b := range bodies {
+		s.history.add(b)
+	}
+	s.log.Append(turn, bodies...)
+}
+
+// setTitle names the chat.
+func (s *Session) setTitle(title string) {
+	s.log.SetMeta(func(m *Meta) { m.Title = title })
+	s.log.Append("", event.TitleChanged{Title: title})
+}
+
+// mailbox is an unbounded queue of commands: whoever sends one never waits.
+type mailbox struct {
+	ready chan struct{} // capacity 1
+
+	mu       sync.Mutex // guards what follows
+	commands []func()
+	closed   bool
+}
+
+func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
+
+// put adds a command; false means that the mailbox is closed.
+func (m *mailbox) put(command func()) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return false
+	}
+	m.commands = append(m.commands, command)
+	select {
+	case m.ready <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (m *mailbox) take() []func() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := m.commands
+	m.commands = nil
+	return out
+}
+
+func (m *mailbox) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+}
+
+// lease is the right to append to a chat, shared by everything in this process that
+// does: a turn, a title request.
+type lease struct {
+	mu    sync.Mutex // guards what follows
+	users int
+	free  func()
+}
+
+// acquire takes the lock for the first user.
+func (l *lease) acquire(lock func() (func(), bool, error)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users == 0 {
+		free, ok, err := lock()
+		switch {
+		case err != nil:
+			// Without lock files (a read-only or full disk) the chat still works, alone.
+			free = func() {}
+		case !ok:
+			return ErrBusyElsewhere
+		}
+		l.free = free
+	}
+	l.users++
+	return nil
+}
+
+// share adds a user while there is one.
+func (l *lease) share() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users++
+}
+
+func (l *lease) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users--
+	if l.users == 0 {
+		l.free()
+	}
+}
+
+// drop frees the lock whoever still uses it.
+func (l *lease) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users > 0 {
+		l.users = 0
+		l.free()
+	}
+}
+
+// Causes for a turn to be cancelled.
+var (
+	errStopped    = errors.New("stopped by the user")
+	errSuperseded = errors.New("superseded by a newer prompt")
+	errShutdown   = errors.New("eca is shutting down")
+)
+
+// oneLine makes a title of at most max runes.
+func oneLine(s string, limit int) string {
+	s = strings.Trim(strings.Join(strings.Fields(s), " "), "\"'`*# ")
+	if r := []rune(s); len(r) > limit {
+		s = strings.TrimSpace(string(r[:limit]))
+	}
+	return s
+}

@@ -1,0 +1,375 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/server"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// Exit codes of `eca exec`.
+const (
+	exitFailed      = 1   // the turn failed: no model, a provider's error
+	exitUsage       = 2   // wrong flags or arguments
+	exitRefused     = 3   // the answer is complete, but tool calls were refused
+	exitInterrupted = 130 // Ctrl-C
+)
+
+const execHelp = `Runs one turn without an editor and writes the answer to stdout. What tools do, and
+eca's own notices, go to stderr. Text on stdin is given to the model as context.
+
+Tool calls that need approval are decided by --approve:
+  ask        ask on the terminal; without a terminal, refuse (the default)
+  auto-edit  approve changes to files in this directory, ask for the rest
+  all        approve everything
+  none       refuse everything that needs approval
+The model is told about a refusal and goes on.
+
+Exit codes: 0 done; 1 failed; 2 wrong usage; 3 done, but tool calls were refused;
+130 interrupted.`
+
+// execFlags are the flags of `eca exec`.
+type execFlags struct {
+	approve string
+	json    bool
+	model   string
+	agent   string
+	chat    string
+}
+
+func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
+	var f execFlags
+	cmd := &cobra.Command{
+		Use:   `exec "PROMPT"`,
+		Short: "Run one turn in this directory and print the answer",
+		Long:  execHelp,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || strings.TrimSpace(args[0]) == "" {
+				return usageError(stderr, errors.New("exec takes one argument: the prompt"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains([]string{"ask", "auto-edit", "all", "none"}, f.approve) {
+				return usageError(stderr, fmt.Errorf("--approve must be ask, auto-edit, all or none, not %q", f.approve))
+			}
+			level := sf.logLevel
+			if !cmd.Flags().Changed("log-level") {
+				level = "error" // stderr is for people here
+			}
+			log, err := logger(level, stderr)
+			if err != nil {
+				return usageError(stderr, err)
+			}
+			code, err := runExec(cmd.Context(), *sf, f, args[0], log, stdin, stdout, stderr)
+			if err != nil {
+				fmt.Fprintln(stderr, "eca:", err)
+			}
+			if code != 0 {
+				return exitError{code}
+			}
+			return nil
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(stderr, err) })
+	cmd.Flags().StringVar(&f.approve, "approve", "ask", "how to decide about tool calls that ask: ask, auto-edit, all or none")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print every notification of the protocol as a line of JSON instead")
+	cmd.Flags().StringVar(&f.model, "model", "", "model to use, as provider/model")
+	cmd.Flags().StringVar(&f.agent, "agent", "", "agent to use")
+	cmd.Flags().StringVar(&f.chat, "chat", "", "id of a chat to continue")
+	return cmd
+}
+
+func usageError(stderr io.Writer, err error) error {
+	fmt.Fprintln(stderr, "eca exec:", err)
+	return exitError{exitUsage}
+}
+
+// runExec talks the protocol to a daemon in this process.
+func runExec(ctx context.Context, sf serverFlags, f execFlags, prompt string, log *slog.Logger, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return exitFailed, err
+	}
+	extra, err := pipedInput(stdin)
+	if err != nil {
+		return exitFailed, fmt.Errorf("read stdin: %w", err)
+	}
+	d, err := newDaemon(sf, log)
+	if err != nil {
+		return exitFailed, err
+	}
+	defer d.Close()
+
+	fromClient, toServer := io.Pipe()
+	fromServer, toClient := io.Pipe()
+	opts := server.Options{Host: d, Version: version, Log: log}
+	if sf.verbose {
+		opts.Trace = trace(stderr)
+	}
+	served := make(chan error, 1)
+	// An interrupt stops the prompt first; the server's own life is not ctx's.
+	alive := context.WithoutCancel(ctx)
+	go func() { served <- server.Serve(alive, fromClient, toClient, opts) }()
+
+	c := newExecClient(f, cwd, stdout, stderr)
+	c.conn = jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Log: log})
+	c.conn.Start(alive, c.handle)
+	code, err := c.turn(ctx, alive, prompt, extra)
+	_ = c.conn.Call(alive, "shutdown", nil, nil)
+	_ = c.conn.Notify(alive, "exit", nil)
+	<-served
+	_ = toClient.Close()
+	_ = toServer.Close()
+	c.conn.Close()
+	return code, err
+}
+
+// pipedInput reads stdin when something is piped into it.
+func pipedInput(stdin io.Reader) (string, error) {
+	if file, ok := stdin.(*os.File); ok {
+		info, err := file.Stat()
+		if err != nil || info.Mode()&os.ModeCharDevice != 0 {
+			return "", nil //nolint:nilerr // no usable stdin is no input
+		}
+	}
+	const limit = 256 << 10
+	data, err := io.ReadAll(io.LimitReader(stdin, limit+1))
+	if len(data) > limit {
+		return "", fmt.Errorf("more than %d bytes", limit)
+	}
+	return strings.ToValidUTF8(string(data), "�"), err
+}
+
+// execClient is a client of the ECA protocol that renders to a terminal.
+type execClient struct {
+	flags          execFlags
+	cwd            *workspace.Workspace
+	stdout, stderr io.Writer
+	conn           *jsonrpc.Conn
+
+	finished chan string // the reason, once the turn is over
+	asking   chan toolRun
+
+	// Owned by the reading goroutine until finished is sent.
+	chatID  string
+	midLine bool
+}
+
+func newExecClient(f execFlags, cwd string, stdout, stderr io.Writer) *execClient {
+	return &execClient{
+		flags: f, cwd: workspace.New(cwd), stdout: stdout, stderr: stderr,
+		finished: make(chan string, 1), asking: make(chan toolRun, 16),
+	}
+}
+
+// toolRun is a toolCallRun that waits for a decision.
+type toolRun struct {
+	ChatID  string
+	ID      string          `json:"id"`
+	Summary string          `json:"summary"`
+	Name    string          `json:"name"`
+	Args    json.RawMessage `json:"arguments"`
+	Details struct {
+		Type string `json:"type"`
+		Path string `json:"path"`
+		Diff string `json:"diff"`
+	} `json:"details"`
+}
+
+// turn runs one prompt to its end.
+func (c *execClient) turn(ctx, alive context.Context, prompt, extra string) (int, error) {
+	root := url.URL{Scheme: "file", Path: filepath.ToSlash(c.cwd.Roots()[0])}
+	err := c.conn.Call(alive, "initialize", map[string]any{
+		"processId": nil, "clientInfo": map[string]string{"name": "eca exec", "version": version},
+		"capabilities":     map[string]any{"codeAssistant": map[string]any{"chat": true}},
+		"workspaceFolders": []map[string]string{{"uri": root.String(), "name": filepath.Base(c.cwd.Roots()[0])}},
+	}, nil)
+	if err != nil {
+		return exitFailed, err
+	}
+	if err := c.conn.Notify(alive, "initialized", map[string]any{}); err != nil {
+		return exitFailed, err
+	}
+	params := map[string]any{"message": prompt}
+	for key, v := range map[string]string{"model": c.flags.model, "agent": c.flags.agent, "chatId": c.flags.chat} {
+		if v != "" {
+			params[key] = v
+		}
+	}
+	if extra != "" {
+		params["contexts"] = []map[string]string{{"type": "text", "label": "stdin", "content": extra}}
+	}
+	var res struct{ ChatID, Status string }
+	if err := c.conn.Call(alive, "chat/prompt", params, &res); err != nil {
+		return exitFailed, err
+	}
+	refused, interrupted := false, false
+	for {
+		select {
+		case call := <-c.asking:
+			approve := c.decide(ctx, call)
+			refused = refused || !approve
+			method := "chat/toolCallApprove"
+			if !approve {
+				method = "chat/toolCallReject"
+			}
+			_ = c.conn.Notify(alive, method, map[string]any{"chatId": call.ChatID, "toolCallId": call.ID, "goOn": true})
+		case <-ctx.Done():
+			interrupted = true
+			ctx = alive
+			_ = c.conn.Notify(alive, "chat/promptStop", map[string]string{"chatId": res.ChatID})
+		case <-c.conn.Done():
+			return exitFailed, errors.New("the daemon ended unexpectedly")
+		case reason := <-c.finished:
+			return c.end(res.ChatID, reason, refused, interrupted), nil
+		}
+	}
+}
+
+func (c *execClient) end(chatID, reason string, refused, interrupted bool) int {
+	if !c.flags.json {
+		if c.midLine {
+			fmt.Fprintln(c.stdout)
+		}
+		fmt.Fprintf(c.stderr, "Continue with: eca exec --chat %s \"...\"\n", chatID)
+	}
+	switch {
+	case interrupted:
+		return exitInterrupted
+	case reason == "failed":
+		return exitFailed
+	case refused:
+		return exitRefused
+	}
+	return 0
+}
+
+// handle receives the server's notifications.
+func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
+	if req.IsCall {
+		return nil, jsonrpc.MethodNotFound(req.Method)
+	}
+	if c.flags.json {
+		line, err := json.Marshal(map[string]any{"method": req.Method, "params": req.Params})
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(c.stdout, "%s\n", line)
+	}
+	switch req.Method {
+	case "$/showMessage":
+		var p struct{ Message string }
+		if json.Unmarshal(req.Params, &p) == nil && !c.flags.json {
+			c.note(p.Message)
+		}
+	case "chat/contentReceived":
+		var p struct {
+			ChatID, Role string
+			Content      json.RawMessage
+		}
+		if err := json.Unmarshal(req.Params, &p); err != nil {
+			return nil, err
+		}
+		return nil, c.content(p.ChatID, p.Role, p.Content)
+	}
+	return nil, nil
+}
+
+// content renders one content.
+func (c *execClient) content(chatID, role string, raw json.RawMessage) error {
+	var v struct {
+		Type, Text, State, Reason, Summary, Name string
+		ManualApproval, Error                    bool
+		Outputs                                  []struct{ Text string }
+	}
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return err
+	}
+	switch v.Type {
+	case "text":
+		switch {
+		case c.flags.json || role == "user":
+		case role == "assistant":
+			fmt.Fprint(c.stdout, v.Text)
+			c.midLine = !strings.HasSuffix(v.Text, "\n")
+		default:
+			c.note(strings.TrimSpace(v.Text))
+		}
+	case "toolCallRun":
+		if v.ManualApproval {
+			call := toolRun{ChatID: chatID}
+			if err := json.Unmarshal(raw, &call); err != nil {
+				return err
+			}
+			c.asking <- call
+		}
+	case "toolCallRunning":
+		c.activity("· " + v.Summary)
+	case "toolCalled":
+		if v.Error && len(v.Outputs) > 0 {
+			c.activity("  failed: " + firstLine(v.Outputs[0].Text))
+		}
+	case "toolCallRejected":
+		c.activity("· refused: " + v.Summary)
+	case "progress":
+		if v.State == "running" && strings.HasPrefix(v.Text, "⏳") {
+			c.activity(v.Text)
+		}
+		if v.State == "finished" {
+			c.finished <- v.Reason
+		}
+	}
+	return nil
+}
+
+func (c *execClient) activity(line string) {
+	if !c.flags.json {
+		c.note(line)
+	}
+}
+
+// note writes a line of its own to stderr.
+func (c *execClient) note(line string) {
+	if c.flags.json || line == "" {
+		return
+	}
+	if c.midLine {
+		fmt.Fprintln(c.stdout)
+		c.midLine = false
+	}
+	fmt.Fprintln(c.stderr, line)
+}
+
+// decide about a call that needs approval.
+func (c *execClient) decide(ctx context.Context, call toolRun) bool {
+	switch c.flags.approve {
+	case "all":
+		return true
+	case "none":
+		return false
+	case "auto-edit":
+		if call.Details.Type == "fileChange" && c.cwd.Contains(call.Details.Path) {
+			return true
+		}
+	}
+	return askTerminal(ctx, call)
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return s
+}

@@ -1,0 +1,187 @@
+// Command eca is the coding-assistant daemon and its command line.
+//
+// Exit codes: 0 success; 1 failure or wrong usage. `eca exec` has more, see exec.go.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/server"
+)
+
+// version is set by the linker for releases.
+var version = "0.1.0"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// exitError carries an exit code; its error, if any, was shown already.
+type exitError struct{ code int }
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// run is the program, without the process around it.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := command(stdin, stdout, stderr)
+	warnUnknownFlags(root, args, stderr)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	if code, ok := err.(exitError); ok { //nolint:errorlint // never wrapped
+		return code.code
+	}
+	fmt.Fprintln(stderr, "eca:", err)
+	return 1
+}
+
+// serverFlags are the flags of `eca server`.
+type serverFlags struct {
+	stdio      bool
+	logLevel   string
+	verbose    bool
+	configFile string
+	record     string
+}
+
+func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
+	var f serverFlags
+	root := &cobra.Command{
+		Use:           "eca",
+		Short:         "A coding-assistant daemon for editors",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		// Users keep flags in their editors' settings across versions.
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		Args:               cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.stdio && len(args) == 0 {
+				return serve(cmd.Context(), f, stdin, stdout, stderr)
+			}
+			fmt.Fprint(stderr, cmd.UsageString())
+			return exitError{1}
+		},
+	}
+	root.SetVersionTemplate("eca {{.Version}}\n")
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	flags := root.PersistentFlags()
+	flags.StringVar(&f.logLevel, "log-level", "info", "how much to log to stderr: error, warn, info or debug")
+	flags.BoolVar(&f.verbose, "verbose", false, "log every protocol message to stderr")
+	flags.StringVar(&f.configFile, "config-file", "", "read this file instead of the usual configuration files")
+	flags.StringVar(&f.record, "record", "", "record the models' answers as cassettes into this directory")
+	root.Flags().BoolVar(&f.stdio, "stdio", false, "the same as the command server")
+	root.AddCommand(&cobra.Command{
+		Use:                "server",
+		Short:              "Serve an editor over stdin and stdout",
+		Args:               cobra.NoArgs,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serve(cmd.Context(), f, stdin, stdout, stderr)
+		},
+	}, execCommand(&f, stdin, stdout, stderr))
+	return root
+}
+
+// warnUnknownFlags names the flags that will be ignored.
+func warnUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) {
+	cmd, rest, err := root.Find(args)
+	if err != nil || cmd.Name() == "exec" {
+		return // exec is strict: a script should hear of a typo
+	}
+	known := func(name string) bool {
+		for _, set := range []*pflag.FlagSet{cmd.Flags(), root.PersistentFlags()} {
+			if set.Lookup(name) != nil {
+				return true
+			}
+		}
+		return slices.Contains([]string{"help", "version"}, name)
+	}
+	for _, a := range rest {
+		if name, ok := strings.CutPrefix(a, "--"); ok && name != "" {
+			name, _, _ = strings.Cut(name, "=")
+			if !known(name) {
+				fmt.Fprintf(stderr, "eca: unknown flag --%s is ignored\n", name)
+			}
+		}
+	}
+}
+
+// logger returns a logger to stderr.
+func logger(level string, stderr io.Writer) (*slog.Logger, error) {
+	var l slog.Level
+	if !slices.Contains([]string{"error", "warn", "info", "debug"}, level) || l.UnmarshalText([]byte(level)) != nil {
+		return nil, fmt.Errorf("--log-level must be error, warn, info or debug, not %q", level)
+	}
+	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: l})), nil
+}
+
+// newDaemon assembles the daemon for the flags.
+func newDaemon(f serverFlags, log *slog.Logger) (*daemon.Daemon, error) {
+	o := daemon.Options{Log: log}
+	var err error
+	for path, dst := range map[string]*string{f.configFile: &o.ConfigFile, f.record: &o.RecordDir} {
+		if path == "" {
+			continue
+		}
+		if *dst, err = filepath.Abs(path); err != nil {
+			return nil, err
+		}
+	}
+	if o.Executable, err = os.Executable(); err != nil {
+		log.Warn("own executable is unknown", "err", err)
+	}
+	return daemon.New(o), nil
+}
+
+// serve runs the daemon for one editor.
+func serve(ctx context.Context, f serverFlags, stdin io.Reader, stdout, stderr io.Writer) error {
+	log, err := logger(f.logLevel, stderr)
+	if err != nil {
+		return err
+	}
+	slog.SetDefault(log)
+	d, err := newDaemon(f, log)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	opts := server.Options{Host: d, Version: version, Log: log}
+	if f.verbose {
+		opts.Trace = trace(stderr)
+	}
+	return server.Serve(ctx, stdin, stdout, opts)
+}
+
+// trace logs protocol messages without the secrets in them.
+func trace(stderr io.Writer) func(bool, []byte) {
+	r := redact.New()
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	return func(incoming bool, body []byte) {
+		dir := "sent"
+		if incoming {
+			dir = "received"
+		}
+		log.Info("rpc "+dir, "msg", r.String(string(body)))
+	}
+}

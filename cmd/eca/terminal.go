@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// askTerminal asks on the controlling terminal, which is not stdin: that may be a
+// pipe. Without a terminal the answer is no.
+func askTerminal(ctx context.Context, call toolRun) bool {
+	in, out := "/dev/tty", "/dev/tty"
+	if runtime.GOOS == "windows" {
+		in, out = "CONIN$", "CONOUT$"
+	}
+	r, err := os.OpenFile(in, os.O_RDONLY, 0)
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	w, err := os.OpenFile(out, os.O_WRONLY, 0)
+	if err != nil {
+		return false
+	}
+	defer w.Close()
+	fmt.Fprintf(w, "\n%s wants to run: %s\n%s\n", call.Name, call.Summary, call.Args)
+	if call.Details.Diff != "" {
+		fmt.Fprintln(w, call.Details.Diff)
+	}
+	fmt.Fprint(w, "Allow? [y/N] ")
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(r).ReadString('\n')
+		answer <- line
+	}()
+	select {
+	case line := <-answer:
+		a := strings.ToLower(strings.TrimSpace(line))
+		return a == "y" || a == "yes"
+	case <-ctx.Done():
+		return false
+	}
+}

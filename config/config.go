@@ -1,0 +1,166 @@
+// Package config turns the user's configuration into one immutable value.
+//
+// Layers, lowest first (eca-features, section 3): built-in defaults,
+// initializationOptions, ECA_CONFIG, and then either the --config-file or the global
+// file followed by each workspace folder's .eca/config.json. Files are JSON with
+// comments. Objects merge deeply, everything else replaces. Strings may contain
+// ${env:NAME}, ${env:NAME:default} and ${file:path}.
+//
+// It guarantees that loading never fails: what is broken (a file that does not
+// parse, a value of the wrong type) is left out, named in Problems with its file,
+// line and cause, and the rest works. For every value that is used, Origin says
+// where it came from. It does not watch files and does not write them.
+package config
+
+// Config is the effective configuration. It must not be changed.
+type Config struct {
+	Providers      map[string]Provider `json:"providers"`
+	DefaultModel   string              `json:"defaultModel"` // provider/model; empty: chosen from what is usable
+	DefaultAgent   string              `json:"defaultAgent"`
+	Agents         map[string]Agent    `json:"agent"`
+	Prompts        Prompts             `json:"prompts"`
+	Chat           Chat                `json:"chat"`
+	DisabledTools  []string            `json:"disabledTools"`
+	ToolCall       ToolCall            `json:"toolCall"`
+	WelcomeMessage string              `json:"welcomeMessage"`
+	PureConfig     bool                `json:"pureConfig"`
+
+	AutoCompactPercentage int `json:"autoCompactPercentage"`
+
+	// Time limits of model requests in seconds; 0 turns a limit off. A provider's own
+	// values win.
+	TimeLimits
+}
+
+// TimeLimits bound a model request, in seconds. Nil means: not set here.
+type TimeLimits struct {
+	ConnectTimeoutSeconds    *float64 `json:"connectTimeoutSeconds"`
+	FirstByteTimeoutSeconds  *float64 `json:"firstByteTimeoutSeconds"`
+	StreamIdleTimeoutSeconds *float64 `json:"streamIdleTimeoutSeconds"`
+	RequestTimeoutSeconds    *float64 `json:"requestTimeoutSeconds"`
+}
+
+// Provider is one providers.<name> (eca-features 4.1). Names are kebab-case.
+type Provider struct {
+	API          string            `json:"api"`
+	URL          string            `json:"url"`
+	Key          string            `json:"key"`
+	Path         string            `json:"completionUrlRelativePath"`
+	ExtraHeaders map[string]string `json:"extraHeaders"`
+	FetchModels  *bool             `json:"fetchModels"`  // default: true
+	RequiresAuth *bool             `json:"requiresAuth"` // default: true; false for local servers without a key
+	Models       map[string]Model  `json:"models"`
+	Retry        Retry             `json:"retry"`
+	RateLimit    *float64          `json:"rateLimitMaxWaitSeconds"`
+	TimeLimits
+}
+
+// Retry is providers.<name>.retry.
+type Retry struct {
+	MaxRetries        *int     `json:"maxRetries"`
+	BaseDelayMs       *int     `json:"baseDelayMs"`
+	BackoffMultiplier *float64 `json:"backoffMultiplier"`
+	MaxDelayMs        *int     `json:"maxDelayMs"`
+}
+
+// Model is one providers.<name>.models.<model>.
+type Model struct {
+	ModelName    string                    `json:"modelName"` // what the provider calls it, if not the key
+	ExtraPayload map[string]any            `json:"extraPayload"`
+	ExtraHeaders map[string]string         `json:"extraHeaders"`
+	Reason       *bool                     `json:"reason"` // can it reason; unknown means yes for the Responses API
+	Limit        Limit                     `json:"limit"`
+	Cost         Cost                      `json:"cost"`
+	Variants     map[string]map[string]any `json:"variants"`
+}
+
+// Limit is in tokens; 0 is unknown.
+type Limit struct {
+	Context int64 `json:"context"`
+	Output  int64 `json:"output"`
+}
+
+// Cost is in dollars per million tokens; nil is unknown.
+type Cost struct {
+	Input      *float64 `json:"input"`
+	Output     *float64 `json:"output"`
+	CacheRead  *float64 `json:"cacheRead"`
+	CacheWrite *float64 `json:"cacheWrite"`
+}
+
+// Agent is one agent.<name>.
+type Agent struct {
+	Mode          string        `json:"mode"` // primary or subagent
+	Description   string        `json:"description"`
+	SystemPrompt  string        `json:"systemPrompt"`
+	Prompts       Prompts       `json:"prompts"`
+	DefaultModel  string        `json:"defaultModel"`
+	Variant       string        `json:"variant"`
+	DisabledTools []string      `json:"disabledTools"`
+	ToolCall      AgentToolCall `json:"toolCall"`
+}
+
+// AgentToolCall is an agent's own approval; nil inherits the global one.
+type AgentToolCall struct {
+	Approval *Approval `json:"approval"`
+}
+
+// Prompts are texts for the model.
+type Prompts struct {
+	Chat      string            `json:"chat"`
+	ChatTitle string            `json:"chatTitle"`
+	Tools     map[string]string `json:"tools"` // descriptions by full tool name
+}
+
+// Chat is the chat section.
+type Chat struct {
+	Title        bool   `json:"title"`
+	DefaultTrust bool   `json:"defaultTrust"`
+	DefaultAgent string `json:"defaultAgent"`
+}
+
+// ToolCall is the toolCall section.
+type ToolCall struct {
+	Approval *Approval `json:"approval"`
+	ReadFile struct {
+		MaxLines int `json:"maxLines"`
+	} `json:"readFile"`
+	ShellCommand struct {
+		Path             string   `json:"path"`
+		Args             []string `json:"args"`
+		SummaryMaxLength int      `json:"summaryMaxLength"`
+	} `json:"shellCommand"`
+	OutputTruncation struct {
+		Lines  int `json:"lines"`
+		SizeKb int `json:"sizeKb"`
+	} `json:"outputTruncation"`
+}
+
+// Approval is toolCall.approval. Keys of the maps select tools.
+type Approval struct {
+	ByDefault string                  `json:"byDefault"` // ask, allow or deny
+	Allow     map[string]ApprovalRule `json:"allow"`
+	Ask       map[string]ApprovalRule `json:"ask"`
+	Deny      map[string]ApprovalRule `json:"deny"`
+}
+
+// ApprovalRule narrows a selector to calls whose arguments match.
+type ApprovalRule struct {
+	ArgsMatchers map[string][]string `json:"argsMatchers"`
+}
+
+// AgentOrDefault returns a name that names a primary agent: the given one, else the
+// configured default, else code.
+func (c *Config) AgentOrDefault(name string) string {
+	// The seed protocol's names (eca-protocol, section 9).
+	switch name {
+	case "agent", "build":
+		name = "code"
+	}
+	for _, n := range []string{name, c.Chat.DefaultAgent, c.DefaultAgent} {
+		if _, ok := c.Agents[n]; ok && n != "" {
+			return n
+		}
+	}
+	return "code"
+}

@@ -1,0 +1,362 @@
+package config
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+//go:embed defaults.jsonc
+var defaultsJSONC []byte
+
+//go:embed prompts/*.md
+var promptFiles embed.FS
+
+// Inputs are the places a configuration comes from.
+type Inputs struct {
+	InitOptions json.RawMessage          // initializationOptions; may be nil
+	Getenv      func(name string) string // the environment
+	ConfigFile  string                   // --config-file; replaces global and workspace files
+	ConfigHome  string                   // folder of the global config.json
+	Roots       []string                 // workspace folders
+
+	// Restrict is the seam for workspace trust: it returns the part of a workspace
+	// file's content that may act. Nil lets everything act.
+	Restrict func(root string, content map[string]any) map[string]any
+}
+
+// Loaded is a configuration with its provenance.
+type Loaded struct {
+	*Config
+	Problems []Problem
+
+	origins map[string]Origin
+}
+
+// Origin says where a value came from.
+type Origin struct {
+	Source string // defaults, initializationOptions, ECA_CONFIG, environment, or a file's path
+	Line   int    // 0 if unknown
+}
+
+func (o Origin) String() string {
+	if o.Line > 0 {
+		return fmt.Sprintf("%s:%d", o.Source, o.Line)
+	}
+	return o.Source
+}
+
+// Problem is something in the configuration that is not used.
+type Problem struct {
+	Origin
+	Cause string
+}
+
+func (p Problem) String() string { return p.Origin.String() + ": " + p.Cause }
+
+// Origin returns where the value at a path of keys came from. For an object it is
+// the highest layer that says something about it.
+func (l *Loaded) Origin(path ...string) (Origin, bool) {
+	o, ok := l.origins[join(path)]
+	return o, ok
+}
+
+func join(path []string) string { return strings.Join(path, "\x00") }
+
+// Home returns the folder of the global configuration: $XDG_CONFIG_HOME/eca or
+// ~/.config/eca.
+func Home(getenv func(string) string) string {
+	if x := getenv("XDG_CONFIG_HOME"); x != "" {
+		return filepath.Join(x, "eca")
+	}
+	if h, err := os.UserHomeDir(); err == nil {
+		return filepath.Join(h, ".config", "eca")
+	}
+	return ""
+}
+
+// Load reads and merges all layers.
+func Load(in Inputs) *Loaded {
+	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}}
+	b.text("defaults", defaultsJSONC, "")
+	b.prompts()
+	if len(in.InitOptions) > 0 {
+		b.text("initializationOptions", in.InitOptions, "")
+	}
+	if pure, _ := b.merged["pureConfig"].(bool); !pure {
+		b.userLayers()
+	}
+	b.providerEnvironment()
+	cfg := b.decode()
+	return &Loaded{Config: cfg, Problems: b.problems, origins: b.origins}
+}
+
+// builder merges layers into one map.
+type builder struct {
+	in       Inputs
+	merged   map[string]any
+	origins  map[string]Origin
+	problems []Problem
+}
+
+func (b *builder) problem(o Origin, format string, args ...any) {
+	b.problems = append(b.problems, Problem{o, fmt.Sprintf(format, args...)})
+}
+
+func (b *builder) userLayers() {
+	if env := b.in.Getenv("ECA_CONFIG"); env != "" {
+		b.text("ECA_CONFIG", []byte(env), "")
+	}
+	if b.in.ConfigFile != "" {
+		if !b.file(b.in.ConfigFile, "") {
+			b.problem(Origin{Source: b.in.ConfigFile}, "the file does not exist")
+		}
+		return
+	}
+	if b.in.ConfigHome != "" {
+		b.file(filepath.Join(b.in.ConfigHome, "config.json"), "")
+	}
+	for _, root := range b.in.Roots {
+		b.file(filepath.Join(root, ".eca", "config.json"), root)
+	}
+}
+
+// file adds a file's layer; root is set for workspace files. It reports whether the
+// file exists.
+func (b *builder) file(path, root string) bool {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if err != nil {
+		b.problem(Origin{Source: path}, "%v", err)
+		return true
+	}
+	b.text(path, data, root)
+	return true
+}
+
+// text adds a layer.
+func (b *builder) text(source string, data []byte, root string) {
+	l, err := parse(source, data)
+	if err != nil {
+		b.problems = append(b.problems, *err)
+		return
+	}
+	content := migrate(l.content)
+	if root != "" && b.in.Restrict != nil {
+		content = b.in.Restrict(root, content)
+	}
+	dir := ""
+	if filepath.IsAbs(source) {
+		dir = filepath.Dir(source)
+	}
+	content, _ = b.interpolate(content, l, dir, nil).(map[string]any)
+	b.merge(b.merged, content, l, nil)
+}
+
+// merge puts over into base, recording origins.
+func (b *builder) merge(base, over map[string]any, l *layer, path []string) {
+	for _, key := range slices.Sorted(maps.Keys(over)) {
+		v := over[key]
+		at := append(slices.Clone(path), key)
+		b.origins[join(at)] = l.origin(at)
+		sub, isMap := v.(map[string]any)
+		if !isMap {
+			if v == nil {
+				delete(base, key)
+			} else {
+				base[key] = v
+			}
+			continue
+		}
+		target, ok := base[key].(map[string]any)
+		if !ok {
+			target = map[string]any{}
+			base[key] = target
+		}
+		b.merge(target, sub, l, at)
+	}
+}
+
+// prompts adds the built-in prompt texts to the defaults.
+func (b *builder) prompts() {
+	text := func(name string) string {
+		data, err := promptFiles.ReadFile("prompts/" + name + ".md")
+		if err != nil {
+			panic(err) // embedded: cannot be missing in a program that compiles
+		}
+		return strings.TrimSpace(string(data))
+	}
+	l := &layer{source: "defaults"}
+	b.merge(b.merged, map[string]any{
+		"prompts": map[string]any{"chat": text("code"), "chatTitle": text("title")},
+		"agent":   map[string]any{"plan": map[string]any{"prompts": map[string]any{"chat": text("plan")}}},
+	}, l, nil)
+}
+
+// providerEnvironment fills providers' missing keys and URLs from
+// <PROVIDER>_API_KEY and <PROVIDER>_API_URL.
+func (b *builder) providerEnvironment() {
+	providers, _ := b.merged["providers"].(map[string]any)
+	for name, v := range providers {
+		p, ok := v.(map[string]any)
+		if !ok {
+			continue
+		}
+		for field, suffix := range map[string]string{"key": "_API_KEY", "url": "_API_URL"} {
+			if s, _ := p[field].(string); s != "" {
+				continue
+			}
+			env := strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + suffix
+			if val := b.in.Getenv(env); val != "" {
+				p[field] = val
+				b.origins[join([]string{"providers", name, field})] = Origin{Source: "environment variable " + env}
+			}
+		}
+	}
+}
+
+// decode turns the merged map into a Config, dropping values of a wrong type.
+func (b *builder) decode() *Config {
+	for {
+		raw, err := json.Marshal(b.merged)
+		if err != nil {
+			b.problem(Origin{Source: "configuration"}, "%v", err)
+			return &Config{}
+		}
+		cfg := &Config{}
+		err = json.Unmarshal(raw, cfg)
+		if err == nil {
+			return cfg
+		}
+		var wrong *json.UnmarshalTypeError
+		if !errors.As(err, &wrong) || !b.drop(wrong) {
+			b.problem(Origin{Source: "configuration"}, "%v", err)
+			return cfg
+		}
+	}
+}
+
+// drop removes the value a type error complains about. The error's path joins keys
+// with dots that keys may contain too, so the path is followed through the map.
+func (b *builder) drop(wrong *json.UnmarshalTypeError) bool {
+	var path []string
+	m, rest := b.merged, wrong.Field
+	for {
+		key, ok := prefixKey(m, rest)
+		if !ok {
+			return false
+		}
+		path = append(path, key)
+		rest = strings.TrimPrefix(strings.TrimPrefix(rest, key), ".")
+		sub, isMap := m[key].(map[string]any)
+		if rest == "" || !isMap {
+			delete(m, key)
+			o, ok := b.origins[join(path)]
+			if !ok {
+				o = Origin{Source: "configuration"}
+			}
+			b.problem(o, "%s must be %s, not %s; it is ignored", strings.Join(path, "."), typeName(wrong.Type.Kind().String()), wrong.Value)
+			return true
+		}
+		m = sub
+	}
+}
+
+// prefixKey finds the longest key of m that begins a dotted path.
+func prefixKey(m map[string]any, path string) (string, bool) {
+	best, found := "", false
+	for key := range m {
+		if (path == key || strings.HasPrefix(path, key+".")) && len(key) >= len(best) {
+			best, found = key, true
+		}
+	}
+	return best, found
+}
+
+func typeName(kind string) string {
+	switch kind {
+	case "string":
+		return "a string"
+	case "bool":
+		return "true or false"
+	case "slice":
+		return "a list"
+	case "map", "struct", "ptr":
+		return "an object"
+	case "float64", "int", "int64":
+		return "a number"
+	}
+	return kind
+}
+
+// migrate gives keys the names used here: provider names are kebab-case, and old
+// names of agents' keys keep working.
+func migrate(m map[string]any) map[string]any {
+	if providers, ok := m["providers"].(map[string]any); ok {
+		out := map[string]any{}
+		for _, name := range slices.Sorted(maps.Keys(providers)) {
+			out[Kebab(name)] = providers[name]
+		}
+		m["providers"] = out
+	}
+	renameKey(m, "behavior", "agent")
+	renameKey(m, "defaultBehavior", "defaultAgent")
+	if chat, ok := m["chat"].(map[string]any); ok {
+		renameKey(chat, "defaultBehavior", "defaultAgent")
+		if w, ok := chat["welcomeMessage"]; ok {
+			m["welcomeMessage"] = w
+		}
+	}
+	// initializationOptions of old and current clients name the first agent so.
+	for _, key := range []string{"chatBehavior", "chatAgent"} {
+		if name, ok := m[key].(string); ok && name != "" {
+			m["defaultAgent"] = name
+		}
+	}
+	if agents, ok := m["agent"].(map[string]any); ok {
+		for _, old := range []string{"agent", "build"} {
+			renameKey(agents, old, "code")
+		}
+	}
+	return m
+}
+
+func renameKey(m map[string]any, from, to string) {
+	if v, ok := m[from]; ok {
+		if _, taken := m[to]; !taken {
+			m[to] = v
+		}
+		delete(m, from)
+	}
+}
+
+// Kebab turns a provider's name into kebab-case: myCompany -> my-company,
+// LiteLLM -> lite-llm.
+func Kebab(s string) string {
+	var out []rune
+	runes := []rune(s)
+	for i, r := range runes {
+		if r == '_' || r == ' ' {
+			r = '-'
+		}
+		if unicode.IsUpper(r) && i > 0 && runes[i-1] != '-' && runes[i-1] != '_' {
+			lowerBefore := !unicode.IsUpper(runes[i-1])
+			lowerAfter := i+1 < len(runes) && unicode.IsLower(runes[i+1])
+			if lowerBefore || lowerAfter {
+				out = append(out, '-')
+			}
+		}
+		out = append(out, unicode.ToLower(r))
+	}
+	return string(out)
+}

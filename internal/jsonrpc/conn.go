@@ -1,0 +1,415 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.lsp.dev/jsonrpc2"
+)
+
+// firstID is added to the ids of requests we send: a client may look an id up in
+// its own table of pending requests before it looks at the method
+// (eca-protocol 1.5).
+const firstID = 1_000_000_000
+
+// drainTimeout bounds how long Close waits for a peer to read what is queued.
+const drainTimeout = 2 * time.Second
+
+// Request is an incoming call or notification.
+type Request struct {
+	Method string
+	Params json.RawMessage // nil when absent or null
+	IsCall bool
+
+	id       jsonrpc2.ID
+	answered chan struct{}
+}
+
+// Answered is closed once the response is queued for writing, so that a handler
+// can order notifications after its own answer. It never closes for
+// notifications.
+func (r *Request) Answered() <-chan struct{} { return r.answered }
+
+// Handler answers a request. It runs on the reading goroutine, in arrival order,
+// and must not wait; to wait, it returns a Later as its result.
+type Handler func(ctx context.Context, req *Request) (any, error)
+
+// Later is the part of a handler that may wait. It runs concurrently with the
+// requests that follow; ctx ends when the peer cancels the request or goes away.
+type Later func(ctx context.Context) (any, error)
+
+// Options configure a Conn; the zero value is usable.
+type Options struct {
+	MaxFrame int                              // bytes of one incoming body; 0 means DefaultMaxFrame
+	Trace    func(incoming bool, body []byte) // sees every message; must not keep body
+	Log      *slog.Logger                     // default: slog.Default
+}
+
+// Conn is one peer. All methods are safe for concurrent use.
+type Conn struct {
+	stream *stream
+	conn   jsonrpc2.Conn
+	log    *slog.Logger
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// NewConn returns a connection that reads from r and writes to w. r is closed by
+// Close if it is an io.Closer.
+func NewConn(r io.Reader, w io.Writer, opts Options) *Conn {
+	if opts.MaxFrame == 0 {
+		opts.MaxFrame = DefaultMaxFrame
+	}
+	if opts.Log == nil {
+		opts.Log = slog.Default()
+	}
+	s := &stream{
+		in:      newFrameReader(r, opts.MaxFrame),
+		src:     r,
+		out:     newWriter(w),
+		trace:   opts.Trace,
+		pending: map[jsonrpc2.ID]chan struct{}{},
+	}
+	return &Conn{
+		stream: s,
+		conn:   jsonrpc2.NewConn(s, jsonrpc2.WithCodec(codec{})),
+		log:    opts.Log,
+		done:   make(chan struct{}),
+	}
+}
+
+// Start begins reading and dispatching to h. ctx is the parent of every
+// request's context.
+func (c *Conn) Start(ctx context.Context, h Handler) {
+	ctx, c.cancel = context.WithCancel(ctx)
+	dispatch, cancelRequest := jsonrpc2.CancelHandler(c.dispatcher(h))
+	c.conn.Go(ctx, func(ctx context.Context, req *jsonrpc2.Request) (any, error) {
+		if req.Method() == "$/cancelRequest" {
+			if id, ok := cancelledID(req.Params()); ok {
+				cancelRequest(id)
+			}
+			return nil, nil
+		}
+		return dispatch(ctx, req)
+	})
+	go func() {
+		defer close(c.done)
+		// The module does not cancel running handlers at end of input; we do.
+		<-c.stream.eof()
+		c.cancel()
+		<-c.conn.Done()
+	}()
+}
+
+// dispatcher adapts h: ownership, panics, Later, error mapping.
+func (c *Conn) dispatcher(h Handler) jsonrpc2.Handler {
+	return func(ctx context.Context, lib *jsonrpc2.Request) (result any, err error) {
+		req := &Request{
+			Method: string(append([]byte(nil), lib.Method()...)),
+			IsCall: lib.IsCall(),
+			id:     lib.ID(),
+		}
+		if p := bytes.TrimSpace(lib.Params()); len(p) > 0 && !bytes.Equal(p, []byte("null")) {
+			req.Params = append(json.RawMessage(nil), p...)
+		}
+		if req.IsCall {
+			req.answered = c.stream.expectAnswer(req.id)
+		}
+		defer func() {
+			if p := recover(); p != nil {
+				c.log.Error("handler panicked", "method", req.Method, "panic", p, "stack", string(debug.Stack()))
+				result, err = nil, wireError(Errorf(CodeInternal, "internal error in %s: %v", req.Method, p))
+			}
+			if !req.IsCall && err != nil {
+				// An error of a notification would end the connection.
+				c.log.Warn("notification failed", "method", req.Method, "err", err)
+				result, err = nil, nil
+			}
+		}()
+		result, err = h(ctx, req)
+		if later, ok := result.(Later); ok && err == nil {
+			jsonrpc2.Async(ctx)
+			result, err = later(ctx)
+		}
+		return result, wireError(err)
+	}
+}
+
+// Notify sends a notification. It waits while the peer does not read, until ctx
+// ends.
+func (c *Conn) Notify(ctx context.Context, method string, params any) error {
+	raw, err := marshal(params)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", method, err)
+	}
+	return c.stream.write(ctx, jsonrpc2.AppendNotification(nil, method, raw))
+}
+
+// Call sends a request and waits for its answer, which it decodes into result.
+// When ctx ends first, the peer is told with $/cancelRequest.
+func (c *Conn) Call(ctx context.Context, method string, params, result any) error {
+	id, err := c.conn.Call(ctx, method, params, result)
+	if err != nil && ctx.Err() != nil {
+		if n, ok := id.Number(); ok {
+			bg, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_ = c.Notify(bg, "$/cancelRequest", map[string]int64{"id": n + firstID})
+		}
+		return ctx.Err()
+	}
+	return localError(err)
+}
+
+// Done is closed when the peer has gone and every handler has returned.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// EOF is closed as soon as the peer's input has ended.
+func (c *Conn) EOF() <-chan struct{} { return c.stream.eof() }
+
+// Close ends the connection: handlers are cancelled, what is queued is written as
+// long as the peer reads it within a short time.
+func (c *Conn) Close() {
+	if c.cancel != nil {
+		c.cancel()
+	}
+	c.stream.out.close()
+	select {
+	case <-c.stream.out.ended:
+	case <-time.After(drainTimeout):
+	}
+	_ = c.stream.Close()
+}
+
+// stream is the jsonrpc2.Stream of a Conn. It has ReadFrame and WriteFrame too,
+// which the module uses for batches.
+type stream struct {
+	in    *frameReader
+	src   io.Reader
+	out   *writer
+	trace func(bool, []byte)
+
+	mu      sync.Mutex // guards what follows
+	pending map[jsonrpc2.ID]chan struct{}
+	ended   chan struct{}
+	over    bool
+}
+
+var _ jsonrpc2.Stream = (*stream)(nil)
+
+func (s *stream) eof() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended == nil {
+		s.ended = make(chan struct{})
+		if s.over {
+			close(s.ended)
+		}
+	}
+	return s.ended
+}
+
+func (s *stream) markEOF() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over && s.ended != nil {
+		close(s.ended)
+	}
+	s.over = true
+}
+
+// expectAnswer registers a channel that closes when the response to id is queued.
+func (s *stream) expectAnswer(id jsonrpc2.ID) chan struct{} {
+	ch := make(chan struct{})
+	s.mu.Lock()
+	s.pending[id] = ch
+	s.mu.Unlock()
+	return ch
+}
+
+// ReadFrame returns the next valid message; malformed ones are answered here.
+func (s *stream) ReadFrame(ctx context.Context) ([]byte, int64, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			s.markEOF()
+			return nil, 0, err
+		}
+		body, err := s.in.next()
+		var bad *frameError
+		switch {
+		case errors.As(err, &bad):
+			if err := s.reject(ctx, bad); err != nil {
+				s.markEOF()
+				return nil, 0, err
+			}
+			continue
+		case err != nil:
+			s.markEOF()
+			return nil, 0, err
+		}
+		if s.trace != nil {
+			s.trace(true, body)
+		}
+		if body[0] == '{' {
+			if _, err := jsonrpc2.DecodeMessage(body); err != nil {
+				if err := s.reject(ctx, &frameError{codeInvalidRequest, "not a JSON-RPC 2.0 message"}); err != nil {
+					return nil, 0, err
+				}
+				continue
+			}
+			body = restoreID(body)
+		}
+		return body, int64(len(body)), nil
+	}
+}
+
+// reject answers a malformed message with a null id.
+func (s *stream) reject(ctx context.Context, bad *frameError) error {
+	return s.write(ctx, jsonrpc2.AppendResponse(nil, jsonrpc2.ID{}, nil, &jsonrpc2.Error{
+		Code: jsonrpc2.Code(bad.code), Message: bad.msg,
+	}))
+}
+
+// Read is required by jsonrpc2.Stream; the module prefers ReadFrame.
+func (s *stream) Read(ctx context.Context) (jsonrpc2.Message, int64, error) {
+	body, n, err := s.ReadFrame(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	msg, err := jsonrpc2.DecodeMessage(body)
+	return msg, n, err
+}
+
+// Write queues a call or a response; notifications take Conn.Notify.
+func (s *stream) Write(ctx context.Context, msg jsonrpc2.Message) (int64, error) {
+	body := jsonrpc2.AppendMessage(nil, msg)
+	view, err := jsonrpc2.ScanMessageView(body)
+	if err != nil {
+		return 0, fmt.Errorf("jsonrpc: own message unreadable: %w", err)
+	}
+	if view.Kind == jsonrpc2.MessageViewCall {
+		return int64(len(body)), s.write(ctx, shiftID(body, view.IDRaw, firstID))
+	}
+	// A response is owed to the peer even when its own request was cancelled.
+	err = s.write(context.WithoutCancel(ctx), body)
+	if id, ok := view.ID.ID(); ok {
+		s.mu.Lock()
+		if ch := s.pending[id]; ch != nil {
+			delete(s.pending, id)
+			close(ch)
+		}
+		s.mu.Unlock()
+	}
+	return int64(len(body)), err
+}
+
+// WriteFrame queues a batch response.
+func (s *stream) WriteFrame(ctx context.Context, body []byte) (int64, error) {
+	return int64(len(body)), s.write(ctx, append([]byte(nil), body...))
+}
+
+func (s *stream) write(ctx context.Context, body []byte) error {
+	if s.trace != nil {
+		s.trace(false, body)
+	}
+	return s.out.send(ctx, body)
+}
+
+// Close implements jsonrpc2.Stream.
+func (s *stream) Close() error {
+	s.out.close()
+	if c, ok := s.src.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// restoreID undoes shiftID on a response to one of our requests.
+func restoreID(body []byte) []byte {
+	view, err := jsonrpc2.ScanMessageView(body)
+	if err != nil || len(view.MethodRaw) > 0 {
+		return body
+	}
+	return shiftID(body, view.IDRaw, -firstID)
+}
+
+// shiftID returns body with the numeric id in span changed by delta. Ids out of
+// our range are left alone.
+func shiftID(body, span []byte, delta int64) []byte {
+	n, err := strconv.ParseInt(string(span), 10, 64)
+	if err != nil || n+delta < 0 {
+		return body
+	}
+	i := bytes.Index(body, span)
+	for i >= 0 && &body[i] != &span[0] {
+		j := bytes.Index(body[i+1:], span)
+		if j < 0 {
+			return body
+		}
+		i += 1 + j
+	}
+	if i < 0 {
+		return body
+	}
+	out := append([]byte(nil), body[:i]...)
+	out = strconv.AppendInt(out, n+delta, 10)
+	return append(out, body[i+len(span):]...)
+}
+
+func cancelledID(params []byte) (jsonrpc2.ID, bool) {
+	var p struct{ ID any }
+	dec := json.NewDecoder(bytes.NewReader(params))
+	dec.UseNumber()
+	if dec.Decode(&p) != nil {
+		return jsonrpc2.ID{}, false
+	}
+	switch id := p.ID.(type) {
+	case string:
+		return jsonrpc2.NewStringID(id), true
+	case json.Number:
+		n, err := id.Int64()
+		return jsonrpc2.NewNumberID(n), err == nil
+	}
+	return jsonrpc2.ID{}, false
+}
+
+// codec encodes payloads with encoding/json: the module's default keeps zero
+// values that `omitempty` fields must not show.
+type codec struct{}
+
+func (codec) Marshal(v any) ([]byte, error) { return marshal(v) }
+
+func (codec) Unmarshal(data []byte, v any) error {
+	if raw, ok := v.(*json.RawMessage); ok {
+		*raw = append(json.RawMessage(nil), data...)
+		return nil
+	}
+	return json.Unmarshal(data, v)
+}
+
+// marshal encodes v without HTML escaping, so that emoji and `<` stay as they are.
+func marshal(v any) ([]byte, error) {
+	switch v := v.(type) {
+	case nil:
+		return []byte("null"), nil
+	case json.RawMessage:
+		return v, nil
+	case jsonrpc2.RawMessage:
+		return v, nil
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+}

@@ -1,0 +1,189 @@
+package jsonrpc
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of what a peer may send. A header block is a few dozen bytes in practice;
+// a body can hold images as base64.
+const (
+	maxHeaderLine   = 8 << 10
+	DefaultMaxFrame = 64 << 20
+)
+
+// frameError is a malformed frame: the peer is told, the connection goes on.
+type frameError struct {
+	code int
+	msg  string
+}
+
+func (e *frameError) Error() string { return e.msg }
+
+// frameReader cuts a byte stream into JSON bodies.
+type frameReader struct {
+	r   *bufio.Reader
+	max int
+}
+
+func newFrameReader(r io.Reader, max int) *frameReader {
+	return &frameReader{r: bufio.NewReaderSize(r, 64<<10), max: max}
+}
+
+// next returns the next body. It returns a *frameError for input that should be
+// answered and skipped, and io.EOF or a read error when the stream is over.
+func (f *frameReader) next() ([]byte, error) {
+	length, err := f.header()
+	if err != nil {
+		return nil, err
+	}
+	if length > f.max {
+		if _, err := io.CopyN(io.Discard, f.r, int64(length)); err != nil {
+			return nil, eofInFrame(err)
+		}
+		return nil, &frameError{codeInvalidRequest, fmt.Sprintf("message of %d bytes is over the limit of %d", length, f.max)}
+	}
+	// Grown as bytes arrive: a declared length alone must cost nothing.
+	var buf bytes.Buffer
+	if n, err := io.CopyN(&buf, f.r, int64(length)); err != nil {
+		if errors.Is(err, io.EOF) && n > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, eofInFrame(err)
+	}
+	body := bytes.TrimSpace(buf.Bytes())
+	if err := checkBody(body); err != nil {
+		f.salvage(body)
+		return nil, err
+	}
+	return body, nil
+}
+
+func eofInFrame(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// header reads header lines up to the blank line and returns the body length.
+// Lines that are no header are skipped, which is also how the reader finds the
+// next frame after a body with a wrong length.
+func (f *frameReader) header() (int, error) {
+	length, seen := 0, false
+	var bad error
+	for {
+		line, err := f.line()
+		if err != nil {
+			return 0, err
+		}
+		if line == "" {
+			if bad != nil {
+				return 0, bad
+			}
+			if seen {
+				return length, nil
+			}
+			continue
+		}
+		// A body whose declared length was short leaves its tail glued to the next
+		// header; the header is what counts.
+		if i := indexFold(line, "content-length:"); i >= 0 {
+			value := strings.TrimSpace(line[i+len("content-length:"):])
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 0 {
+				bad = &frameError{codeInvalidRequest, fmt.Sprintf("bad Content-Length %q", clip(value, 40))}
+				continue
+			}
+			length, seen, bad = n, true, nil
+			continue
+		}
+		if !seen {
+			continue
+		}
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(strings.TrimSpace(name), "content-type") {
+			if cs := charset(value); cs != "" && cs != "utf-8" && cs != "utf8" {
+				bad = &frameError{codeInvalidRequest, fmt.Sprintf("unsupported charset %q", clip(cs, 40))}
+			}
+		}
+	}
+}
+
+// line reads one header line without its end. An overlong line is cut, not kept.
+func (f *frameReader) line() (string, error) {
+	var out []byte
+	for {
+		chunk, err := f.r.ReadSlice('\n')
+		if len(out) < maxHeaderLine {
+			out = append(out, chunk...)
+		} else if len(chunk) > 0 {
+			// Keep the end of the line: garbage may precede a header on it.
+			out = append(out[:0], chunk...)
+		}
+		if err == nil {
+			return strings.TrimRight(string(out), "\r\n"), nil
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if errors.Is(err, io.EOF) && len(bytes.TrimSpace(out)) > 0 {
+			return "", io.ErrUnexpectedEOF
+		}
+		return "", err
+	}
+}
+
+// salvage puts back what follows an invalid body when that body swallowed the
+// next frame's header, i.e. when its declared length was too long.
+func (f *frameReader) salvage(body []byte) {
+	if i := indexFold(string(body), "content-length:"); i > 0 {
+		rest := append([]byte(nil), body[i:]...)
+		f.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), f.r), 64<<10)
+	}
+}
+
+// checkBody reports a body that is not a JSON object or array in UTF-8.
+func checkBody(body []byte) error {
+	switch {
+	case len(body) == 0:
+		return &frameError{codeInvalidRequest, "empty message"}
+	case !utf8.Valid(body):
+		return &frameError{codeParse, "message is not valid UTF-8"}
+	case !json.Valid(body):
+		return &frameError{codeParse, "message is not valid JSON"}
+	case body[0] != '{' && body[0] != '[':
+		return &frameError{codeInvalidRequest, "message is neither a JSON object nor a batch"}
+	}
+	return nil
+}
+
+func charset(contentType string) string {
+	_, params, ok := strings.Cut(strings.ToLower(contentType), "charset")
+	if !ok {
+		return ""
+	}
+	return strings.Trim(strings.TrimLeft(params, " ="), " \"';")
+}
+
+func indexFold(s, lower string) int {
+	for i := 0; i+len(lower) <= len(s); i++ {
+		if (s[i] == 'c' || s[i] == 'C') && strings.EqualFold(s[i:i+len(lower)], lower) {
+			return i
+		}
+	}
+	return -1
+}
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

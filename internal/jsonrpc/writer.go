@@ -1,0 +1,126 @@
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+)
+
+// ErrClosed is returned for messages sent after the connection has ended.
+var ErrClosed = errors.New("jsonrpc: connection closed")
+
+// maxQueued bounds the bytes that wait for a peer that does not read. Senders of
+// more block until there is room or their context ends; what they wanted to say
+// must be safe elsewhere (for chats: in the event log).
+const maxQueued = 1 << 20
+
+// writer is an ordered queue in front of the pipe. One goroutine drains it.
+type writer struct {
+	w     io.Writer
+	wake  chan struct{} // capacity 1: the queue has work or is closing
+	ended chan struct{} // the draining goroutine is gone
+
+	mu     sync.Mutex // guards what follows
+	queue  [][]byte
+	queued int           // bytes in queue
+	room   chan struct{} // closed and replaced when bytes leave the queue
+	closed bool
+	err    error
+}
+
+func newWriter(w io.Writer) *writer {
+	wr := &writer{
+		w:     w,
+		wake:  make(chan struct{}, 1),
+		ended: make(chan struct{}),
+		room:  make(chan struct{}),
+	}
+	go wr.drain()
+	return wr
+}
+
+// send queues one body as one frame. It waits while the queue is full.
+func (wr *writer) send(ctx context.Context, body []byte) error {
+	frame := make([]byte, 0, len(body)+32)
+	frame = append(frame, "Content-Length: "...)
+	frame = strconv.AppendInt(frame, int64(len(body)), 10)
+	frame = append(frame, "\r\n\r\n"...)
+	frame = append(frame, body...)
+	for {
+		wr.mu.Lock()
+		if wr.err != nil || wr.closed {
+			err := wr.err
+			wr.mu.Unlock()
+			if err == nil {
+				err = ErrClosed
+			}
+			return err
+		}
+		// An empty queue takes any frame, however large.
+		if wr.queued == 0 || wr.queued+len(frame) <= maxQueued {
+			wr.queue = append(wr.queue, frame)
+			wr.queued += len(frame)
+			wr.mu.Unlock()
+			wr.signal()
+			return nil
+		}
+		room := wr.room
+		wr.mu.Unlock()
+		select {
+		case <-room:
+		case <-wr.ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (wr *writer) signal() {
+	select {
+	case wr.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close stops accepting messages; what is queued is still written.
+func (wr *writer) close() {
+	wr.mu.Lock()
+	wr.closed = true
+	wr.mu.Unlock()
+	wr.signal()
+}
+
+func (wr *writer) drain() {
+	defer close(wr.ended)
+	for {
+		wr.mu.Lock()
+		batch, closed := wr.queue, wr.closed
+		wr.queue = nil
+		wr.mu.Unlock()
+		if len(batch) == 0 {
+			if closed {
+				return
+			}
+			<-wr.wake
+			continue
+		}
+		for _, frame := range batch {
+			// One Write per message: a client parses each chunk on its own
+			// (eca-protocol 1.3, rule 3).
+			_, err := wr.w.Write(frame)
+			wr.mu.Lock()
+			wr.queued -= len(frame)
+			if err != nil {
+				wr.err = err
+			}
+			close(wr.room)
+			wr.room = make(chan struct{})
+			wr.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}
+}

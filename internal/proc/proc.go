@@ -1,0 +1,122 @@
+// Package proc starts child processes. It is the only importer of os/exec.
+//
+// Every child leads its own process group (Unix) or process tree (Windows). When a
+// run ends, for whatever reason, what is left of the group is killed: a stopped or
+// timed-out command leaves nothing behind. A descendant that moves to another
+// session of its own (setsid) escapes this; see supervise for what Linux adds.
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// grace is how long a process group may react to a polite request to end.
+const grace = 250 * time.Millisecond
+
+// Spec describes a child.
+type Spec struct {
+	Path   string
+	Args   []string // without the program's name
+	Dir    string
+	Env    []string // added to our own environment
+	Stdout io.Writer
+	Stderr io.Writer
+}
+
+// Exit says how a child ended.
+type Exit struct {
+	Code   int  // -1 if it was killed
+	Killed bool // by us, because ctx ended
+}
+
+// Run starts a child and waits for it. When ctx ends the whole group is asked to
+// end, then killed. An error means that the child could not be started.
+func Run(ctx context.Context, spec Spec) (Exit, error) {
+	p, err := Start(spec)
+	if err != nil {
+		return Exit{}, err
+	}
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		p.Kill()
+	}
+	return p.Wait(), nil
+}
+
+// Process is a running child.
+type Process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	exit   Exit
+	killed bool
+}
+
+// Start starts a child without waiting for it. Kill or Wait must be called.
+func Start(spec Spec) (*Process, error) {
+	cmd := exec.Command(spec.Path, spec.Args...)
+	cmd.Dir = spec.Dir
+	cmd.Env = append(os.Environ(), spec.Env...)
+	cmd.Stdout, cmd.Stderr = spec.Stdout, spec.Stderr
+	// A descendant that keeps our pipes open must not keep us waiting.
+	cmd.WaitDelay = grace
+	ownGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
+	}
+	p := &Process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		err := cmd.Wait()
+		killGroup(cmd.Process.Pid)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.exit = Exit{Code: cmd.ProcessState.ExitCode(), Killed: p.killed}
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+			p.exit.Code = -1
+		}
+	}()
+	return p, nil
+}
+
+// Pid returns the child's process id, which is also its group's.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Done is closed when the child has ended and its group is gone.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait waits for the end.
+func (p *Process) Wait() Exit {
+	<-p.done
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exit
+}
+
+// Kill ends the group: politely, and after a short grace by force. It returns when
+// the child is gone.
+func (p *Process) Kill() {
+	p.mu.Lock()
+	p.killed = true
+	p.mu.Unlock()
+	terminateGroup(p.cmd.Process.Pid)
+	t := time.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-p.done:
+		return
+	case <-t.C:
+	}
+	killGroup(p.cmd.Process.Pid)
+	<-p.done
+}

@@ -1,0 +1,43 @@
+package proc
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Watch returns a channel that closes when a process that is not ours ends, at once
+// if there is none. It waits for the kernel's word and does not poll.
+func Watch(pid int) (gone <-chan struct{}, stop func()) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err == unix.ENOSYS || err == unix.EPERM {
+		return watchByPolling(pid, 2*time.Second)
+	}
+	ch := make(chan struct{})
+	if err != nil {
+		close(ch)
+		return ch, func() {}
+	}
+	// The pipe wakes the waiting goroutine when nobody is interested any more.
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		_ = unix.Close(fd)
+		return watchByPolling(pid, 2*time.Second)
+	}
+	go func() {
+		defer unix.Close(fd)
+		defer unix.Close(p[0])
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(p[0]), Events: unix.POLLIN}}
+		for {
+			_, err := unix.Poll(fds, -1)
+			if err == unix.EINTR {
+				continue
+			}
+			if fds[0].Revents != 0 {
+				close(ch)
+			}
+			return
+		}
+	}()
+	return ch, func() { _ = unix.Close(p[1]) }
+}

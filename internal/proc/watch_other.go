@@ -1,0 +1,11 @@
+//go:build !linux
+
+package proc
+
+import "time"
+
+// Watch returns a channel that closes when a process that is not ours ends, at once
+// if there is none. It looks every two seconds.
+func Watch(pid int) (gone <-chan struct{}, stop func()) {
+	return watchByPolling(pid, 2*time.Second)
+}

@@ -1,0 +1,59 @@
+// Package redact removes secrets from text: values that are known to be secret, and
+// what looks like a credential of a common service. It errs on the side of removing.
+package redact
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Mark replaces a secret.
+const Mark = "[REDACTED]"
+
+// minSecret keeps short values ("x", "test") from blanking out ordinary text.
+const minSecret = 6
+
+// Redactor removes secrets. It is immutable and safe for concurrent use.
+type Redactor struct {
+	known    []string
+	patterns []*regexp.Regexp
+}
+
+// New returns a redactor that also knows the given values.
+func New(secrets ...string) *Redactor {
+	r := &Redactor{}
+	for _, s := range secrets {
+		if len(s) >= minSecret {
+			r.known = append(r.known, s)
+		}
+	}
+	// A secret that contains another must go first.
+	slices.SortFunc(r.known, func(a, b string) int { return len(b) - len(a) })
+	for _, p := range []string{
+		`\bsk-[A-Za-z0-9_-]{16,}`,                                     // OpenAI, Anthropic and others
+		`\bgh[pousr]_[A-Za-z0-9]{20,}`,                                // GitHub
+		`\bgithub_pat_[A-Za-z0-9_]{20,}`,                              //
+		`\bglpat-[A-Za-z0-9_-]{16,}`,                                  // GitLab
+		`\bAKIA[0-9A-Z]{16}\b`,                                        // AWS
+		`\bAIza[A-Za-z0-9_-]{30,}`,                                    // Google
+		`\bxox[abprs]-[A-Za-z0-9-]{10,}`,                              // Slack
+		`\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*`, // JWT
+		`(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{16,}`,                      //
+		`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----`,
+	} {
+		r.patterns = append(r.patterns, regexp.MustCompile(p))
+	}
+	return r
+}
+
+// String returns s without secrets.
+func (r *Redactor) String(s string) string {
+	for _, k := range r.known {
+		s = strings.ReplaceAll(s, k, Mark)
+	}
+	for _, p := range r.patterns {
+		s = p.ReplaceAllString(s, Mark)
+	}
+	return s
+}

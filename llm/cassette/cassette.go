@@ -1,0 +1,252 @@
+// Package cassette is a model whose answers come from a file: for the offline demo,
+// for deterministic evaluations without a key, and for tests. docs/cassettes.md
+// describes the format.
+//
+//   - cassette.go: the format, and which step answers a request;
+//   - model.go: a Player as llm.Model;
+//   - http.go: a Player behind HTTP, speaking OpenAI's wire formats, with the faults a
+//     network can have;
+//   - record.go: writes cassettes from live traffic, secrets removed.
+//
+// Which step answers depends on the request alone, so a chat that is continued after
+// a restart goes on where it was. The one exception are errors that happen a number
+// of times.
+package cassette
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// version of the format.
+const version = 1
+
+//go:embed demo.yaml
+var demo []byte
+
+// Demo returns the cassette that plays when no provider is configured.
+func Demo() (*Player, error) { return Parse(demo) }
+
+// Cassette is a parsed file.
+type Cassette struct {
+	Version int    `yaml:"cassette"`
+	Title   string `yaml:"title,omitempty"` // answer to requests for a title
+	Turns   []Turn `yaml:"turns"`
+	Default *Turn  `yaml:"default,omitempty"` // for prompts that no turn answers
+}
+
+// Turn answers one user message. With User it answers messages that match; without,
+// it answers the message at its own place in the list.
+type Turn struct {
+	User  string `yaml:"user,omitempty"` // regular expression
+	Said  string `yaml:"said,omitempty"` // what the user said when it was recorded; for readers
+	Steps []Step `yaml:"steps"`
+}
+
+// Step is one response of the model. The first step of a turn answers the user's
+// message, each further one the results of the calls before it.
+type Step struct {
+	Reasoning string        `yaml:"reasoning,omitempty"`
+	Text      string        `yaml:"text,omitempty"`
+	Repeat    int           `yaml:"repeat,omitempty"` // the text this many times, each a delta of its own
+	Calls     []Call        `yaml:"calls,omitempty"`
+	Usage     *Usage        `yaml:"usage,omitempty"`
+	Stop      string        `yaml:"stop,omitempty"`  // llm.StopReason; derived if empty
+	Delay     time.Duration `yaml:"delay,omitempty"` // before each delta
+
+	// Faults. Error happens instead of the answer; the others end it.
+	Error *Error `yaml:"error,omitempty"`
+	Cut   bool   `yaml:"cut,omitempty"`  // the stream ends without its terminal event
+	Hang  bool   `yaml:"hang,omitempty"` // nothing more comes
+	Raw   string `yaml:"raw,omitempty"`  // sent as it is, in place of further events
+}
+
+// Call is a tool call. Arguments may contain variables. RawArguments, if set, is what
+// the model writes, valid or not.
+type Call struct {
+	ID           string         `yaml:"id,omitempty"`
+	Tool         string         `yaml:"tool"`
+	Arguments    map[string]any `yaml:"arguments,omitempty"`
+	RawArguments string         `yaml:"rawArguments,omitempty"`
+}
+
+// Usage is in tokens.
+type Usage struct {
+	Input     int64 `yaml:"input"`
+	Output    int64 `yaml:"output"`
+	CacheRead int64 `yaml:"cacheRead,omitempty"`
+}
+
+// Error is a failed request.
+type Error struct {
+	Status     int     `yaml:"status"`
+	Message    string  `yaml:"message,omitempty"`
+	RetryAfter float64 `yaml:"retryAfter,omitempty"` // seconds
+	Times      int     `yaml:"times,omitempty"`      // then the step answers; 0 means always
+}
+
+// Player answers requests from a cassette.
+type Player struct {
+	tape  *Cassette
+	users []*regexp.Regexp // compiled User of the turns; nil where empty
+
+	mu       sync.Mutex // guards failures
+	failures map[*Step]int
+}
+
+// Parse reads a cassette.
+func Parse(data []byte) (*Player, error) {
+	p := &Player{tape: &Cassette{}, failures: map[*Step]int{}}
+	if err := yaml.UnmarshalWithOptions(data, p.tape, yaml.Strict()); err != nil {
+		return nil, fmt.Errorf("read cassette: %s", yaml.FormatError(err, false, true))
+	}
+	if p.tape.Version != version {
+		return nil, fmt.Errorf("read cassette: version is %d; this program reads %d", p.tape.Version, version)
+	}
+	for i, t := range p.tape.Turns {
+		var re *regexp.Regexp
+		if t.User != "" {
+			var err error
+			if re, err = regexp.Compile(t.User); err != nil {
+				return nil, fmt.Errorf("read cassette: turn %d: user: %w", i+1, err)
+			}
+		}
+		p.users = append(p.users, re)
+		if len(t.Steps) == 0 {
+			return nil, fmt.Errorf("read cassette: turn %d has no steps", i+1)
+		}
+	}
+	return p, nil
+}
+
+// step finds the step that answers a request.
+func (p *Player) step(req llm.Request) (*Step, vars, error) {
+	v := readRequest(req)
+	if req.Purpose == llm.PurposeTitle || strings.Contains(req.System, "Title generator") {
+		return &Step{Text: p.tape.Title}, v, nil
+	}
+	turn := p.turn(v)
+	if turn == nil {
+		return nil, v, &llm.Error{Kind: llm.ErrBadRequest, Message: fmt.Sprintf("The cassette has no turn for %q (message %d)", v.user, v.userIndex+1)}
+	}
+	if v.step >= len(turn.Steps) {
+		return nil, v, &llm.Error{Kind: llm.ErrBadRequest, Message: fmt.Sprintf("The cassette's turn for %q has %d steps; step %d was asked for", v.user, len(turn.Steps), v.step+1)}
+	}
+	return &turn.Steps[v.step], v, nil
+}
+
+func (p *Player) turn(v vars) *Turn {
+	for i, re := range p.users {
+		if re != nil && re.MatchString(v.user) {
+			return &p.tape.Turns[i]
+		}
+	}
+	if v.userIndex < len(p.tape.Turns) && p.users[v.userIndex] == nil {
+		return &p.tape.Turns[v.userIndex]
+	}
+	return p.tape.Default
+}
+
+// failing reports the step's error if it is due.
+func (p *Player) failing(s *Step) *Error {
+	if s.Error == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.Error.Times > 0 && p.failures[s] >= s.Error.Times {
+		return nil
+	}
+	p.failures[s]++
+	return s.Error
+}
+
+// vars are what a request says about where the conversation is.
+type vars struct {
+	user      string // the last user message
+	userIndex int    // how many came before it
+	step      int    // how many times tool results were sent since
+	workspace string
+	results   string // the last tool results
+}
+
+func readRequest(req llm.Request) vars {
+	v := vars{userIndex: -1}
+	for _, m := range req.Messages {
+		if m.Role != llm.User {
+			continue
+		}
+		var results []string
+		said := false
+		for _, part := range m.Parts {
+			switch part := part.(type) {
+			case llm.Text:
+				if !said {
+					v.user, said = part.Text, true
+				}
+			case llm.ToolResult:
+				results = append(results, part.Text)
+			}
+		}
+		if said {
+			v.userIndex++
+			v.step = 0
+		}
+		if len(results) > 0 {
+			v.step++
+			v.results = strings.Join(results, "\n")
+		}
+	}
+	if m := regexp.MustCompile(`(?m)^## Workspace folders\n- (.+)$`).FindStringSubmatch(req.System); m != nil {
+		v.workspace = m[1]
+	}
+	return v
+}
+
+// expand resolves ${workspace} and ${result:REGEX}: the first group, or the whole
+// match, in the last tool results.
+func (v vars) expand(s string) string {
+	return regexp.MustCompile(`\$\{(workspace|result:(?:[^{}]|\{[^{}]*\})*)\}`).ReplaceAllStringFunc(s, func(m string) string {
+		expr := m[2 : len(m)-1]
+		if expr == "workspace" {
+			return v.workspace
+		}
+		re, err := regexp.Compile(strings.TrimPrefix(expr, "result:"))
+		if err != nil {
+			return m
+		}
+		groups := re.FindStringSubmatch(v.results)
+		if len(groups) == 0 {
+			return ""
+		}
+		return groups[len(groups)-1]
+	})
+}
+
+func (v vars) expandAny(x any) any {
+	switch x := x.(type) {
+	case string:
+		return v.expand(x)
+	case map[string]any:
+		out := make(map[string]any, len(x))
+		for k, sub := range x {
+			out[k] = v.expandAny(sub)
+		}
+		return out
+	case []any:
+		out := make([]any, len(x))
+		for i, sub := range x {
+			out[i] = v.expandAny(sub)
+		}
+		return out
+	}
+	return x
+}

@@ -1,0 +1,159 @@
+package cassette
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+var _ llm.Model = (*Player)(nil)
+
+// Stream implements llm.Model.
+func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		s, v, err := p.step(req)
+		if err != nil {
+			yield(llm.Delta{}, err)
+			return
+		}
+		if e := p.failing(s); e != nil {
+			resp := &http.Response{StatusCode: e.Status, Header: http.Header{}}
+			if e.RetryAfter > 0 {
+				resp.Header.Set("Retry-After", fmt.Sprint(e.RetryAfter))
+			}
+			yield(llm.Delta{}, llm.StatusError("The cassette", resp, e.Message, time.Time{}))
+			return
+		}
+		for _, d := range deltas(s, v) {
+			if err := wait(ctx, s.Delay); err != nil {
+				yield(llm.Delta{}, err)
+				return
+			}
+			if !yield(d, nil) {
+				return
+			}
+		}
+		switch {
+		case s.Hang:
+			<-ctx.Done()
+			yield(llm.Delta{}, ctx.Err())
+		case s.Raw != "":
+			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrProtocol, Message: "The cassette sent something that is no JSON in its stream"})
+		case s.Cut:
+			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrPrematureStop, Message: "The cassette ended the answer before it was complete"})
+		default:
+			if yield(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage()}, nil) {
+				yield(llm.Delta{Kind: llm.StopDelta, Stop: s.stop()}, nil)
+			}
+		}
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// deltas are what a step streams before its usage.
+func deltas(s *Step, v vars) []llm.Delta {
+	var out []llm.Delta
+	if s.Reasoning != "" {
+		const id = "reasoning_1"
+		out = append(out, llm.Delta{Kind: llm.ReasoningStart, ID: id})
+		for _, piece := range pieces(v.expand(s.Reasoning)) {
+			out = append(out, llm.Delta{Kind: llm.ReasoningDelta, ID: id, Text: piece})
+		}
+		out = append(out, llm.Delta{Kind: llm.ReasoningEnd, ID: id})
+	}
+	text := v.expand(s.Text)
+	for range s.Repeat {
+		out = append(out, llm.Delta{Kind: llm.TextDelta, Text: text})
+	}
+	if s.Repeat == 0 {
+		for _, piece := range pieces(text) {
+			out = append(out, llm.Delta{Kind: llm.TextDelta, Text: piece})
+		}
+	}
+	for i, c := range s.Calls {
+		id := c.ID
+		if id == "" {
+			id = fmt.Sprintf("call_%d_%d", v.step+1, i+1)
+		}
+		args := c.RawArguments
+		if args == "" {
+			raw, _ := json.Marshal(v.expandAny(c.Arguments)) // YAML values always encode
+			args = string(raw)
+			if c.Arguments == nil {
+				args = "{}"
+			}
+		}
+		out = append(out, llm.Delta{Kind: llm.ToolStart, ID: id, Name: c.Tool})
+		for half := range halves(args) {
+			out = append(out, llm.Delta{Kind: llm.ToolArgs, ID: id, Text: half})
+		}
+		out = append(out, llm.Delta{Kind: llm.ToolEnd, ID: id, Text: args})
+	}
+	return out
+}
+
+// pieces cuts text after each word, as models stream it.
+func pieces(s string) []string {
+	var out []string
+	for s != "" {
+		i := strings.IndexAny(s, " \n")
+		if i < 0 || i == len(s)-1 {
+			return append(out, s)
+		}
+		out = append(out, s[:i+1])
+		s = s[i+1:]
+	}
+	return out
+}
+
+// halves yields arguments in two pieces, so that they arrive as deltas.
+func halves(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		mid := len(s) / 2
+		for mid > 0 && mid < len(s) && s[mid]&0xC0 == 0x80 {
+			mid--
+		}
+		if mid > 0 && !yield(s[:mid]) {
+			return
+		}
+		if mid < len(s) {
+			yield(s[mid:])
+		}
+	}
+}
+
+func (s *Step) usage() llm.Usage {
+	if s.Usage == nil {
+		return llm.Usage{}
+	}
+	return llm.Usage{Input: s.Usage.Input, Output: s.Usage.Output, CacheRead: s.Usage.CacheRead}
+}
+
+func (s *Step) stop() llm.StopReason {
+	switch {
+	case s.Stop != "":
+		return llm.StopReason(s.Stop)
+	case len(s.Calls) > 0:
+		return llm.StopToolCalls
+	}
+	return llm.StopEnd
+}

@@ -1,0 +1,145 @@
+package cassette
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// Recorder writes one cassette per chat from live traffic. A response is recorded
+// when it is complete; failed ones are not. Texts lose their secrets before they are
+// written.
+type Recorder struct {
+	dir    string
+	redact *redact.Redactor
+	warn   func(error)
+
+	mu    sync.Mutex // guards tapes and the files
+	tapes map[string]*Cassette
+}
+
+// NewRecorder records into dir. warn hears of recordings that could not be written.
+func NewRecorder(dir string, r *redact.Redactor, warn func(error)) *Recorder {
+	return &Recorder{dir: dir, redact: r, warn: warn, tapes: map[string]*Cassette{}}
+}
+
+// Wrap returns m with its traffic recorded.
+func (r *Recorder) Wrap(m llm.Model) llm.Model { return &recording{r, m} }
+
+type recording struct {
+	r     *Recorder
+	model llm.Model
+}
+
+func (rec *recording) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		var step Step
+		var text, reasoning strings.Builder
+		complete := false
+		for d, err := range rec.model.Stream(ctx, req) {
+			switch d.Kind {
+			case llm.TextDelta:
+				text.WriteString(d.Text)
+			case llm.ReasoningDelta:
+				reasoning.WriteString(d.Text)
+			case llm.ToolStart:
+				step.Calls = append(step.Calls, Call{ID: d.ID, Tool: d.Name})
+			case llm.ToolEnd:
+				rec.r.arguments(&step, d)
+			case llm.UsageDelta:
+				step.Usage = &Usage{Input: d.Usage.Input, Output: d.Usage.Output, CacheRead: d.Usage.CacheRead}
+			case llm.StopDelta:
+				complete = true
+				if d.Stop != step.stop() {
+					step.Stop = string(d.Stop)
+				}
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+		if complete {
+			step.Text, step.Reasoning = rec.r.redact.String(text.String()), rec.r.redact.String(reasoning.String())
+			if err := rec.r.add(req, step); err != nil {
+				rec.r.warn(fmt.Errorf("record cassette: %w", err))
+			}
+		}
+	}
+}
+
+// arguments stores a finished call's arguments, as an object where they are one.
+func (r *Recorder) arguments(step *Step, d llm.Delta) {
+	for i := range step.Calls {
+		c := &step.Calls[i]
+		if c.ID != d.ID {
+			continue
+		}
+		clean := r.redact.String(d.Text)
+		if json.Unmarshal([]byte(clean), &c.Arguments) != nil {
+			c.RawArguments = clean
+		}
+	}
+}
+
+// add puts a step where a replay will look for it, and writes the file.
+func (r *Recorder) add(req llm.Request, step Step) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name, isTitle := strings.CutSuffix(req.CacheKey, "/title")
+	tape := r.tapes[name]
+	if tape == nil {
+		tape = &Cassette{Version: version}
+		r.tapes[name] = tape
+	}
+	if isTitle {
+		tape.Title = step.Text
+	} else {
+		v := readRequest(req)
+		for len(tape.Turns) <= v.userIndex {
+			// Turns before the recording began can not be replayed; they keep their place.
+			tape.Turns = append(tape.Turns, Turn{Steps: []Step{}})
+		}
+		turn := &tape.Turns[v.userIndex]
+		turn.Said = r.redact.String(v.user)
+		for len(turn.Steps) <= v.step {
+			turn.Steps = append(turn.Steps, Step{})
+		}
+		turn.Steps[v.step] = step
+	}
+	return r.write(name, tape)
+}
+
+func (r *Recorder) write(name string, tape *Cassette) error {
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return err
+	}
+	whole := *tape
+	whole.Turns = nil
+	for _, t := range tape.Turns {
+		if len(t.Steps) == 0 {
+			t.Steps = []Step{{Text: "(not recorded)"}}
+		}
+		whole.Turns = append(whole.Turns, t)
+	}
+	data, err := yaml.Marshal(whole)
+	if err != nil {
+		return err
+	}
+	file := regexp.MustCompile(`[^A-Za-z0-9_-]+`).ReplaceAllString(name, "_") + ".yaml"
+	tmp := filepath.Join(r.dir, "."+file+".tmp")
+	if err := os.WriteFile(tmp, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, filepath.Join(r.dir, file))
+}

@@ -1,0 +1,101 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Limits bounds the time of a request; 0 turns a limit off.
+type Limits struct {
+	Connect   time.Duration // until the connection stands
+	FirstByte time.Duration // from sending the request to the first byte of the answer's body
+	Idle      time.Duration // between two bytes of the body
+	Total     time.Duration // the whole request
+}
+
+// DefaultLimits are the documented defaults of the configuration keys
+// connectTimeoutSeconds, firstByteTimeoutSeconds, streamIdleTimeoutSeconds and
+// requestTimeoutSeconds.
+func DefaultLimits() Limits {
+	return Limits{Connect: 15 * time.Second, FirstByte: 300 * time.Second, Idle: 120 * time.Second, Total: 3600 * time.Second}
+}
+
+// Watchdog cancels a request that exceeds its limits, with an *Error of kind
+// ErrTimeout as the context's cause.
+type Watchdog struct {
+	limits Limits
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex // guards timer
+	timer *time.Timer
+	total *time.Timer
+}
+
+// Watch starts the clock: first byte and total. The returned context is the one to
+// send the request with. Stop must be called.
+func Watch(ctx context.Context, limits Limits) (context.Context, *Watchdog) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	w := &Watchdog{limits: limits, cancel: cancel}
+	w.timer = w.after(limits.FirstByte, "sent nothing for %s after the request")
+	w.total = w.after(limits.Total, "did not finish within %s")
+	return ctx, w
+}
+
+func (w *Watchdog) after(d time.Duration, what string) *time.Timer {
+	if d <= 0 {
+		return nil
+	}
+	return time.AfterFunc(d, func() {
+		w.cancel(&Error{Kind: ErrTimeout, Message: "The model " + fmt.Sprintf(what, d)})
+	})
+}
+
+// Stop ends the watch and releases the context.
+func (w *Watchdog) Stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range []*time.Timer{w.timer, w.total} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	w.cancel(nil)
+}
+
+// Body wraps a response body: each read byte postpones the idle limit.
+func (w *Watchdog) Body(r io.Reader) io.Reader { return &watchedBody{w, r, false} }
+
+type watchedBody struct {
+	w    *Watchdog
+	r    io.Reader
+	seen bool
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if n > 0 {
+		b.w.progress(!b.seen)
+		b.seen = true
+	}
+	return n, err
+}
+
+// progress switches from the first-byte limit to the idle limit, then postpones
+// the latter.
+func (w *Watchdog) progress(first bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if first {
+		if w.timer != nil {
+			w.timer.Stop()
+		}
+		w.timer = w.after(w.limits.Idle, "stopped in the middle of its answer and sent nothing for %s")
+		return
+	}
+	if w.timer != nil {
+		w.timer.Reset(w.limits.Idle)
+	}
+}

@@ -1,0 +1,156 @@
+// Package llm is what eca knows about language models in general: a request, the
+// deltas of an answer, usage, and typed errors. Each wire format lives in a
+// package below it (llm/openai, llm/cassette, ...) and implements Model.
+//
+// What is the same for all of them is here too: the retry policy (retry.go), the
+// time limits of a request (limits.go) and the reader of server-sent events
+// (sse.go). Providers never retry on their own.
+//
+// The package knows nothing of chats, tools' effects, or configuration.
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+)
+
+// Model answers requests.
+//
+// Stream yields deltas in order. It ends after a StopDelta, or with exactly one
+// error (an *Error unless ctx ended) as its last element. When ctx ends or the
+// consumer stops iterating, the request to the provider is closed at once.
+type Model interface {
+	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
+}
+
+// Purpose tells scripted models and logs what a request is for.
+type Purpose string
+
+// Purposes of requests.
+const (
+	PurposeTurn  Purpose = "turn"
+	PurposeTitle Purpose = "title"
+)
+
+// Request is one model call, independent of any wire format.
+type Request struct {
+	Purpose   Purpose
+	Model     string // the provider's name for the model
+	System    string
+	Messages  []Message
+	Tools     []ToolSpec
+	MaxOutput int64          // tokens; 0 leaves it to the provider
+	Reasoning bool           // the model can reason and should
+	CacheKey  string         // stable per chat; providers may use it for prompt caching
+	Extra     map[string]any // merged into the body last: extraPayload and variants
+}
+
+// Role of a message.
+type Role string
+
+// Roles.
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+)
+
+// Message is one entry of the history. Tool results are parts of a User message
+// that follows the Assistant message with the calls.
+type Message struct {
+	Role  Role
+	Parts []Part
+}
+
+// Part is Text, Reasoning, ToolCall or ToolResult.
+type Part interface{ isPart() }
+
+// Text is plain text of either role.
+type Text struct{ Text string }
+
+// Reasoning is the model's earlier reasoning. Opaque is what the provider gave
+// with it and wants back; it is sent only to the API that made it.
+type Reasoning struct {
+	ID     string
+	Text   string
+	API    string
+	Opaque json.RawMessage
+}
+
+// ToolCall is a call the model made. Arguments is a JSON object.
+type ToolCall struct {
+	ID        string
+	Name      string
+	Arguments json.RawMessage
+}
+
+// ToolResult answers the ToolCall with the same id.
+type ToolResult struct {
+	ID     string
+	Text   string
+	Failed bool
+}
+
+func (Text) isPart()       {}
+func (Reasoning) isPart()  {}
+func (ToolCall) isPart()   {}
+func (ToolResult) isPart() {}
+
+// ToolSpec describes a tool to the model. Schema is a JSON Schema object.
+type ToolSpec struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage
+}
+
+// DeltaKind says which fields of a Delta are set.
+type DeltaKind uint8
+
+// Kinds of deltas, with the fields they set.
+const (
+	_              DeltaKind = iota
+	TextDelta                // Text
+	ReasoningStart           // ID
+	ReasoningDelta           // ID, Text
+	ReasoningEnd             // ID, API, Opaque
+	ToolStart                // ID, Name
+	ToolArgs                 // ID, Text
+	ToolEnd                  // ID, Text: the whole arguments as the model wrote them
+	UsageDelta               // Usage
+	StopDelta                // Stop
+	RetryDelta               // Err, Retry: the request failed and will be repeated
+)
+
+// Delta is one step of an answer. It is a flat value so that streaming does not
+// allocate per delta.
+type Delta struct {
+	Kind   DeltaKind
+	ID     string
+	Name   string
+	Text   string
+	API    string
+	Opaque json.RawMessage
+	Usage  Usage
+	Stop   StopReason
+	Retry  RetryInfo
+	Err    *Error
+}
+
+// StopReason says why the model stopped.
+type StopReason string
+
+// Reasons to stop.
+const (
+	StopEnd       StopReason = "end"
+	StopToolCalls StopReason = "tool_calls"
+	StopLength    StopReason = "length"
+	StopRefusal   StopReason = "refusal"
+)
+
+// Usage counts tokens of one response. Input does not include cached tokens.
+type Usage struct {
+	Input, Output, CacheRead, CacheWrite int64
+}
+
+// Total is the context the request and its answer occupy.
+func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }

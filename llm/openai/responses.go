@@ -1,0 +1,288 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+	"github.com/openai/openai-go/v3/shared"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// Responses is a model behind the Responses API.
+type Responses struct{ cfg Config }
+
+var _ llm.Model = (*Responses)(nil)
+
+// NewResponses returns a client for the Responses endpoint in cfg.
+func NewResponses(cfg Config) *Responses { return &Responses{cfg} }
+
+// Stream implements llm.Model.
+func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		body, err := responsesBody(req)
+		if err != nil {
+			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
+			return
+		}
+		err = r.cfg.stream(ctx, body, func(sse *llm.SSEReader) error {
+			s := responsesStream{cfg: r.cfg, yield: yield, calls: map[string]string{}}
+			return s.read(sse)
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(llm.Delta{}, err)
+		}
+	}
+}
+
+// responsesBody encodes a request. Nothing is stored at the provider; reasoning
+// travels encrypted with the history instead.
+func responsesBody(req llm.Request) ([]byte, error) {
+	p := responses.ResponseNewParams{
+		Model: req.Model,
+		Store: param.NewOpt(false),
+		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: responsesInput(req.Messages)},
+	}
+	if req.System != "" {
+		p.Instructions = param.NewOpt(req.System)
+	}
+	if req.MaxOutput > 0 {
+		p.MaxOutputTokens = param.NewOpt(req.MaxOutput)
+	}
+	if req.CacheKey != "" {
+		p.PromptCacheKey = param.NewOpt(req.CacheKey)
+	}
+	if req.Reasoning {
+		p.Reasoning = shared.ReasoningParam{Effort: shared.ReasoningEffortMedium, Summary: shared.ReasoningSummaryAuto}
+		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
+	}
+	if len(req.Tools) > 0 {
+		p.ParallelToolCalls = param.NewOpt(true)
+	}
+	for _, t := range req.Tools {
+		var schema map[string]any
+		if err := json.Unmarshal(t.Schema, &schema); err != nil {
+			return nil, fmt.Errorf("schema of tool %s: %w", t.Name, err)
+		}
+		p.Tools = append(p.Tools, responses.ToolUnionParam{OfFunction: &responses.FunctionToolParam{
+			Name: t.Name, Description: param.NewOpt(t.Description), Parameters: schema, Strict: param.NewOpt(false),
+		}})
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return mergeExtra(body, deepMerge(map[string]any{"stream": true}, req.Extra))
+}
+
+func responsesInput(msgs []llm.Message) responses.ResponseInputParam {
+	var items responses.ResponseInputParam
+	for _, m := range msgs {
+		for _, part := range m.Parts {
+			switch part := part.(type) {
+			case llm.Text:
+				role := responses.EasyInputMessageRoleUser
+				if m.Role == llm.Assistant {
+					role = responses.EasyInputMessageRoleAssistant
+				}
+				items = append(items, responses.ResponseInputItemParamOfMessage(part.Text, role))
+			case llm.Reasoning:
+				if part.API == APIResponses && len(part.Opaque) > 0 {
+					items = append(items, param.Override[responses.ResponseInputItemUnionParam](part.Opaque))
+				}
+			case llm.ToolCall:
+				items = append(items, responses.ResponseInputItemParamOfFunctionCall(string(part.Arguments), part.ID, part.Name))
+			case llm.ToolResult:
+				out := responses.ResponseInputItemParamOfFunctionCallOutput(part.Text)
+				out.OfFunctionCallOutput.CallID = param.NewOpt(part.ID)
+				items = append(items, out)
+			}
+		}
+	}
+	return items
+}
+
+// responsesEvent has the fields of all stream events that we use.
+type responsesEvent struct {
+	Type         string          `json:"type"`
+	Delta        string          `json:"delta"`
+	ItemID       string          `json:"item_id"`
+	SummaryIndex int             `json:"summary_index"`
+	Item         json.RawMessage `json:"item"`
+	Response     json.RawMessage `json:"response"`
+	Code         string          `json:"code"`
+	Message      string          `json:"message"`
+}
+
+// responsesStream turns stream events into deltas.
+type responsesStream struct {
+	cfg   Config
+	yield func(llm.Delta, error) bool
+	calls map[string]string // item id -> call id, of calls in progress
+	made  bool              // a tool call was made
+}
+
+func (s *responsesStream) emit(d llm.Delta) error {
+	if !s.yield(d, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+func (s *responsesStream) read(sse *llm.SSEReader) error {
+	for {
+		raw, err := sse.Next()
+		if err != nil {
+			return err
+		}
+		if string(raw.Data) == "[DONE]" {
+			continue // some compatible servers add it after the terminal event
+		}
+		var ev responsesEvent
+		if err := json.Unmarshal(raw.Data, &ev); err != nil {
+			return &llm.Error{Kind: llm.ErrProtocol, Message: s.cfg.Provider + " sent something that is no JSON in its stream", Cause: err}
+		}
+		done, err := s.event(ev)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// event handles one event; done reports the terminal one.
+func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
+	switch ev.Type {
+	case "response.output_text.delta", "response.refusal.delta":
+		if ev.Delta != "" {
+			err = s.emit(llm.Delta{Kind: llm.TextDelta, Text: ev.Delta})
+		}
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		err = s.emit(llm.Delta{Kind: llm.ReasoningDelta, ID: ev.ItemID, Text: ev.Delta})
+	case "response.reasoning_summary_part.added":
+		if ev.SummaryIndex > 0 {
+			err = s.emit(llm.Delta{Kind: llm.ReasoningDelta, ID: ev.ItemID, Text: "\n\n"})
+		}
+	case "response.function_call_arguments.delta":
+		if id, ok := s.calls[ev.ItemID]; ok {
+			err = s.emit(llm.Delta{Kind: llm.ToolArgs, ID: id, Text: ev.Delta})
+		}
+	case "response.output_item.added":
+		err = s.itemAdded(ev.Item)
+	case "response.output_item.done":
+		err = s.itemDone(ev.Item)
+	case "response.completed", "response.incomplete":
+		return true, s.finish(ev.Response)
+	case "response.failed":
+		return true, s.failed(ev.Response)
+	case "error":
+		return true, s.apiError(ev.Code, ev.Message)
+	}
+	return false, err
+}
+
+func (s *responsesStream) itemAdded(raw json.RawMessage) error {
+	var item responses.ResponseOutputItemUnion
+	if err := json.Unmarshal(raw, &item); err != nil {
+		return &llm.Error{Kind: llm.ErrProtocol, Message: s.cfg.Provider + " sent an unreadable output item", Cause: err}
+	}
+	switch item.Type {
+	case "function_call":
+		s.calls[item.ID] = item.CallID
+		return s.emit(llm.Delta{Kind: llm.ToolStart, ID: item.CallID, Name: item.Name})
+	case "reasoning":
+		return s.emit(llm.Delta{Kind: llm.ReasoningStart, ID: item.ID})
+	}
+	return nil
+}
+
+func (s *responsesStream) itemDone(raw json.RawMessage) error {
+	var item responses.ResponseOutputItemUnion
+	if err := json.Unmarshal(raw, &item); err != nil {
+		return &llm.Error{Kind: llm.ErrProtocol, Message: s.cfg.Provider + " sent an unreadable output item", Cause: err}
+	}
+	switch item.Type {
+	case "function_call":
+		if _, started := s.calls[item.ID]; !started {
+			if err := s.itemAdded(raw); err != nil {
+				return err
+			}
+		}
+		delete(s.calls, item.ID)
+		s.made = true
+		return s.emit(llm.Delta{Kind: llm.ToolEnd, ID: item.CallID, Text: item.AsFunctionCall().Arguments})
+	case "reasoning":
+		d := llm.Delta{Kind: llm.ReasoningEnd, ID: item.ID, API: APIResponses}
+		if item.EncryptedContent != "" {
+			d.Opaque = append(json.RawMessage(nil), raw...)
+		}
+		return s.emit(d)
+	}
+	return nil
+}
+
+// finish reports usage and the reason to stop.
+func (s *responsesStream) finish(raw json.RawMessage) error {
+	var resp struct {
+		Usage struct {
+			InputTokens        int64 `json:"input_tokens"`
+			OutputTokens       int64 `json:"output_tokens"`
+			InputTokensDetails struct {
+				CachedTokens int64 `json:"cached_tokens"`
+			} `json:"input_tokens_details"`
+		} `json:"usage"`
+		IncompleteDetails struct {
+			Reason string `json:"reason"`
+		} `json:"incomplete_details"`
+	}
+	if err := json.Unmarshal(raw, &resp); err != nil {
+		return &llm.Error{Kind: llm.ErrProtocol, Message: s.cfg.Provider + " sent an unreadable final response", Cause: err}
+	}
+	u := resp.Usage
+	cached := u.InputTokensDetails.CachedTokens
+	if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: u.InputTokens - cached, Output: u.OutputTokens, CacheRead: cached}}); err != nil {
+		return err
+	}
+	stop := llm.StopEnd
+	switch {
+	case resp.IncompleteDetails.Reason == "content_filter":
+		stop = llm.StopRefusal
+	case resp.IncompleteDetails.Reason != "":
+		stop = llm.StopLength
+	case s.made:
+		stop = llm.StopToolCalls
+	}
+	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+}
+
+func (s *responsesStream) failed(raw json.RawMessage) error {
+	var resp struct {
+		Error struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal(raw, &resp)
+	return s.apiError(resp.Error.Code, resp.Error.Message)
+}
+
+// apiError maps an error that arrived inside the stream.
+func (s *responsesStream) apiError(code, message string) error {
+	e := &llm.Error{Kind: llm.ErrUnknown, Message: s.cfg.Provider + " failed: " + message}
+	if message == "" {
+		e.Message = s.cfg.Provider + " failed without saying why"
+	}
+	switch code {
+	case "rate_limit_exceeded":
+		e.Kind = llm.ErrRateLimited
+	case "server_error", "internal_error", "overloaded":
+		e.Kind = llm.ErrOverloaded
+	case "context_length_exceeded":
+		e.Kind = llm.ErrContextOverflow
+	}
+	return e
+}

@@ -1,0 +1,143 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/contexts"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/server/protocol"
+)
+
+// chatPrompt hands a prompt to its session. The answer follows what the user sees of
+// the accepted prompt and precedes the model's answer (eca-protocol 4.1, 8.1).
+func (s *Server) chatPrompt(ctx context.Context, req *jsonrpc.Request) (any, error) {
+	var p protocol.ChatPromptParams
+	if err := decode(req, &p); err != nil {
+		return nil, err
+	}
+	if p.Message == nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "chat/prompt: message is missing")
+	}
+	id := string(p.ChatID)
+	failed := protocol.ChatPromptResult{ChatID: id, Model: "error", Status: protocol.StatusError}
+	if id != "" && !chat.ValidID(id) {
+		s.log.Warn("prompt with an invalid chat id", "id", id)
+		return failed, nil
+	}
+	session, isNew, err := s.host.Engine().Open(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if id != "" && isNew {
+		s.notify(s.ctx, "chat/opened", protocol.ChatOpened{ChatID: id})
+	}
+	v := s.view(session)
+	turn := v.expectTurn(req)
+	sub := session.Submit(prompt(p))
+	return jsonrpc.Later(func(ctx context.Context) (any, error) {
+		acc, err := sub.Wait(ctx)
+		if err != nil {
+			turn.abandon()
+			if errors.Is(err, context.Canceled) {
+				return nil, err
+			}
+			s.refuse(session.ID(), *p.Message, err)
+			failed.ChatID = session.ID()
+			return failed, nil
+		}
+		select {
+		case <-turn.shown:
+		case <-ctx.Done():
+		}
+		res := protocol.ChatPromptResult{ChatID: session.ID(), Model: acc.Model, Status: protocol.StatusPrompting}
+		if acc.Failed {
+			res.Status = protocol.StatusError
+		}
+		return res, nil
+	}), nil
+}
+
+func prompt(p protocol.ChatPromptParams) chat.Prompt {
+	out := chat.Prompt{Text: *p.Message, Model: p.Model, Agent: p.Agent, Variant: p.Variant, Trust: p.Trust}
+	if out.Agent == "" {
+		out.Agent = p.Behavior
+	}
+	for _, c := range p.Contexts {
+		ref := contexts.Ref{Type: c.Type, Label: c.Label, Text: c.Content, Path: c.Path}
+		if c.LinesRange != nil {
+			ref.FirstLine, ref.LastLine = c.LinesRange.Start, c.LinesRange.End
+		}
+		out.Contexts = append(out.Contexts, ref)
+	}
+	return out
+}
+
+// refuse shows a prompt that could not become a turn, as content: clients show that
+// better than an error (eca-recorded, rules).
+func (s *Server) refuse(id, message string, err error) {
+	for _, c := range []protocol.ContentReceived{
+		{ChatID: id, Role: protocol.RoleUser, Content: protocol.TextContent{Type: "text", Text: message + "\n"}},
+		{ChatID: id, Role: protocol.RoleSystem, Content: protocol.TextContent{Type: "text", Text: "\n\n" + err.Error()}},
+		{ChatID: id, Role: protocol.RoleSystem, Content: protocol.ProgressContent{Type: "progress", State: "finished", Reason: "failed"}},
+	} {
+		s.notify(s.ctx, "chat/contentReceived", c)
+	}
+}
+
+func (s *Server) chatPromptStop(_ context.Context, req *jsonrpc.Request) (any, error) {
+	var p protocol.ChatParams
+	if err := decode(req, &p); err != nil {
+		return nil, err
+	}
+	if session, ok := s.host.Engine().Lookup(string(p.ChatID)); ok {
+		session.Cancel()
+	}
+	return nil, nil
+}
+
+func (s *Server) chatToolCallApprove(_ context.Context, req *jsonrpc.Request) (any, error) {
+	return s.decide(req, func(p protocol.ToolCallParams) chat.Decision {
+		return chat.Decision{Approve: true, Remember: p.Save == "session"}
+	})
+}
+
+func (s *Server) chatToolCallReject(_ context.Context, req *jsonrpc.Request) (any, error) {
+	return s.decide(req, func(p protocol.ToolCallParams) chat.Decision {
+		return chat.Decision{GoOn: p.GoOn}
+	})
+}
+
+// decide passes a decision on. Unknown chats and calls are ignored: some clients
+// approve everything they see (4.2).
+func (s *Server) decide(req *jsonrpc.Request, decision func(protocol.ToolCallParams) chat.Decision) (any, error) {
+	var p protocol.ToolCallParams
+	if err := decode(req, &p); err != nil {
+		return nil, err
+	}
+	if session, ok := s.host.Engine().Lookup(string(p.ChatID)); ok {
+		session.Decide(string(p.ToolCallID), decision(p))
+	}
+	return nil, nil
+}
+
+// chatDelete removes a chat; the notification precedes the answer (4.8).
+func (s *Server) chatDelete(_ context.Context, req *jsonrpc.Request) (any, error) {
+	var p protocol.ChatParams
+	if err := decode(req, &p); err != nil {
+		return nil, err
+	}
+	id := string(p.ChatID)
+	if id == "" {
+		return struct{}{}, nil
+	}
+	return jsonrpc.Later(func(ctx context.Context) (any, error) {
+		s.dropView(id)
+		if err := s.host.Engine().Delete(ctx, id); err != nil {
+			return nil, err
+		}
+		s.notify(s.ctx, "chat/deleted", protocol.ChatDeleted{ChatID: id})
+		return struct{}{}, nil
+	}), nil
+}

@@ -1,0 +1,236 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/server/protocol"
+)
+
+// notification is one outgoing message.
+type notification struct {
+	Method string
+	Params any
+}
+
+// mapper turns a chat's events into notifications (eca-protocol, sections 7 and 8).
+// It does nothing but that: its state is what later stages of a tool call repeat.
+type mapper struct {
+	chatID      string
+	autoCompact int
+	turns       map[string]bool // turns that began in front of this client
+	calls       map[string]*callState
+}
+
+type callState struct {
+	protocol.ToolCall
+	arguments json.RawMessage
+}
+
+func newMapper(chatID string, autoCompact int) *mapper {
+	return &mapper{chatID: chatID, autoCompact: autoCompact, turns: map[string]bool{}, calls: map[string]*callState{}}
+}
+
+// notifications returns what an event shows. Events of a turn that began before the
+// mapper did show nothing: the client knows nothing of it.
+func (m *mapper) notifications(e event.Event) []notification {
+	if _, ok := e.Body.(event.UserMessage); ok || e.Turn == "" {
+		m.turns[e.Turn] = true
+	}
+	// Contexts are parsed before the user's message is recorded.
+	if _, ok := e.Body.(event.Progress); !ok && !m.turns[e.Turn] {
+		return nil
+	}
+	switch b := e.Body.(type) {
+	case event.UserMessage:
+		return m.content(protocol.RoleUser, protocol.TextContent{Type: "text", ContentID: b.ContentID, Text: b.Text + "\n"})
+	case event.TurnStarted:
+		return m.status("running")
+	case event.Progress:
+		return m.content(protocol.RoleSystem, protocol.ProgressContent{Type: "progress", State: "running", Text: b.Text})
+	case event.TextDelta:
+		return m.content(protocol.RoleAssistant, protocol.TextContent{Type: "text", Text: b.Text})
+	case event.ReasoningStarted:
+		return m.content(protocol.RoleAssistant, protocol.ReasonContent{Type: "reasonStarted", ID: b.ID})
+	case event.ReasoningDelta:
+		return m.content(protocol.RoleAssistant, protocol.ReasonContent{Type: "reasonText", ID: b.ID, Text: b.Text})
+	case event.ReasoningFinished:
+		return m.content(protocol.RoleAssistant, protocol.ReasonContent{Type: "reasonFinished", ID: b.ID, TotalTimeMs: &b.ElapsedMS})
+	case event.ToolProposed, event.ToolArgsDelta, event.ToolJudged, event.ToolStarted, event.ToolFinished, event.ToolRejected:
+		return m.tool(b)
+	case event.UsageReported:
+		return m.content(protocol.RoleSystem, m.usage(b))
+	case event.TitleChanged:
+		return m.content(protocol.RoleSystem, protocol.MetadataContent{Type: "metadata", Title: b.Title})
+	case event.Notice:
+		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: b.Text})
+	case event.TurnFinished:
+		delete(m.turns, e.Turn)
+		return m.finished(b)
+	}
+	return nil
+}
+
+// finished ends a turn. A superseded one ends in silence: the newer turn's end is
+// the only one (4.1).
+func (m *mapper) finished(b event.TurnFinished) []notification {
+	clear(m.calls)
+	var out []notification
+	switch b.Reason {
+	case event.FinishedSuperseded:
+		return nil
+	case event.FinishedStopped:
+		out = m.status("stopping")
+	}
+	out = append(out, m.status("idle")...)
+	return append(out, m.content(protocol.RoleSystem, protocol.ProgressContent{Type: "progress", State: "finished", Reason: string(b.Reason)})...)
+}
+
+// tool maps the stages of a tool call.
+func (m *mapper) tool(body event.Body) []notification {
+	switch b := body.(type) {
+	case event.ToolProposed:
+		c := &callState{arguments: json.RawMessage("{}"), ToolCall: protocol.ToolCall{
+			ID: b.CallID, Name: b.Name, Server: b.Server, Origin: b.Origin, Summary: b.Summary,
+		}}
+		m.calls[b.CallID] = c
+		return m.content(protocol.RoleAssistant, protocol.ToolPrepare{Type: "toolCallPrepare", ToolCall: c.ToolCall})
+	case event.ToolArgsDelta:
+		c := m.call(b.CallID)
+		return m.content(protocol.RoleAssistant, protocol.ToolPrepare{Type: "toolCallPrepare", ToolCall: c.ToolCall, ArgumentsText: b.Text})
+	case event.ToolJudged:
+		c := m.call(b.CallID)
+		c.arguments, c.Summary, c.Details = b.Arguments, b.Summary, details(b.Details)
+		return m.content(protocol.RoleAssistant, protocol.ToolRun{
+			Type: "toolCallRun", ToolCall: c.ToolCall, Arguments: c.arguments, ManualApproval: b.Manual,
+		})
+	case event.ToolStarted:
+		c := m.call(b.CallID)
+		return m.content(protocol.RoleAssistant, protocol.ToolRunning{Type: "toolCallRunning", ToolCall: c.ToolCall, Arguments: c.arguments})
+	case event.ToolFinished:
+		c := m.call(b.CallID)
+		if d := details(b.Details); d != nil {
+			c.Details = d
+		} else if c.Details == nil {
+			c.Details = jsonDetails(b.Outputs)
+		}
+		called := protocol.ToolCalled{
+			Type: "toolCalled", ToolCall: c.ToolCall, Arguments: c.arguments,
+			Error: b.Failed, Outputs: []protocol.ToolOutput{}, TotalTimeMs: b.ElapsedMS,
+		}
+		for _, o := range b.Outputs {
+			called.Outputs = append(called.Outputs, protocol.ToolOutput{Type: "text", Text: o})
+		}
+		return m.content(protocol.RoleAssistant, called)
+	case event.ToolRejected:
+		c := m.call(b.CallID)
+		return m.content(protocol.RoleAssistant, protocol.ToolRejected{
+			Type: "toolCallRejected", ToolCall: c.ToolCall, Arguments: c.arguments, Reason: string(b.Reason),
+		})
+	}
+	return nil
+}
+
+// call returns the state of a call; one that was never announced gets an empty one.
+func (m *mapper) call(id string) *callState {
+	c, ok := m.calls[id]
+	if !ok {
+		c = &callState{arguments: json.RawMessage("{}"), ToolCall: protocol.ToolCall{ID: id, Server: "unknown", Origin: "unknown"}}
+		m.calls[id] = c
+	}
+	return c
+}
+
+func (m *mapper) content(role string, c protocol.Content) []notification {
+	return []notification{{"chat/contentReceived", protocol.ContentReceived{ChatID: m.chatID, Role: role, Content: c}}}
+}
+
+func (m *mapper) status(status string) []notification {
+	return []notification{{"chat/statusChanged", protocol.ChatStatusChanged{ChatID: m.chatID, Status: status}}}
+}
+
+func details(d *event.Details) protocol.Details {
+	switch {
+	case d == nil:
+		return nil
+	case d.FileChange != nil:
+		f := d.FileChange
+		return protocol.FileChangeDetails{Type: "fileChange", Path: f.Path, Diff: f.Diff, LinesAdded: f.LinesAdded, LinesRemoved: f.LinesRemoved}
+	case d.ShellCommand != nil:
+		out := protocol.ShellCommandDetails{Type: "shellCommand", Commands: []protocol.ShellCommand{}, Background: d.ShellCommand.Background}
+		for _, c := range d.ShellCommand.Commands {
+			args := c.Args
+			if args == nil {
+				args = []string{}
+			}
+			out.Commands = append(out.Commands, protocol.ShellCommand{Command: c.Name, Args: args, ApprovalKey: c.Key, Remembered: c.Remembered})
+		}
+		return out
+	case d.JSON != nil:
+		return protocol.JSONOutputsDetails{Type: "jsonOutputs", JSONs: d.JSON}
+	}
+	return nil
+}
+
+// jsonDetails shows outputs that are JSON objects or lists (7.4).
+func jsonDetails(outputs []string) protocol.Details {
+	var jsons []string
+	for _, o := range outputs {
+		raw := bytes.TrimSpace([]byte(o))
+		if len(raw) == 0 || raw[0] != '{' && raw[0] != '[' || !json.Valid(raw) {
+			continue
+		}
+		var pretty bytes.Buffer
+		if json.Indent(&pretty, raw, "", "  ") == nil {
+			jsons = append(jsons, pretty.String())
+		}
+	}
+	if jsons == nil {
+		return nil
+	}
+	return protocol.JSONOutputsDetails{Type: "jsonOutputs", JSONs: jsons}
+}
+
+// usage maps usage (7.2). sessionTokens is what the context holds now.
+func (m *mapper) usage(u event.UsageReported) protocol.UsageContent {
+	used := u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
+	out := protocol.UsageContent{Type: "usage", SessionTokens: used, AutoCompactPercentage: m.autoCompact}
+	if u.Cost != nil {
+		out.LastMessageCost = fmt.Sprintf("%.2f", *u.Cost)
+		out.MessageCost = out.LastMessageCost
+	}
+	if u.TotalCost != nil {
+		out.SessionCost = fmt.Sprintf("%.2f", *u.TotalCost)
+	}
+	if u.ContextLimit > 0 && u.OutputLimit > 0 {
+		out.Limit = &protocol.UsageLimit{Context: u.ContextLimit, Output: u.OutputLimit}
+	}
+	breakdown := &protocol.ContextBreakdown{
+		Categories: []protocol.ContextCategory{}, UsedTokens: used, ContextLimit: u.ContextLimit, FreeColor: "#5c6370", FreeEmoji: "⬜",
+	}
+	if u.ContextLimit > 0 {
+		free := max(u.ContextLimit-used, 0)
+		breakdown.FreeTokens = &free
+	}
+	for _, s := range u.Share {
+		color, emoji := categoryLook(s.Category)
+		breakdown.Categories = append(breakdown.Categories, protocol.ContextCategory{Name: s.Category, Tokens: s.Tokens, Color: color, Emoji: emoji})
+	}
+	out.ContextBreakdown = breakdown
+	return out
+}
+
+// categoryLook returns the canonical look of a category (7.2).
+func categoryLook(name string) (color, emoji string) {
+	switch name {
+	case "System prompt":
+		return "#61afef", "🟦"
+	case "Tool definitions":
+		return "#e8924a", "🟧"
+	case "Tool calls":
+		return "#e06c75", "🟥"
+	}
+	return "#98c379", "🟩"
+}

@@ -1,0 +1,193 @@
+package protocol
+
+import "encoding/json"
+
+// Roles of content (7).
+const (
+	RoleUser      = "user"
+	RoleSystem    = "system"
+	RoleAssistant = "assistant"
+)
+
+// ContentReceived is chat/contentReceived (7). Content is one of the types below.
+type ContentReceived struct {
+	ChatID  string  `json:"chatId"`
+	Role    string  `json:"role"`
+	Content Content `json:"content"`
+}
+
+// Content is a type of chat content.
+type Content interface{ isContent() }
+
+// TextContent is text of any role. ContentID is set for the user's.
+type TextContent struct {
+	Type      string `json:"type"`
+	ContentID string `json:"contentId,omitempty"`
+	Text      string `json:"text"`
+}
+
+// ProgressContent says what a turn does; State is running or finished. Text is
+// always sent, also empty: the seed requires it. Reason is an addition of ours: how a
+// finished turn ended (done, stopped, rejected, failed).
+type ProgressContent struct {
+	Type   string `json:"type"`
+	State  string `json:"state"`
+	Text   string `json:"text"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// ReasonContent is reasonStarted, reasonText or reasonFinished.
+type ReasonContent struct {
+	Type        string `json:"type"`
+	ID          string `json:"id"`
+	Text        string `json:"text,omitempty"`
+	TotalTimeMs *int64 `json:"totalTimeMs,omitempty"`
+}
+
+// ToolPrepare is toolCallPrepare; ArgumentsText is a delta.
+type ToolPrepare struct {
+	Type string `json:"type"`
+	ToolCall
+	ArgumentsText string `json:"argumentsText"`
+}
+
+// ToolCall has the fields all tool call contents share. Clients do not merge Summary
+// and Details between stages, so every stage repeats them (7.1).
+type ToolCall struct {
+	ID      string  `json:"id"`
+	Name    string  `json:"name"`
+	Server  string  `json:"server"`
+	Origin  string  `json:"origin"`
+	Summary string  `json:"summary,omitempty"`
+	Details Details `json:"details,omitempty"`
+}
+
+// ToolRun is toolCallRun.
+type ToolRun struct {
+	Type string `json:"type"`
+	ToolCall
+	Arguments      json.RawMessage `json:"arguments"`
+	ManualApproval bool            `json:"manualApproval"`
+}
+
+// ToolRunning is toolCallRunning.
+type ToolRunning struct {
+	Type string `json:"type"`
+	ToolCall
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// ToolCalled is toolCalled.
+type ToolCalled struct {
+	Type string `json:"type"`
+	ToolCall
+	Arguments   json.RawMessage `json:"arguments"`
+	Error       bool            `json:"error"`
+	Outputs     []ToolOutput    `json:"outputs"`
+	TotalTimeMs int64           `json:"totalTimeMs"`
+}
+
+// ToolOutput is one output of a call.
+type ToolOutput struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// ToolRejected is toolCallRejected.
+type ToolRejected struct {
+	Type string `json:"type"`
+	ToolCall
+	Arguments json.RawMessage `json:"arguments"`
+	Reason    string          `json:"reason"`
+}
+
+// UsageContent (7.2). Costs are decimal strings without a currency sign.
+// MessageCost repeats LastMessageCost under the name Emacs reads.
+type UsageContent struct {
+	Type                  string            `json:"type"`
+	SessionTokens         int64             `json:"sessionTokens"`
+	LastMessageCost       string            `json:"lastMessageCost,omitempty"`
+	MessageCost           string            `json:"messageCost,omitempty"`
+	SessionCost           string            `json:"sessionCost,omitempty"`
+	Limit                 *UsageLimit       `json:"limit,omitempty"`
+	AutoCompactPercentage int               `json:"autoCompactPercentage,omitempty"`
+	ContextBreakdown      *ContextBreakdown `json:"contextBreakdown,omitempty"`
+}
+
+// UsageLimit is in tokens.
+type UsageLimit struct {
+	Context int64 `json:"context"`
+	Output  int64 `json:"output"`
+}
+
+// ContextBreakdown says what fills the context.
+type ContextBreakdown struct {
+	Categories   []ContextCategory `json:"categories"`
+	UsedTokens   int64             `json:"usedTokens"`
+	FreeTokens   *int64            `json:"freeTokens,omitempty"`
+	ContextLimit int64             `json:"contextLimit,omitempty"`
+	FreeColor    string            `json:"freeColor"`
+	FreeEmoji    string            `json:"freeEmoji"`
+}
+
+// ContextCategory is one category of ContextBreakdown.
+type ContextCategory struct {
+	Name   string `json:"name"`
+	Tokens int64  `json:"tokens"`
+	Color  string `json:"color"`
+	Emoji  string `json:"emoji"`
+}
+
+// MetadataContent carries the title.
+type MetadataContent struct {
+	Type  string `json:"type"`
+	Title string `json:"title"`
+}
+
+func (TextContent) isContent()     {}
+func (ProgressContent) isContent() {}
+func (ReasonContent) isContent()   {}
+func (ToolPrepare) isContent()     {}
+func (ToolRun) isContent()         {}
+func (ToolRunning) isContent()     {}
+func (ToolCalled) isContent()      {}
+func (ToolRejected) isContent()    {}
+func (UsageContent) isContent()    {}
+func (MetadataContent) isContent() {}
+
+// Details is a variant of a tool call's details (7.4).
+type Details interface{ isDetails() }
+
+// FileChangeDetails has a diff without a file header.
+type FileChangeDetails struct {
+	Type         string `json:"type"`
+	Path         string `json:"path"`
+	Diff         string `json:"diff"`
+	LinesAdded   int    `json:"linesAdded"`
+	LinesRemoved int    `json:"linesRemoved"`
+}
+
+// ShellCommandDetails lists the commands of a shell line.
+type ShellCommandDetails struct {
+	Type       string         `json:"type"`
+	Commands   []ShellCommand `json:"commands"`
+	Background bool           `json:"background,omitempty"`
+}
+
+// ShellCommand is one simple command.
+type ShellCommand struct {
+	Command     string   `json:"command"`
+	Args        []string `json:"args"`
+	ApprovalKey string   `json:"approvalKey,omitempty"`
+	Remembered  bool     `json:"remembered"`
+}
+
+// JSONOutputsDetails has outputs that are JSON, pretty-printed.
+type JSONOutputsDetails struct {
+	Type  string   `json:"type"`
+	JSONs []string `json:"jsons"`
+}
+
+func (FileChangeDetails) isDetails()   {}
+func (ShellCommandDetails) isDetails() {}
+func (JSONOutputsDetails) isDetails()  {}

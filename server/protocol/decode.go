@@ -1,0 +1,159 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// ID is an id that some clients send as a number.
+type ID string
+
+// UnmarshalJSON accepts strings, numbers and null.
+func (id *ID) UnmarshalJSON(raw []byte) error {
+	switch {
+	case string(raw) == "null":
+		*id = ""
+		return nil
+	case len(raw) > 0 && raw[0] == '"':
+		return json.Unmarshal(raw, (*string)(id))
+	}
+	var n json.Number
+	if err := json.Unmarshal(raw, &n); err != nil {
+		return errors.New("an id must be a string")
+	}
+	*id = ID(n.String())
+	return nil
+}
+
+// List is a list that some clients send as {} when it is empty (2.1). Elements that
+// do not decode are left out: one odd context must not fail a prompt.
+type List[T any] []T
+
+// UnmarshalJSON accepts lists, {} and null.
+func (l *List[T]) UnmarshalJSON(raw []byte) error {
+	*l = nil
+	if string(raw) == "null" || len(raw) > 0 && raw[0] == '{' {
+		return nil
+	}
+	var elems []json.RawMessage
+	if err := json.Unmarshal(raw, &elems); err != nil {
+		return errors.New("must be a list")
+	}
+	for _, e := range elems {
+		var v T
+		if json.Unmarshal(e, &v) == nil {
+			*l = append(*l, v)
+		}
+	}
+	return nil
+}
+
+// Decode reads params into v. Keys may be in kebab or snake case; null is absent;
+// params may be missing or [] for methods without parameters.
+func Decode(params json.RawMessage, v any) error {
+	params = bytes.TrimSpace(params)
+	if len(params) == 0 || string(params) == "null" || string(params) == "[]" {
+		return nil
+	}
+	if params[0] != '{' {
+		return errors.New("params must be an object")
+	}
+	norm, err := normalize(params, 0)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(norm, v); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return fmt.Errorf("%s must not be a %s", wrong.Field, wrong.Value)
+		}
+		return err
+	}
+	return nil
+}
+
+// freeForm are keys whose values are the user's, not the protocol's (2.2).
+func freeForm(key string) bool {
+	switch key {
+	case "initializationOptions", "env", "headers", "data":
+		return true
+	}
+	return false
+}
+
+// maxDepth bounds the nesting of params; no protocol message comes near.
+const maxDepth = 64
+
+// normalize rewrites protocol keys to camelCase and drops nulls.
+func normalize(raw json.RawMessage, depth int) (json.RawMessage, error) {
+	if depth > maxDepth {
+		return nil, errors.New("params are nested too deeply")
+	}
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return raw, nil
+	}
+	switch raw[0] {
+	case '{':
+		var m map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return nil, err
+		}
+		out := make(map[string]json.RawMessage, len(m))
+		for key, v := range m {
+			if string(v) == "null" {
+				continue
+			}
+			camel := camelCase(key)
+			if _, taken := out[camel]; taken && camel != key {
+				continue // the exact spelling wins
+			}
+			if !freeForm(camel) {
+				var err error
+				if v, err = normalize(v, depth+1); err != nil {
+					return nil, err
+				}
+			}
+			out[camel] = v
+		}
+		return json.Marshal(out)
+	case '[':
+		var list []json.RawMessage
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return nil, err
+		}
+		for i := range list {
+			var err error
+			if list[i], err = normalize(list[i], depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return json.Marshal(list)
+	}
+	return raw, nil
+}
+
+// camelCase turns doc-text and doc_text into docText.
+func camelCase(key string) string {
+	if !strings.ContainsAny(key, "-_") {
+		return key
+	}
+	var b strings.Builder
+	upper := false
+	for _, r := range key {
+		switch {
+		case r == '-' || r == '_':
+			upper = b.Len() > 0
+		case upper:
+			b.WriteRune(unicode.ToUpper(r))
+			upper = false
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,175 @@
+// Package protocol has the wire types of the ECA protocol and their JSON rules; no
+// behaviour. Section numbers refer to the ECA wire contract.
+//
+// Outbound types omit what is absent instead of sending null (2.1). Inbound values
+// are read with Decode, which forgives what real clients do: keys in kebab, snake or
+// camel case, null for absent, {} for empty lists, numbers for ids.
+package protocol
+
+import (
+	"encoding/json"
+)
+
+// InitializeParams (3.1).
+type InitializeParams struct {
+	ProcessID             *int                  `json:"processId"`
+	ClientInfo            ClientInfo            `json:"clientInfo"`
+	InitializationOptions json.RawMessage       `json:"initializationOptions"`
+	Capabilities          json.RawMessage       `json:"capabilities"`
+	WorkspaceFolders      List[WorkspaceFolder] `json:"workspaceFolders"`
+}
+
+// ClientInfo names the client.
+type ClientInfo struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// WorkspaceFolder (2.4).
+type WorkspaceFolder struct {
+	URI  string `json:"uri"`
+	Name string `json:"name"`
+}
+
+// InitializeResult (3.1). Old clients read the models and behaviours from here.
+type InitializeResult struct {
+	ChatWelcomeMessage  string     `json:"chatWelcomeMessage,omitempty"`
+	ServerInfo          ServerInfo `json:"serverInfo"`
+	Models              []string   `json:"models,omitempty"`
+	ChatDefaultModel    string     `json:"chatDefaultModel,omitempty"`
+	ChatBehaviors       []string   `json:"chatBehaviors,omitempty"`
+	ChatDefaultBehavior string     `json:"chatDefaultBehavior,omitempty"`
+	ChatAgents          []string   `json:"chatAgents,omitempty"`
+	ChatDefaultAgent    string     `json:"chatDefaultAgent,omitempty"`
+}
+
+// ServerInfo names us.
+type ServerInfo struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// ChatPromptParams (4.1). Behavior is the seed's name for Agent.
+type ChatPromptParams struct {
+	ChatID   ID                `json:"chatId"`
+	Message  *string           `json:"message"`
+	Model    string            `json:"model"`
+	Agent    string            `json:"agent"`
+	Behavior string            `json:"behavior"`
+	Variant  string            `json:"variant"`
+	Trust    *bool             `json:"trust"`
+	Contexts List[ChatContext] `json:"contexts"`
+}
+
+// ChatContext is one context of a prompt (2.4). Types this version does not serve
+// are ignored.
+type ChatContext struct {
+	Type       string      `json:"type"`
+	Path       string      `json:"path"`
+	LinesRange *LinesRange `json:"linesRange"`
+	Label      string      `json:"label"`
+	Content    string      `json:"content"`
+}
+
+// LinesRange is 1-based and inclusive.
+type LinesRange struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// Statuses of a prompt (4.1).
+const (
+	StatusPrompting = "prompting"
+	StatusError     = "error"
+)
+
+// ChatPromptResult (4.1).
+type ChatPromptResult struct {
+	ChatID string `json:"chatId"`
+	Model  string `json:"model"`
+	Status string `json:"status"`
+}
+
+// ToolCallParams of chat/toolCallApprove and chat/toolCallReject (4.2, 4.3). GoOn is
+// an addition of ours: after a rejection the turn goes on and the model is told.
+type ToolCallParams struct {
+	ChatID     ID     `json:"chatId"`
+	ToolCallID ID     `json:"toolCallId"`
+	Save       string `json:"save"`
+	GoOn       bool   `json:"goOn"`
+}
+
+// ChatParams of the methods that name only a chat.
+type ChatParams struct {
+	ChatID ID `json:"chatId"`
+}
+
+// ChatStatusChanged (5).
+type ChatStatusChanged struct {
+	ChatID string `json:"chatId"`
+	Status string `json:"status"` // running, idle or stopping
+}
+
+// ChatOpened (5).
+type ChatOpened struct {
+	ChatID string `json:"chatId"`
+	Title  string `json:"title,omitempty"`
+}
+
+// ChatDeleted (5).
+type ChatDeleted struct {
+	ChatID string `json:"chatId"`
+}
+
+// ConfigUpdated (5.1). Absent keys mean: unchanged.
+type ConfigUpdated struct {
+	ChatID string      `json:"chatId,omitempty"`
+	Chat   *ChatConfig `json:"chat,omitempty"`
+}
+
+// ChatConfig is the chat part of config/updated, in the current and in the seed's
+// names.
+type ChatConfig struct {
+	Models          *[]string       `json:"models,omitempty"`
+	Agents          *[]string       `json:"agents,omitempty"`
+	Behaviors       *[]string       `json:"behaviors,omitempty"`
+	Variants        *[]string       `json:"variants,omitempty"`
+	SelectModel     string          `json:"selectModel,omitempty"`
+	SelectAgent     string          `json:"selectAgent,omitempty"`
+	SelectBehavior  string          `json:"selectBehavior,omitempty"`
+	SelectVariant   json.RawMessage `json:"selectVariant,omitempty"` // a string, or null: the one null clients expect
+	SelectTrust     *bool           `json:"selectTrust,omitempty"`
+	DefaultModel    string          `json:"defaultModel,omitempty"`
+	DefaultAgent    string          `json:"defaultAgent,omitempty"`
+	DefaultBehavior string          `json:"defaultBehavior,omitempty"`
+	WelcomeMessage  string          `json:"welcomeMessage,omitempty"`
+}
+
+// ToolServerUpdated (5.2).
+type ToolServerUpdated struct {
+	Type   string       `json:"type"` // native or mcp
+	Name   string       `json:"name"`
+	Status string       `json:"status"`
+	Tools  []ServerTool `json:"tools"`
+}
+
+// ServerTool is one tool in ToolServerUpdated.
+type ServerTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Disabled    bool            `json:"disabled"`
+}
+
+// Progress is $/progress (5).
+type Progress struct {
+	Type   string `json:"type"` // start or finish
+	TaskID string `json:"taskId"`
+	Title  string `json:"title"`
+}
+
+// ShowMessage is $/showMessage (5).
+type ShowMessage struct {
+	Type    string `json:"type"` // error, warning or info
+	Message string `json:"message"`
+}

@@ -1,0 +1,63 @@
+package fs
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"path/filepath"
+
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+//go:embed edit_file.md
+var editFileDoc string
+
+type editFileArgs struct {
+	Path     string `json:"path" jsonschema:"The absolute path of the file."`
+	Original string `json:"original_content" jsonschema:"The exact content to find and replace."`
+	New      string `json:"new_content" jsonschema:"The content to put in its place."`
+	All      bool   `json:"all_occurrences,omitempty" jsonschema:"Replace every occurrence (default: false, and then it must be the only one)."`
+}
+
+func editFile() tools.Tool {
+	return tools.Definition[editFileArgs]{
+		Name: "edit_file", Description: editFileDoc, Preparing: "Editing file",
+		Plan: func(_ context.Context, call tools.Call, a editFileArgs) (tools.Plan, error) {
+			path := workspace.Abs(call.Roots, a.Path)
+			plan := tools.Plan{Summary: "Editing " + filepath.Base(path), Paths: []string{path}}
+			before, after, err := edited(path, a)
+			if err != nil {
+				return tools.Plan{}, err
+			}
+			plan.Details = change(path, before, after)
+			return plan, nil
+		},
+		Run: func(_ context.Context, call tools.Call, a editFileArgs, _ tools.Sink) (tools.Result, error) {
+			path := workspace.Abs(call.Roots, a.Path)
+			before, after, err := edited(path, a)
+			if err != nil {
+				return tools.Result{}, err
+			}
+			if err := replaceFile(path, after); err != nil {
+				return tools.Result{}, fmt.Errorf("could not write %s: %w", path, err)
+			}
+			return tools.Result{Outputs: []string{"Edited " + path}, Details: change(path, before, after)}, nil
+		},
+	}.Build()
+}
+
+// edited returns a file's text before and after the edit.
+func edited(path string, a editFileArgs) (before, after string, err error) {
+	if before, err = readText(path); err != nil {
+		return "", "", err
+	}
+	after, err = replaceMatch(before, a.Original, a.New, a.All)
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", path, err)
+	}
+	if after == before {
+		return "", "", fmt.Errorf("%s: the new content equals the original; nothing to do", path)
+	}
+	return before, after, nil
+}

@@ -1,0 +1,120 @@
+// Package fs holds the native tools that read and change files: directory_tree,
+// read_file, write_file, edit_file and move_file (eca-features, section 17).
+//
+// Changing tools describe their change as a diff in the plan, before they run, and
+// compute it again when they run: the file may have changed while the user was
+// asked. Files are replaced atomically; a failed write leaves the old content.
+//
+// The package does not decide which paths may be touched: it reports them in the
+// plan, and the policy decides.
+package fs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// maxFile bounds the files these tools read whole.
+const maxFile = 32 << 20
+
+// Options configure the tools.
+type Options struct {
+	ReadMaxLines int // lines read_file returns at most; toolCall.readFile.maxLines
+}
+
+// Tools returns the tools of this package.
+func Tools(o Options) []tools.Tool {
+	return []tools.Tool{directoryTree(), readFile(o), writeFile(), editFile(), moveFile()}
+}
+
+// readText reads a regular text file.
+func readText(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("%s does not exist", path)
+	case err != nil:
+		return "", err
+	case info.IsDir():
+		return "", fmt.Errorf("%s is a directory", path)
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s is not a regular file", path)
+	case info.Size() > maxFile:
+		return "", fmt.Errorf("%s has %d bytes, which is more than the limit of %d", path, info.Size(), maxFile)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if isBinary(data) {
+		return "", fmt.Errorf("%s is a binary file", path)
+	}
+	return string(data), nil
+}
+
+func isBinary(data []byte) bool {
+	head := data[:min(len(data), 8000)]
+	return strings.ContainsRune(string(head), 0)
+}
+
+// replaceFile writes content to path atomically, creating folders as needed. A link
+// is followed, and the mode of an existing file kept.
+func replaceFile(path, content string) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		if !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is not a regular file", path)
+		}
+		mode = info.Mode().Perm()
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(dir, ".eca-write-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.WriteString(content)
+	if err = errors.Join(err, tmp.Chmod(mode), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// change describes the change of a file from before to after. existed is false for
+// a new file.
+func change(path, before, after string) *event.Details {
+	const context = 3
+	unified, err := udiff.ToUnified("a", "b", before, udiff.Lines(before, after), context)
+	if err != nil {
+		unified = ""
+	}
+	// Clients want hunks without the file header (eca-protocol 7.4).
+	if i := strings.Index(unified, "@@"); i >= 0 {
+		unified = unified[i:]
+	}
+	fc := &event.FileChange{Path: path, Diff: strings.TrimSuffix(unified, "\n")}
+	for line := range strings.SplitSeq(fc.Diff, "\n") {
+		switch {
+		case strings.HasPrefix(line, "+"):
+			fc.LinesAdded++
+		case strings.HasPrefix(line, "-"):
+			fc.LinesRemoved++
+		}
+	}
+	return &event.Details{FileChange: fc}
+}

@@ -1,0 +1,200 @@
+package fs
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// replaceMatch replaces original by replacement in text. It looks for original
+// ever more tolerantly and uses the first way that finds something:
+//
+//  1. exactly;
+//  2. ignoring line ends and blanks at line ends;
+//  3. ignoring indentation: the replacement is indented like what it replaces;
+//  4. as a sequence of words, whatever the white space between them.
+//
+// Unless all is set there must be exactly one match. all is served by the first two
+// ways only, which cannot match anything unexpected.
+func replaceMatch(text, original, replacement string, all bool) (string, error) {
+	if original == "" {
+		return "", errors.New("original_content is empty; use write_file to create a file")
+	}
+	if n := strings.Count(text, original); n > 0 {
+		if n > 1 && !all {
+			return "", ambiguous(n)
+		}
+		return strings.ReplaceAll(text, original, matchEOL(replacement, text)), nil
+	}
+	if spans := matchLines(text, original, trimRight); len(spans) > 0 {
+		if len(spans) > 1 && !all {
+			return "", ambiguous(len(spans))
+		}
+		return splice(text, spans, func(span) string { return replacement }), nil
+	}
+	if all {
+		return "", errNotFound
+	}
+	if spans := matchLines(text, original, strings.TrimSpace); len(spans) > 0 {
+		if len(spans) > 1 {
+			return "", ambiguous(len(spans))
+		}
+		return splice(text, spans, func(s span) string {
+			return reindent(replacement, original, text[s.start:s.end])
+		}), nil
+	}
+	spans := matchWords(text, original)
+	switch len(spans) {
+	case 0:
+		return "", errNotFound
+	case 1:
+		return splice(text, spans, func(span) string { return strings.TrimSpace(replacement) }), nil
+	}
+	return "", ambiguous(len(spans))
+}
+
+var errNotFound = errors.New("original_content was not found; read the file again and copy the passage exactly")
+
+func ambiguous(n int) error {
+	return fmt.Errorf("original_content occurs %d times; include more of the surrounding lines, or set all_occurrences", n)
+}
+
+// span is a half-open range of bytes.
+type span struct{ start, end int }
+
+// line is a line of text with the place it comes from, its end excluded.
+type line struct {
+	text       string
+	start, end int
+}
+
+func splitLines(s string) []line {
+	var out []line
+	for start := 0; start <= len(s); {
+		end := strings.IndexByte(s[start:], '\n')
+		if end < 0 {
+			out = append(out, line{s[start:], start, len(s)})
+			break
+		}
+		end += start
+		out = append(out, line{strings.TrimSuffix(s[start:end], "\r"), start, end})
+		start = end + 1
+	}
+	return out
+}
+
+func trimRight(s string) string { return strings.TrimRight(s, " \t\r") }
+
+// matchLines finds non-overlapping runs of whole lines that equal original's lines
+// after norm. A final line end of original is part of the match.
+func matchLines(text, original string, norm func(string) string) []span {
+	hay, needle := splitLines(text), splitLines(original)
+	trailing := len(needle) > 1 && needle[len(needle)-1].text == ""
+	if trailing {
+		needle = needle[:len(needle)-1]
+	}
+	want := make([]string, len(needle))
+	blank := true
+	for i, l := range needle {
+		want[i] = norm(l.text)
+		blank = blank && want[i] == ""
+	}
+	if blank {
+		return nil
+	}
+	var out []span
+	for i := 0; i+len(want) <= len(hay); i++ {
+		j := 0
+		for j < len(want) && norm(hay[i+j].text) == want[j] {
+			j++
+		}
+		if j < len(want) {
+			continue
+		}
+		last := hay[i+j-1]
+		end := last.end
+		if trailing && end < len(text) {
+			end++
+		} else if !trailing && end > last.start && text[end-1] == '\r' {
+			end--
+		}
+		out = append(out, span{hay[i].start, end})
+		i += j - 1
+	}
+	return out
+}
+
+// matchWords finds original as a sequence of words.
+func matchWords(text, original string) []span {
+	words := strings.Fields(original)
+	// A single short word would match nearly anywhere; a huge pattern is no edit.
+	if len(words) < 2 || len(words) > 2000 {
+		return nil
+	}
+	for i, w := range words {
+		words[i] = regexp.QuoteMeta(w)
+	}
+	re, err := regexp.Compile(strings.Join(words, `\s+`))
+	if err != nil {
+		return nil
+	}
+	var out []span
+	for _, m := range re.FindAllStringIndex(text, 3) {
+		out = append(out, span{m[0], m[1]})
+	}
+	return out
+}
+
+// splice replaces spans, which are sorted and disjoint, keeping the file's line
+// ends.
+func splice(text string, spans []span, with func(span) string) string {
+	var b strings.Builder
+	at := 0
+	for _, s := range spans {
+		b.WriteString(text[at:s.start])
+		b.WriteString(matchEOL(with(s), text))
+		at = s.end
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+// matchEOL gives s the line ends that text uses.
+func matchEOL(s, text string) string {
+	if !strings.Contains(text, "\r\n") {
+		return s
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
+}
+
+// reindent shifts replacement by the difference between the indentation the model
+// assumed (original) and the one in the file (found).
+func reindent(replacement, original, found string) string {
+	assumed, actual := indentOf(original), indentOf(found)
+	if assumed == actual {
+		return replacement
+	}
+	lines := strings.Split(replacement, "\n")
+	for i, l := range lines {
+		if strings.TrimSpace(l) == "" {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(l, assumed); ok {
+			lines[i] = actual + rest
+		} else {
+			lines[i] = actual + strings.TrimLeft(l, " \t")
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// indentOf returns the indentation of the first line that is not blank.
+func indentOf(s string) string {
+	for l := range strings.SplitSeq(s, "\n") {
+		if t := strings.TrimLeft(l, " \t"); strings.TrimSpace(t) != "" {
+			return l[:len(l)-len(t)]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,49 @@
+package fs
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+//go:embed move_file.md
+var moveFileDoc string
+
+type moveFileArgs struct {
+	Source      string `json:"source" jsonschema:"The absolute path of the file or directory to move."`
+	Destination string `json:"destination" jsonschema:"The absolute path to move it to; must not exist."`
+}
+
+func moveFile() tools.Tool {
+	return tools.Definition[moveFileArgs]{
+		Name: "move_file", Description: moveFileDoc, Preparing: "Moving file",
+		Plan: func(_ context.Context, call tools.Call, a moveFileArgs) (tools.Plan, error) {
+			src, dst := workspace.Abs(call.Roots, a.Source), workspace.Abs(call.Roots, a.Destination)
+			return tools.Plan{
+				Summary: fmt.Sprintf("Moving %s to %s", filepath.Base(src), filepath.Base(dst)),
+				Paths:   []string{src, dst},
+			}, nil
+		},
+		Run: func(_ context.Context, call tools.Call, a moveFileArgs, _ tools.Sink) (tools.Result, error) {
+			src, dst := workspace.Abs(call.Roots, a.Source), workspace.Abs(call.Roots, a.Destination)
+			if _, err := os.Lstat(src); err != nil {
+				return tools.Result{}, fmt.Errorf("%s does not exist", src)
+			}
+			if _, err := os.Lstat(dst); err == nil {
+				return tools.Result{}, fmt.Errorf("%s already exists", dst)
+			}
+			if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
+				return tools.Result{}, err
+			}
+			if err := os.Rename(src, dst); err != nil {
+				return tools.Result{}, fmt.Errorf("could not move: %w", err)
+			}
+			return tools.Text(fmt.Sprintf("Moved %s to %s", src, dst)), nil
+		},
+	}.Build()
+}

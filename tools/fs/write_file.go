@@ -1,0 +1,78 @@
+package fs
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+//go:embed write_file.md
+var writeFileDoc string
+
+type writeFileArgs struct {
+	Path    string `json:"path" jsonschema:"The absolute path of the file to create or replace."`
+	Content string `json:"content" jsonschema:"The complete content of the file."`
+}
+
+func writeFile() tools.Tool {
+	return tools.Definition[writeFileArgs]{
+		Name: "write_file", Description: writeFileDoc, Preparing: "Creating file",
+		Plan: func(_ context.Context, call tools.Call, a writeFileArgs) (tools.Plan, error) {
+			path := workspace.Abs(call.Roots, a.Path)
+			before, existed, err := current(path)
+			if err != nil {
+				return tools.Plan{}, err
+			}
+			verb := "Creating "
+			if existed {
+				verb = "Replacing "
+			}
+			return tools.Plan{
+				Summary: verb + filepath.Base(path),
+				Details: change(path, before, a.Content),
+				Paths:   []string{path},
+			}, nil
+		},
+		Run: func(_ context.Context, call tools.Call, a writeFileArgs, _ tools.Sink) (tools.Result, error) {
+			path := workspace.Abs(call.Roots, a.Path)
+			before, _, err := current(path)
+			if err != nil {
+				return tools.Result{}, err
+			}
+			if err := replaceFile(path, a.Content); err != nil {
+				return tools.Result{}, fmt.Errorf("could not write %s: %w", path, err)
+			}
+			return tools.Result{Outputs: []string{"Wrote " + path}, Details: change(path, before, a.Content)}, nil
+		},
+	}.Build()
+}
+
+// current returns the text a write would replace. A binary or huge file counts as
+// empty text: its diff helps nobody.
+func current(path string) (text string, existed bool, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	if info.IsDir() {
+		return "", true, fmt.Errorf("%s is a directory", path)
+	}
+	if !info.Mode().IsRegular() {
+		return "", true, fmt.Errorf("%s is not a regular file", path)
+	}
+	text, err = readText(path)
+	if err != nil {
+		return "", true, nil
+	}
+	return text, true, nil
+}

@@ -1,0 +1,89 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits bound the outputs of a tool. The whole text of what is cut is kept in a
+// file that the model can read.
+type Limits struct {
+	Lines int    // lines of one output; 0 is no limit
+	Bytes int    // bytes of one output; 0 is no limit
+	Dir   string // where whole outputs are kept
+}
+
+// Limit decorates a tool with limits.
+func Limit(t Tool, l Limits) Tool { return &limited{t, l} }
+
+type limited struct {
+	Tool
+	limits Limits
+}
+
+func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) {
+	res, err := t.Tool.Run(ctx, call, out)
+	for i, text := range res.Outputs {
+		short, cut := t.limits.cut(text)
+		if !cut {
+			continue
+		}
+		path, saveErr := t.limits.save(call.ID, i, text)
+		where := "The whole output is in " + path + "; search or read that file for the rest."
+		if saveErr != nil {
+			where = "The whole output could not be kept: " + saveErr.Error()
+		}
+		res.Outputs[i] = fmt.Sprintf("%s\n\n[cut: %d of %d bytes are shown. %s]", short, len(short), len(text), where)
+	}
+	return res, err
+}
+
+// cut shortens a text to whole lines and valid UTF-8.
+func (l Limits) cut(text string) (string, bool) {
+	short := text
+	if l.Lines > 0 {
+		at := 0
+		for range l.Lines {
+			i := strings.IndexByte(short[at:], '\n')
+			if i < 0 {
+				at = len(short)
+				break
+			}
+			at += i + 1
+		}
+		short = short[:at]
+	}
+	if l.Bytes > 0 && len(short) > l.Bytes {
+		end := l.Bytes
+		for end > 0 && !utf8.RuneStart(short[end]) {
+			end--
+		}
+		short = short[:end]
+	}
+	return strings.TrimRight(short, "\n"), len(short) < len(text)
+}
+
+func (l Limits) save(callID string, i int, text string) (string, error) {
+	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
+		return "", err
+	}
+	safe := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, callID)
+	f, err := os.CreateTemp(l.Dir, fmt.Sprintf("%.80s-%d-*.txt", safe, i))
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteString(text)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return filepath.ToSlash(f.Name()), err
+}

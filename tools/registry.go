@@ -1,0 +1,56 @@
+package tools
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Registry is an immutable set of tools. Models see it in a stable order, so that
+// the prefix of their prompt stays the same.
+type Registry struct {
+	byFull map[string]Tool
+	order  []Tool
+}
+
+// NewRegistry returns a registry; of tools with the same full name the last wins.
+func NewRegistry(list ...Tool) *Registry {
+	r := &Registry{byFull: map[string]Tool{}}
+	for _, t := range list {
+		r.byFull[t.Spec().FullName()] = t
+	}
+	for _, t := range r.byFull {
+		r.order = append(r.order, t)
+	}
+	slices.SortFunc(r.order, func(a, b Tool) int {
+		return cmp.Compare(a.Spec().FullName(), b.Spec().FullName())
+	})
+	return r
+}
+
+// All returns every tool, sorted by full name. The slice must not be changed.
+func (r *Registry) All() []Tool { return r.order }
+
+// Lookup finds a tool by its full name, or a native one by its bare name.
+func (r *Registry) Lookup(name string) (Tool, bool) {
+	if t, ok := r.byFull[name]; ok {
+		return t, true
+	}
+	t, ok := r.byFull[Native+"__"+name]
+	return t, ok
+}
+
+// Choice is a tool as offered to an agent.
+type Choice struct {
+	Spec
+	Disabled bool
+}
+
+// SplitName splits a full name into server and bare name. A name without a server
+// yields the server "unknown".
+func SplitName(full string) (server, name string) {
+	if server, name, ok := strings.Cut(full, "__"); ok && server != "" && name != "" {
+		return server, name
+	}
+	return "unknown", full
+}

@@ -1,0 +1,305 @@
+// Package shell holds the native tool shell_command (eca-features, section 17).
+//
+// A command runs in the user's shell, in its own process group. When it ends, times
+// out or is stopped, nothing of its group is left. Output is captured up to a
+// limit, the newest part wins; what a timed-out command had printed is kept.
+//
+// The package parses command lines only to describe them (parse.go); whether a
+// command may run is the policy's business.
+package shell
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+//go:embed shell_command.md
+var shellCommandDoc string
+
+const (
+	defaultTimeout = 60 * time.Second
+	maxTimeout     = 600 * time.Second
+	maxOutput      = 1 << 20 // bytes kept of each of stdout and stderr
+)
+
+// Options configure the tool.
+type Options struct {
+	Path       string   // shell to run; empty means bash -c, or PowerShell on Windows
+	Args       []string // its arguments before the command
+	SummaryMax int      // length of the label; toolCall.shellCommand.summaryMaxLength
+	Executable string   // our own, for ECA_EXECUTABLE in the child's environment
+	Jobs       *Jobs    // where background commands live
+}
+
+type shellArgs struct {
+	Command    string `json:"command" jsonschema:"The shell command to execute."`
+	WorkingDir string `json:"working_directory,omitempty" jsonschema:"The absolute path of the directory to run it in (default: the first workspace folder)."`
+	Timeout    int    `json:"timeout,omitempty" jsonschema:"Milliseconds until the command is killed (default: 60000, at most 600000)."`
+	Background string `json:"background,omitempty" jsonschema:"Set to a short label to run the command in the background, for servers and watchers. It returns at once."`
+}
+
+// Tools returns the tools of this package.
+func Tools(o Options) []tools.Tool {
+	return []tools.Tool{tools.Definition[shellArgs]{
+		Name: "shell_command", Description: shellCommandDoc, Preparing: "Preparing shell command",
+		Plan: func(_ context.Context, call tools.Call, a shellArgs) (tools.Plan, error) {
+			dir, err := workingDir(call.Roots, a.WorkingDir)
+			if err != nil {
+				return tools.Plan{}, err
+			}
+			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}}
+			commands, ok := Parse(a.Command)
+			if ok || a.Background != "" {
+				plan.Details = &event.Details{ShellCommand: &event.ShellCommand{Commands: commands, Background: a.Background != ""}}
+			}
+			return plan, nil
+		},
+		Run: o.run,
+	}.Build()}
+}
+
+func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tools.Sink) (tools.Result, error) {
+	dir, err := workingDir(call.Roots, a.WorkingDir)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	path, args := o.shell()
+	spec := proc.Spec{Path: path, Args: append(args, a.Command), Dir: dir, Env: []string{"ECA_EXECUTABLE=" + o.Executable}}
+	if a.Background != "" {
+		return o.Jobs.start(ctx, a.Background, spec)
+	}
+	timeout := defaultTimeout
+	if a.Timeout > 0 {
+		timeout = min(time.Duration(a.Timeout)*time.Millisecond, maxTimeout)
+	}
+	var stdout, stderr capture
+	stdout.sink, stderr.sink = out, out
+	spec.Stdout, spec.Stderr = &stdout, &stderr
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	exit, err := proc.Run(limited, spec)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	res := tools.Result{Failed: exit.Code != 0}
+	switch {
+	case ctx.Err() != nil:
+		return tools.Result{}, errors.New("the command was stopped")
+	case exit.Killed:
+		res.Outputs = append(res.Outputs, fmt.Sprintf("The command did not finish within %s and was killed.", timeout))
+	default:
+		res.Outputs = append(res.Outputs, fmt.Sprintf("Exit code: %d", exit.Code))
+	}
+	if s := stderr.String(); s != "" {
+		res.Outputs = append(res.Outputs, "Stderr:\n"+s)
+	}
+	if s := stdout.String(); s != "" {
+		res.Outputs = append(res.Outputs, "Stdout:\n"+s)
+	}
+	return res, nil
+}
+
+func (o Options) shell() (path string, args []string) {
+	switch {
+	case o.Path != "":
+		args = o.Args
+		if len(args) == 0 {
+			args = []string{"-c"}
+		}
+		return o.Path, append([]string(nil), args...)
+	case runtime.GOOS == "windows":
+		return "powershell.exe", []string{"-NoProfile", "-Command"}
+	}
+	if _, err := os.Stat("/bin/bash"); err == nil {
+		return "/bin/bash", []string{"-c"}
+	}
+	return "sh", []string{"-c"}
+}
+
+func workingDir(roots []string, dir string) (string, error) {
+	if dir == "" {
+		if len(roots) == 0 {
+			return os.Getwd()
+		}
+		return roots[0], nil
+	}
+	dir = workspace.Abs(roots, dir)
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("working_directory %s does not exist", dir)
+	}
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("working_directory %s is not a directory", dir)
+	}
+	return dir, nil
+}
+
+// summary is the label of a command: one line, without the change to the workspace
+// folder that models like to begin with.
+func (o Options) summary(command string, roots []string) string {
+	command = strings.TrimSpace(command)
+	for _, root := range roots {
+		for _, quoted := range []string{root, `"` + root + `"`, "'" + root + "'"} {
+			if rest, ok := strings.CutPrefix(command, "cd "+quoted+" && "); ok {
+				command = rest
+			}
+		}
+	}
+	command = strings.Join(strings.Fields(command), " ")
+	if limit := o.SummaryMax; limit > 0 && utf8.RuneCountInString(command) > limit {
+		command = string([]rune(command)[:limit]) + "..."
+	}
+	return "$ " + command
+}
+
+// capture keeps the end of what a command prints.
+type capture struct {
+	sink tools.Sink
+
+	mu   sync.Mutex // guards what follows
+	buf  []byte
+	lost bool
+}
+
+func (c *capture) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	c.buf = append(c.buf, p...)
+	if over := len(c.buf) - 2*maxOutput; over > 0 {
+		c.buf = append(c.buf[:0], c.buf[len(c.buf)-maxOutput:]...)
+		c.lost = true
+	}
+	c.mu.Unlock()
+	if c.sink != nil {
+		c.sink(string(p))
+	}
+	return len(p), nil
+}
+
+func (c *capture) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.buf
+	lost := c.lost
+	if len(b) > maxOutput {
+		b, lost = b[len(b)-maxOutput:], true
+	}
+	s := strings.TrimRight(strings.ToValidUTF8(string(b), "�"), "\n")
+	if lost {
+		s = "[the beginning of the output was too long and is left out]\n" + s
+	}
+	return s
+}
+
+// Jobs are background commands. They outlive the turn that started them and die
+// with the daemon. Their output goes to files that the model can read.
+type Jobs struct {
+	dir string
+
+	mu     sync.Mutex // guards what follows
+	next   int
+	jobs   map[int]*proc.Process
+	closed bool
+}
+
+// maxJobs bounds the background commands that run at the same time.
+const maxJobs = 10
+
+// NewJobs keeps the output files of background commands below dir, which is created
+// when the first one starts.
+func NewJobs(dir string) *Jobs { return &Jobs{dir: dir, jobs: map[int]*proc.Process{}} }
+
+// start starts a command and waits a moment to see whether it fails at once.
+func (j *Jobs) start(ctx context.Context, label string, spec proc.Spec) (tools.Result, error) {
+	const settle = 2 * time.Second
+	p, path, err := j.launch(spec)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	t := time.NewTimer(settle)
+	defer t.Stop()
+	select {
+	case <-p.Done():
+		exit := p.Wait()
+		data, _ := os.ReadFile(path)
+		return tools.Result{
+			Failed:  exit.Code != 0,
+			Outputs: []string{fmt.Sprintf("The background command %q ended at once with exit code %d.", label, exit.Code), string(data)},
+		}, nil
+	case <-ctx.Done():
+		p.Kill()
+		return tools.Result{}, errors.New("the command was stopped")
+	case <-t.C:
+	}
+	return tools.Text(fmt.Sprintf("%q runs in the background as process %d. Its output is written to %s; read that file to see it. It ends with eca, or with `kill -- -%d`.",
+		label, p.Pid(), path, p.Pid())), nil
+}
+
+func (j *Jobs) launch(spec proc.Spec) (*proc.Process, string, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil, "", errors.New("eca is shutting down")
+	}
+	if len(j.jobs) >= maxJobs {
+		return nil, "", fmt.Errorf("%d background commands run already; end one first", maxJobs)
+	}
+	if err := os.MkdirAll(j.dir, 0o700); err != nil {
+		return nil, "", err
+	}
+	j.next++
+	id := j.next
+	path := filepath.Join(j.dir, fmt.Sprintf("job-%d-%d.log", os.Getpid(), id))
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, "", err
+	}
+	spec.Stdout, spec.Stderr = out, out
+	p, err := proc.Start(spec)
+	if err != nil {
+		_ = out.Close()
+		return nil, "", err
+	}
+	j.jobs[id] = p
+	go func() {
+		<-p.Done()
+		_ = out.Close()
+		j.mu.Lock()
+		delete(j.jobs, id)
+		j.mu.Unlock()
+	}()
+	return p, path, nil
+}
+
+// Close kills all background commands.
+func (j *Jobs) Close() {
+	j.mu.Lock()
+	j.closed = true
+	running := make([]*proc.Process, 0, len(j.jobs))
+	for _, p := range j.jobs {
+		running = append(running, p)
+	}
+	j.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, p := range running {
+		wg.Go(p.Kill)
+	}
+	wg.Wait()
+}

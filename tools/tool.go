@@ -1,0 +1,104 @@
+// Package tools defines what a tool is to eca, and holds the registry of those the
+// model may call. The tools themselves live in packages below it, one .go file with
+// its description in a .md file beside it; MCP servers' tools implement the same
+// interface.
+//
+// A tool says what it is (Spec), what a call would do (Plan) and does it (Run). It
+// does not ask the user: whether a call runs is decided by a Policy from the plan,
+// as data, before Run (package tools/permission).
+package tools
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// Native is the server name of built-in tools.
+const Native = "eca"
+
+// Tool is something the model can call.
+type Tool interface {
+	Spec() Spec
+
+	// Plan says what the call would do, without doing it. An error means that the
+	// call can not run; its text goes to the model.
+	Plan(ctx context.Context, call Call) (Plan, error)
+
+	// Run does it. Failures that the model should read are Results with Failed set;
+	// an error is the same with the error's text. When ctx ends, Run stops what it
+	// started and returns promptly.
+	Run(ctx context.Context, call Call, out Sink) (Result, error)
+}
+
+// Spec describes a tool.
+type Spec struct {
+	Server      string          // Native or an MCP server's name
+	Name        string          // bare name, e.g. read_file
+	Origin      string          // native or mcp
+	Description string          // for the model
+	Schema      json.RawMessage // JSON Schema of the arguments: an object with properties
+	Preparing   string          // label while the arguments are still arriving
+}
+
+// FullName is the name the model and the configuration use.
+func (s Spec) FullName() string { return s.Server + "__" + s.Name }
+
+// Call is one call of a tool.
+type Call struct {
+	ID        string // unique within the chat
+	ChatID    string
+	Agent     string
+	Roots     []string        // workspace roots, absolute; may be empty
+	Arguments json.RawMessage // a JSON object, valid for the tool's schema
+}
+
+// Plan is what a call would do, as data for the policy and for the user.
+type Plan struct {
+	Summary string         // one line for the user
+	Details *event.Details // for clients that can show more
+	Paths   []string       // absolute paths it reads or writes
+}
+
+// Result is what a call returned.
+type Result struct {
+	Outputs []string
+	Failed  bool
+	Details *event.Details // replaces the plan's details when set
+}
+
+// Text makes a successful result of one output.
+func Text(s string) Result { return Result{Outputs: []string{s}} }
+
+// Sink receives output while a call runs. It may be nil.
+type Sink func(chunk string)
+
+// Decision is what a policy says about a call.
+type Decision string
+
+// Decisions.
+const (
+	Allow Decision = "allow"
+	Ask   Decision = "ask"
+	Deny  Decision = "deny"
+)
+
+// Verdict is a decision with its reason. Rule names the rule that decided, in the
+// configuration's terms.
+type Verdict struct {
+	Decision Decision
+	Rule     string
+	Reason   string
+}
+
+// Policy decides about calls.
+type Policy interface {
+	// Judge decides about one call. It must be fast: it never waits for a user.
+	Judge(call Call, spec Spec, plan Plan) Verdict
+	// Remember allows calls like this one from now on, as far as that is safe.
+	Remember(call Call, spec Spec, plan Plan)
+	// Hidden says that a tool can never be called by an agent, so that it need not
+	// be offered to the model.
+	Hidden(agent string, spec Spec) bool
+}

@@ -1,0 +1,176 @@
+// Package workspace knows the folders the user works in: which paths belong to
+// them and which files in them count (ignore rules).
+//
+// A Workspace is immutable. It guarantees that Contains judges a path by where it
+// really leads (symbolic links resolved, also for files that do not exist yet), and
+// that Walk neither follows a link out of a root nor descends into ignored folders.
+// It does not watch for changes and keeps no index.
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/ignore"
+)
+
+// Workspace is a set of root folders.
+type Workspace struct {
+	roots    []string // as the client named them: absolute, clean
+	resolved []string // the same with links resolved
+}
+
+// New returns the workspace of the given folders. Relative ones are resolved
+// against the process's directory.
+func New(roots ...string) *Workspace {
+	w := &Workspace{}
+	for _, r := range roots {
+		abs, err := filepath.Abs(r)
+		if err != nil {
+			continue
+		}
+		w.roots = append(w.roots, abs)
+		w.resolved = append(w.resolved, resolve(abs))
+	}
+	return w
+}
+
+// FromURI returns the path of a file URI as clients write them: percent-encoded or
+// with plain spaces, file:///C:/..., file:/... (eca-protocol 2.4). A plain path is
+// returned as it is.
+func FromURI(uri string) string {
+	rest, ok := strings.CutPrefix(uri, "file:")
+	if !ok {
+		return uri
+	}
+	rest = strings.TrimPrefix(rest, "//")
+	if !strings.HasPrefix(rest, "/") && !hasDrive(rest) {
+		// An authority: file://localhost/path.
+		if i := strings.Index(rest, "/"); i >= 0 {
+			rest = rest[i:]
+		}
+	}
+	if p, err := url.PathUnescape(rest); err == nil {
+		rest = p
+	}
+	if strings.HasPrefix(rest, "/") && hasDrive(rest[1:]) {
+		rest = rest[1:]
+	}
+	return filepath.FromSlash(rest)
+}
+
+func hasDrive(p string) bool {
+	return len(p) >= 2 && p[1] == ':' && (p[0]|0x20) >= 'a' && (p[0]|0x20) <= 'z'
+}
+
+// Roots returns the root folders. The slice must not be changed.
+func (w *Workspace) Roots() []string { return w.roots }
+
+// Abs makes a path absolute: `~` is the home folder, relative paths are below the
+// first root.
+func Abs(roots []string, path string) string {
+	if path == "~" || strings.HasPrefix(path, "~/") {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = filepath.Join(home, path[1:])
+		}
+	}
+	if !filepath.IsAbs(path) {
+		base := "."
+		if len(roots) > 0 {
+			base = roots[0]
+		}
+		path = filepath.Join(base, path)
+	}
+	return filepath.Clean(path)
+}
+
+// Contains says whether an absolute path leads into one of the roots.
+func (w *Workspace) Contains(path string) bool {
+	real := resolve(path)
+	for _, root := range w.resolved {
+		if within(root, real) {
+			return true
+		}
+	}
+	return false
+}
+
+func within(root, path string) bool {
+	rel, err := filepath.Rel(root, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// maxLinks bounds chains of dangling links; a longer chain leads nowhere known.
+const maxLinks = 16
+
+// resolve follows the links of the longest existing prefix of a path. A dangling
+// link leads to its target, not to its own place.
+func resolve(path string) string { return resolveLinks(filepath.Clean(path), maxLinks) }
+
+func resolveLinks(path string, left int) string {
+	rest := ""
+	for p := path; ; p = filepath.Dir(p) {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if target, err := os.Readlink(p); err == nil && left > 0 {
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(filepath.Dir(p), target)
+			}
+			return resolveLinks(filepath.Join(target, rest), left-1)
+		}
+		if filepath.Dir(p) == p {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(p), rest)
+	}
+}
+
+// File is one entry of a walk.
+type File struct {
+	Path  string // absolute
+	Rel   string // relative to the walked folder, with slashes
+	Dir   bool
+	Depth int // 1 for direct children
+}
+
+// Walk visits what lies below dir, folders before their content, in lexical order,
+// leaving out hidden entries, `.git` and what ignore files exclude. fn may return
+// filepath.SkipDir or filepath.SkipAll.
+func Walk(ctx context.Context, dir string, fn func(File) error) error {
+	rules := ignore.ForTree(dir)
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			if path == dir {
+				return err
+			}
+			if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+				return nil // unreadable or just gone: not ours to fail on
+			}
+			return err
+		}
+		if path == dir {
+			return nil
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(d.Name(), ".") || rules.Ignored(path, d.IsDir()) {
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		rel = filepath.ToSlash(rel)
+		return fn(File{Path: path, Rel: rel, Dir: d.IsDir(), Depth: strings.Count(rel, "/") + 1})
+	})
+}
