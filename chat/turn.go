@@ -50,6 +50,7 @@ type turn struct {
 	mu      sync.Mutex // guards what follows, and the order of emitted events
 	history *history
 	over    bool                     // the terminal event is out; nothing may follow
+	phase   string                   // the last progress
 	waiting map[string]chan Decision // announced calls that wait for the user
 }
 
@@ -82,11 +83,23 @@ func (t *turn) emitLocked(bodies ...event.Body) {
 	}
 	for _, b := range bodies {
 		t.history.add(b)
-		if _, ok := b.(event.TurnFinished); ok {
+		switch b := b.(type) {
+		case event.Progress:
+			t.phase = b.Text
+		case event.TurnFinished:
 			t.over = true
 		}
 	}
 	t.s.log.Append(t.id, bodies...)
+}
+
+// enter shows a progress unless it is shown already.
+func (t *turn) enter(phase string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase != phase {
+		t.emitLocked(event.Progress{Text: phase})
+	}
 }
 
 // start shows the prompt and begins to answer it. It does not wait for a model.
@@ -354,7 +367,7 @@ func (a *answer) delta(d llm.Delta) {
 	t := a.t
 	if !a.any && d.Kind != llm.RetryDelta && d.Kind != llm.UsageDelta && d.Kind != llm.StopDelta {
 		a.any = true
-		t.emit(event.Progress{Text: progressGenerating})
+		t.enter(progressGenerating)
 	}
 	a.output += len(d.Text)
 	switch d.Kind {

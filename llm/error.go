@@ -80,6 +80,9 @@ func StatusError(provider string, resp *http.Response, message string, now time.
 		message = "no further explanation"
 	}
 	e.Message = strings.TrimSpace(fmt.Sprintf("%s answered %d %s: %s", provider, e.Status, text, message))
+	if e.RetryAfter > 0 {
+		e.Message += fmt.Sprintf(" (try again in %s)", e.RetryAfter.Round(time.Second))
+	}
 	return e
 }
 

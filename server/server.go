@@ -47,7 +47,7 @@ type Host interface {
 type Options struct {
 	Host    Host
 	Version string
-	Log     *slog.Logger
+	Log     *slog.Logger                     // default: slog.Default
 	Trace   func(incoming bool, body []byte) // see jsonrpc.Options
 }
 
@@ -94,6 +94,9 @@ func (l lifecycle) String() string {
 func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
 	s := &Server{
 		host: o.Host, version: o.Version, log: o.Log, ctx: ctx,
 		conn:  jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: o.Trace, Log: o.Log}),

@@ -61,6 +61,37 @@ type Conn struct {
 	log    *slog.Logger
 	cancel context.CancelFunc
 	done   chan struct{}
+
+	running running
+}
+
+// running are the requests whose handlers run, for $/cancelRequest.
+type running struct {
+	mu   sync.Mutex // guards byID
+	byID map[jsonrpc2.ID]context.CancelFunc
+}
+
+// add registers a request; the returned function removes it.
+func (r *running) add(id jsonrpc2.ID, cancel context.CancelFunc) func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID == nil {
+		r.byID = map[jsonrpc2.ID]context.CancelFunc{}
+	}
+	r.byID[id] = cancel
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.byID, id)
+	}
+}
+
+func (r *running) cancel(id jsonrpc2.ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cancel := r.byID[id]; cancel != nil {
+		cancel()
+	}
 }
 
 // NewConn returns a connection that reads from r and writes to w. r is closed by
@@ -91,16 +122,7 @@ func NewConn(r io.Reader, w io.Writer, opts Options) *Conn {
 // request's context.
 func (c *Conn) Start(ctx context.Context, h Handler) {
 	ctx, c.cancel = context.WithCancel(ctx)
-	dispatch, cancelRequest := jsonrpc2.CancelHandler(c.dispatcher(h))
-	c.conn.Go(ctx, func(ctx context.Context, req *jsonrpc2.Request) (any, error) {
-		if req.Method() == "$/cancelRequest" {
-			if id, ok := cancelledID(req.Params()); ok {
-				cancelRequest(id)
-			}
-			return nil, nil
-		}
-		return dispatch(ctx, req)
-	})
+	c.conn.Go(ctx, c.dispatcher(ctx, h))
 	go func() {
 		defer close(c.done)
 		// The module does not cancel running handlers at end of input; we do.
@@ -110,9 +132,21 @@ func (c *Conn) Start(ctx context.Context, h Handler) {
 	}()
 }
 
-// dispatcher adapts h: ownership, panics, Later, error mapping.
-func (c *Conn) dispatcher(h Handler) jsonrpc2.Handler {
-	return func(ctx context.Context, lib *jsonrpc2.Request) (result any, err error) {
+// dispatcher adapts h: ownership, cancellation, panics, Later, error mapping.
+//
+// Handlers get contexts derived from root. The module's own request context is
+// recycled when the handler returns, and a context derived from it may touch it
+// later, which panics.
+func (c *Conn) dispatcher(root context.Context, h Handler) jsonrpc2.Handler {
+	return func(libCtx context.Context, lib *jsonrpc2.Request) (result any, err error) {
+		if lib.Method() == "$/cancelRequest" {
+			if id, ok := cancelledID(lib.Params()); ok {
+				c.running.cancel(id)
+			}
+			return nil, nil
+		}
+		ctx, cancel := context.WithCancel(root)
+		defer cancel()
 		req := &Request{
 			Method: string(append([]byte(nil), lib.Method()...)),
 			IsCall: lib.IsCall(),
@@ -123,6 +157,7 @@ func (c *Conn) dispatcher(h Handler) jsonrpc2.Handler {
 		}
 		if req.IsCall {
 			req.answered = c.stream.expectAnswer(req.id)
+			defer c.running.add(req.id, cancel)()
 		}
 		defer func() {
 			if p := recover(); p != nil {
@@ -137,7 +172,7 @@ func (c *Conn) dispatcher(h Handler) jsonrpc2.Handler {
 		}()
 		result, err = h(ctx, req)
 		if later, ok := result.(Later); ok && err == nil {
-			jsonrpc2.Async(ctx)
+			jsonrpc2.Async(libCtx)
 			result, err = later(ctx)
 		}
 		return result, wireError(err)
@@ -301,19 +336,34 @@ func (s *stream) Write(ctx context.Context, msg jsonrpc2.Message) (int64, error)
 	// A response is owed to the peer even when its own request was cancelled.
 	err = s.write(context.WithoutCancel(ctx), body)
 	if id, ok := view.ID.ID(); ok {
-		s.mu.Lock()
-		if ch := s.pending[id]; ch != nil {
-			delete(s.pending, id)
-			close(ch)
-		}
-		s.mu.Unlock()
+		s.markAnswered(id)
 	}
 	return int64(len(body)), err
 }
 
 // WriteFrame queues a batch response.
 func (s *stream) WriteFrame(ctx context.Context, body []byte) (int64, error) {
-	return int64(len(body)), s.write(ctx, append([]byte(nil), body...))
+	err := s.write(context.WithoutCancel(ctx), append([]byte(nil), body...))
+	var answers []struct{ ID json.RawMessage }
+	if json.Unmarshal(body, &answers) == nil {
+		for _, a := range answers {
+			if n, err := strconv.ParseInt(string(a.ID), 10, 64); err == nil {
+				s.markAnswered(jsonrpc2.NewNumberID(n))
+			} else if str, err := strconv.Unquote(string(a.ID)); err == nil {
+				s.markAnswered(jsonrpc2.NewStringID(str))
+			}
+		}
+	}
+	return int64(len(body)), err
+}
+
+func (s *stream) markAnswered(id jsonrpc2.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ch := s.pending[id]; ch != nil {
+		delete(s.pending, id)
+		close(ch)
+	}
 }
 
 func (s *stream) write(ctx context.Context, body []byte) error {

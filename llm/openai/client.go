@@ -82,8 +82,12 @@ func (c Config) stream(ctx context.Context, body []byte, read func(*llm.SSEReade
 	err = read(llm.NewSSEReader(watched))
 	var typed *llm.Error
 	switch {
-	case err == nil, errors.As(err, &typed):
+	case err == nil, errors.Is(err, errStopped):
 		return err
+	case errors.As(context.Cause(ctx), &typed):
+		return c.transportError(ctx, err)
+	case errors.As(err, &typed):
+		return typed
 	case errors.Is(err, io.EOF):
 		return &llm.Error{Kind: llm.ErrPrematureStop, Message: c.Provider + " ended the answer before it was complete", Cause: err}
 	case errors.Is(err, llm.ErrEventTooLarge):

@@ -1,0 +1,249 @@
+// Package fake is an editor for tests: it speaks the ECA protocol over real pipes,
+// keeps everything it hears, and waits for expectations instead of sleeping.
+//
+// Its methods take no context and return no error: the editor fails the test, with
+// the whole conversation and all goroutines, when something does not come.
+package fake
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+)
+
+// patience is how long an expectation may take. Only a broken test waits that long.
+const patience = 20 * time.Second
+
+// Editor is one client.
+type Editor struct {
+	t    testing.TB
+	conn *jsonrpc.Conn
+	ctx  context.Context
+	stop context.CancelFunc
+
+	mu      sync.Mutex // guards what follows
+	heard   []Message
+	changed chan struct{}
+	rpc     bytes.Buffer
+}
+
+// Message is a notification the editor heard.
+type Message struct {
+	Method string
+	Params json.RawMessage
+}
+
+// String renders a message compactly.
+func (m Message) String() string { return m.Method + " " + string(m.Params) }
+
+// Connect starts an editor that reads the daemon's output from r and writes to w.
+func Connect(t testing.TB, r io.Reader, w io.Writer) *Editor {
+	t.Helper()
+	e := &Editor{t: t, changed: make(chan struct{})}
+	e.ctx, e.stop = context.WithCancel(context.Background())
+	e.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: e.trace})
+	e.conn.Start(e.ctx, e.handle)
+	t.Cleanup(e.Close)
+	return e
+}
+
+// Close ends the connection.
+func (e *Editor) Close() {
+	e.stop()
+	e.conn.Close()
+}
+
+func (e *Editor) trace(incoming bool, body []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	arrow := "-> "
+	if incoming {
+		arrow = "<- "
+	}
+	const limit = 4 << 20 // a flood of deltas is no help on failure
+	if e.rpc.Len() < limit {
+		fmt.Fprintf(&e.rpc, "%s%s\n", arrow, body)
+	}
+}
+
+func (e *Editor) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
+	if req.IsCall {
+		return nil, jsonrpc.MethodNotFound(req.Method)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.heard = append(e.heard, Message{req.Method, req.Params})
+	close(e.changed)
+	e.changed = make(chan struct{})
+	return nil, nil
+}
+
+// Call sends a request and returns its result.
+func (e *Editor) Call(method string, params any) json.RawMessage {
+	e.t.Helper()
+	res, err := e.TryCall(method, params)
+	if err != nil {
+		e.Fatalf("%s failed: %v", method, err)
+	}
+	return res
+}
+
+// TryCall sends a request whose error is of interest.
+func (e *Editor) TryCall(method string, params any) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(e.ctx, patience)
+	defer cancel()
+	var res json.RawMessage
+	err := e.conn.Call(ctx, method, params, &res)
+	return res, err
+}
+
+// Notify sends a notification.
+func (e *Editor) Notify(method string, params any) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(e.ctx, patience)
+	defer cancel()
+	if err := e.conn.Notify(ctx, method, params); err != nil {
+		e.Fatalf("%s could not be sent: %v", method, err)
+	}
+}
+
+// Open does the handshake for a workspace folder. options are merged into the
+// parameters of initialize.
+func (e *Editor) Open(root string, options map[string]any) json.RawMessage {
+	e.t.Helper()
+	params := map[string]any{
+		"processId": nil, "clientInfo": map[string]any{"name": "fake", "version": "1"},
+		"capabilities":     map[string]any{"codeAssistant": map[string]any{"chat": true}},
+		"workspaceFolders": []any{map[string]any{"uri": "file://" + root, "name": "ws"}},
+	}
+	for k, v := range options {
+		params[k] = v
+	}
+	res := e.Call("initialize", params)
+	e.Notify("initialized", map[string]any{})
+	return res
+}
+
+// Verdict of an expectation about what was heard so far.
+type Verdict int
+
+// Verdicts. Unmeetable means that waiting is pointless.
+const (
+	Unmet Verdict = iota
+	Met
+	Unmeetable
+)
+
+// Expectation judges the messages from a mark on.
+type Expectation func(heard []Message) Verdict
+
+// Mark returns the place after everything heard so far.
+func (e *Editor) Mark() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.heard)
+}
+
+// Since returns what was heard from a mark on.
+func (e *Editor) Since(mark int) []Message {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]Message(nil), e.heard[mark:]...)
+}
+
+// Await waits until an expectation about what is heard from a mark on is met.
+func (e *Editor) Await(mark int, what string, expect Expectation) {
+	e.t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for {
+		e.mu.Lock()
+		verdict, changed := expect(e.heard[mark:]), e.changed
+		e.mu.Unlock()
+		switch verdict {
+		case Met:
+			return
+		case Unmeetable:
+			e.Fatalf("%s can not happen any more", what)
+		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			e.Fatalf("%s did not happen within %s", what, patience)
+		case <-e.conn.Done():
+			// What was in the pipe has been handled by now.
+			e.mu.Lock()
+			verdict := expect(e.heard[mark:])
+			e.mu.Unlock()
+			if verdict != Met {
+				e.Fatalf("the daemon ended before %s", what)
+			}
+			return
+		}
+	}
+}
+
+// Contains expects a message whose method is given and whose params contain all of
+// the given pieces of JSON text.
+func Contains(method string, pieces ...string) Expectation {
+	return func(heard []Message) Verdict {
+		for _, m := range heard {
+			if m.Method == method && containsAll(string(m.Params), pieces) {
+				return Met
+			}
+		}
+		return Unmet
+	}
+}
+
+// Times expects n such messages.
+func Times(n int, method string, pieces ...string) Expectation {
+	return func(heard []Message) Verdict {
+		for _, m := range heard {
+			if m.Method == method && containsAll(string(m.Params), pieces) {
+				n--
+			}
+		}
+		if n <= 0 {
+			return Met
+		}
+		return Unmet
+	}
+}
+
+func containsAll(s string, pieces []string) bool {
+	for _, p := range pieces {
+		if !strings.Contains(s, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// Finished expects the end of a turn.
+func Finished() Expectation { return Contains("chat/contentReceived", `"state":"finished"`) }
+
+// Content expects a content of a type, with pieces of its JSON.
+func Content(kind string, pieces ...string) Expectation {
+	return Contains("chat/contentReceived", append(pieces, `"type":"`+kind+`"`)...)
+}
+
+// Fatalf fails the test with the conversation and all goroutines.
+func (e *Editor) Fatalf(format string, args ...any) {
+	e.t.Helper()
+	e.mu.Lock()
+	rpc := e.rpc.String()
+	e.mu.Unlock()
+	stacks := make([]byte, 256<<10)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	e.t.Fatalf("%s\n--- conversation\n%s--- goroutines\n%s", fmt.Sprintf(format, args...), rpc, stacks)
+}

@@ -1,0 +1,381 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/txtest"
+	"github.com/seed-dec29ce4/eca/llm/cassette"
+	"github.com/seed-dec29ce4/eca/server"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens in testdata")
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// rig is a daemon with a fake editor on real pipes and a scripted provider behind
+// real HTTP.
+type rig struct {
+	*fake.Editor
+	root   string // workspace folder
+	state  string
+	daemon *daemon.Daemon
+
+	mu       sync.Mutex // guards requests
+	requests []request
+}
+
+type request struct {
+	path string
+	body []byte
+}
+
+// options of a rig.
+type options struct {
+	model  string         // cassette
+	config map[string]any // merged over the rig's own
+	api    string         // openai-responses unless set
+	state  string         // keeps the store of an earlier rig
+	root   string
+	init   map[string]any
+	closed bool // do not open: the test does the handshake itself
+}
+
+func newRig(t testing.TB, o options) *rig {
+	t.Helper()
+	r := &rig{root: o.root, state: o.state}
+	if r.root == "" {
+		r.root = tempDir(t)
+	}
+	if r.state == "" {
+		r.state = tempDir(t)
+	}
+	if o.model == "" {
+		o.model = "cassette: 1\nturns: []\n"
+	}
+	if o.api == "" {
+		o.api = "openai-responses"
+	}
+	player, err := cassette.Parse([]byte(o.model))
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider := httptest.NewServer(player.Handler(func(path string, body []byte) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.requests = append(r.requests, request{path, body})
+	}))
+	t.Cleanup(provider.Close)
+	cfg := map[string]any{
+		"providers": map[string]any{"mock": map[string]any{
+			"api": o.api, "url": provider.URL + "/v1", "key": "sk-mock", "fetchModels": false,
+			"retry":  map[string]any{"baseDelayMs": 1, "maxRetries": 2},
+			"models": map[string]any{"m": map[string]any{"limit": map[string]any{"context": 1000, "output": 100}, "cost": map[string]any{"input": 100, "output": 200}}},
+		}},
+		"defaultModel": "mock/m",
+		"chat":         map[string]any{"title": false},
+	}
+	merge(cfg, o.config)
+	raw, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"ECA_CONFIG": string(raw), "XDG_CONFIG_HOME": filepath.Join(r.state, "config")}
+	r.daemon = daemon.New(daemon.Options{
+		Getenv: func(k string) string { return env[k] }, StateDir: r.state, CacheDir: filepath.Join(r.state, "cache"),
+	})
+	r.Editor = connect(t, r.daemon)
+	if !o.closed {
+		r.Open(r.root, o.init)
+	}
+	return r
+}
+
+// connect serves the daemon to a fake editor over pipes of the system.
+func connect(t testing.TB, d *daemon.Daemon) *fake.Editor {
+	t.Helper()
+	toServerR, toServerW := pipe(t)
+	toEditorR, toEditorW := pipe(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Serve(context.Background(), toServerR, toEditorW, server.Options{Host: d, Version: "test"}); err != nil {
+			t.Error(err)
+		}
+		d.Close()
+		_ = toEditorW.Close()
+	}()
+	t.Cleanup(func() {
+		_ = toServerW.Close()
+		<-done
+		_ = toServerR.Close()
+	})
+	return fake.Connect(t, toEditorR, toServerW)
+}
+
+func pipe(t testing.TB) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, w
+}
+
+// tempDir is t.TempDir with links resolved, as paths in results are.
+func tempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func merge(base, over map[string]any) {
+	for k, v := range over {
+		if sub, ok := v.(map[string]any); ok {
+			if b, ok := base[k].(map[string]any); ok {
+				merge(b, sub)
+				continue
+			}
+		}
+		base[k] = v
+	}
+}
+
+// TestScenarios runs testdata/*.txtar. Sections:
+//
+//	model.yaml    the provider's script (see llm/cassette)
+//	config.json   configuration over the rig's own; "api" chooses the wire format
+//	ws/*          files of the workspace
+//	script        what the editor does, see step
+//	want          golden: what the editor hears
+//	requests      golden, optional: what the model is sent
+//	after/*       golden: files of the workspace afterwards
+func TestScenarios(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the scenarios run POSIX commands")
+	}
+	txtest.Run(t, "testdata/*.txtar", *update, func(t *testing.T, c *txtest.Case) {
+		o := options{model: c.Section("model.yaml"), root: tempDir(t)}
+		if s := c.Section("config.json"); s != "" {
+			if err := json.Unmarshal([]byte(s), &o.config); err != nil {
+				t.Fatal(err)
+			}
+			o.api, _ = o.config["api"].(string)
+			delete(o.config, "api")
+		}
+		c.Unpack("ws/", o.root)
+		r := newRig(t, o)
+		r.Await(0, "the start", fake.Contains("$/progress", `"finish"`))
+		mark := r.Mark()
+		transcript := &transcript{rig: r, mark: mark, names: map[string]string{}}
+		for line := range strings.Lines(c.Section("script")) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				transcript.step(t, line)
+			}
+		}
+		c.Golden("want", transcript.render(t), true)
+		c.Golden("requests", transcript.renderRequests(t), false)
+		for _, path := range []string{"a.txt", "new.txt"} {
+			data, err := os.ReadFile(filepath.Join(r.root, path))
+			if err == nil {
+				c.Golden("after/"+path, string(data), false)
+			}
+		}
+	})
+}
+
+// transcript drives a rig and renders what was heard, with ids and times made equal.
+type transcript struct {
+	*rig
+	mark  int
+	chat  string
+	lines []string // answers to requests, by the number of messages heard before
+	names map[string]string
+}
+
+// step runs one line of a script:
+//
+//	prompt TEXT         chat/prompt without a chat id the first time, then on that chat
+//	promptas ID TEXT    chat/prompt with an id
+//	finished N          wait until N turns have ended
+//	await TYPE PIECE... wait for a content
+//	approve ID | approve-session ID | reject ID | reject-go-on ID
+//	stop | trust TEXT | delete
+func (s *transcript) step(t *testing.T, line string) {
+	t.Helper()
+	verb, rest, _ := strings.Cut(line, " ")
+	prompt := func(params map[string]any) {
+		var res struct{ ChatID string }
+		raw := s.Call("chat/prompt", params)
+		if err := json.Unmarshal(raw, &res); err != nil {
+			t.Fatal(err)
+		}
+		s.chat = res.ChatID
+		s.lines = append(s.lines, "result "+string(raw))
+	}
+	params := map[string]any{"message": rest}
+	if s.chat != "" {
+		params["chatId"] = s.chat
+	}
+	decide := func(method string, extra map[string]any) {
+		p := map[string]any{"chatId": s.chat, "toolCallId": rest}
+		merge(p, extra)
+		s.Notify(method, p)
+	}
+	switch verb {
+	case "prompt":
+		prompt(params)
+	case "trust":
+		params["trust"] = true
+		prompt(params)
+	case "promptas":
+		id, text, _ := strings.Cut(rest, " ")
+		prompt(map[string]any{"chatId": id, "message": text})
+	case "finished":
+		n := 0
+		fmt.Sscan(rest, &n)
+		s.Await(s.mark, line, fake.Times(n, "chat/contentReceived", `"state":"finished"`))
+	case "await":
+		kind, pieces, _ := strings.Cut(rest, " ")
+		s.Await(s.mark, line, fake.Content(kind, strings.Fields(pieces)...))
+	case "approve":
+		decide("chat/toolCallApprove", nil)
+	case "approve-session":
+		decide("chat/toolCallApprove", map[string]any{"save": "session"})
+	case "reject":
+		decide("chat/toolCallReject", nil)
+	case "reject-go-on":
+		decide("chat/toolCallReject", map[string]any{"goOn": true})
+	case "stop":
+		s.Notify("chat/promptStop", map[string]any{"chatId": s.chat})
+	case "delete":
+		s.lines = append(s.lines, "result "+string(s.Call("chat/delete", map[string]any{"chatId": s.chat})))
+	default:
+		t.Fatalf("unknown step %q", line)
+	}
+}
+
+// render returns what was heard, one line each: deltas are merged, since how they
+// are cut is a matter of timing.
+func (s *transcript) render(t *testing.T) string {
+	t.Helper()
+	var out []map[string]any
+	for _, m := range s.Since(s.mark) {
+		if !strings.HasPrefix(m.Method, "chat/") {
+			continue
+		}
+		var p map[string]any
+		if err := json.Unmarshal(m.Params, &p); err != nil {
+			t.Fatal(err)
+		}
+		p["method"] = strings.TrimPrefix(m.Method, "chat/")
+		if n := len(out); n > 0 && mergeDelta(out[n-1], p) {
+			continue
+		}
+		out = append(out, p)
+	}
+	var b strings.Builder
+	for _, l := range s.lines {
+		b.WriteString(s.normal(l) + "\n")
+	}
+	for _, p := range out {
+		method := p["method"]
+		delete(p, "method")
+		if c, ok := p["content"].(map[string]any); ok {
+			for _, k := range []string{"totalTimeMs"} {
+				if _, ok := c[k]; ok {
+					c[k] = 0
+				}
+			}
+			delete(c, "contextBreakdown") // tested by itself
+		}
+		raw, err := marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %s\n", method, s.normal(raw))
+	}
+	return b.String()
+}
+
+// mergeDelta adds a delta to the message before it.
+func mergeDelta(last, next map[string]any) bool {
+	a, ok1 := last["content"].(map[string]any)
+	b, ok2 := next["content"].(map[string]any)
+	if !ok1 || !ok2 || a["type"] != b["type"] || last["role"] != next["role"] || a["id"] != b["id"] || last["chatId"] != next["chatId"] {
+		return false
+	}
+	field := map[any]string{"text": "text", "reasonText": "text", "toolCallPrepare": "argumentsText"}[a["type"]]
+	if field == "" || a["type"] == "text" && last["role"] != "assistant" {
+		return false
+	}
+	a[field] = a[field].(string) + b[field].(string)
+	return true
+}
+
+func marshal(v any) (string, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return strings.TrimSpace(b.String()), err
+}
+
+var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// normal replaces what differs from run to run.
+func (s *transcript) normal(line string) string {
+	line = strings.ReplaceAll(line, s.root, "$WS")
+	return uuids.ReplaceAllStringFunc(line, func(id string) string {
+		if s.names[id] == "" {
+			s.names[id] = fmt.Sprintf("id-%d", len(s.names)+1)
+		}
+		return s.names[id]
+	})
+}
+
+// renderRequests returns what the model was sent, without prompts and tools.
+func (s *transcript) renderRequests(t *testing.T) string {
+	t.Helper()
+	s.rig.mu.Lock()
+	defer s.rig.mu.Unlock()
+	var b strings.Builder
+	for _, r := range s.requests {
+		var body map[string]any
+		if err := json.Unmarshal(r.body, &body); err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range []string{"instructions", "tools", "prompt_cache_key", "model", "store", "stream", "stream_options", "include", "parallel_tool_calls"} {
+			delete(body, k)
+		}
+		if msgs, ok := body["messages"].([]any); ok && len(msgs) > 0 {
+			body["messages"] = msgs[1:] // the system message
+		}
+		raw, err := marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %s\n", r.path, s.normal(raw))
+	}
+	return b.String()
+}
