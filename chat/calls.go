@@ -116,6 +116,9 @@ func (t *turn) ask(judged event.ToolJudged) (Decision, error) {
 func (t *turn) execute(tool tools.Tool, tc tools.Call) {
 	start := t.s.eng.deps.Now()
 	res, err := t.runTool(tool, tc)
+	if t.ctx.Err() != nil {
+		return // the end of the turn says what became of the call
+	}
 	if err != nil {
 		res = tools.Result{Outputs: []string{err.Error()}, Failed: true}
 	}

@@ -27,7 +27,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the goldens in testdata")
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	// The pattern matcher keeps one clock for a moment after a match with a time limit.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
 
 // rig is a daemon with a fake editor on real pipes and a scripted provider behind

@@ -208,12 +208,13 @@ func Contains(method string, pieces ...string) Expectation {
 // Times expects n such messages.
 func Times(n int, method string, pieces ...string) Expectation {
 	return func(heard []Message) Verdict {
+		seen := 0
 		for _, m := range heard {
 			if m.Method == method && containsAll(string(m.Params), pieces) {
-				n--
+				seen++
 			}
 		}
-		if n <= 0 {
+		if seen >= n {
 			return Met
 		}
 		return Unmet

@@ -140,12 +140,20 @@ func (f *frameReader) line() (string, error) {
 	}
 }
 
-// salvage puts back what follows an invalid body when that body swallowed the
-// next frame's header, i.e. when its declared length was too long.
+// salvage puts back what follows an invalid body when its declared length was too
+// long and it swallowed the beginning of the next frame.
 func (f *frameReader) salvage(body []byte) {
-	if i := indexFold(string(body), "content-length:"); i > 0 {
-		rest := append([]byte(nil), body[i:]...)
-		f.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), f.r), 64<<10)
+	rest := -1
+	dec := json.NewDecoder(bytes.NewReader(body))
+	var value json.RawMessage
+	if dec.Decode(&value) == nil {
+		rest = int(dec.InputOffset())
+	} else if i := indexFold(string(body), "content-length:"); i > 0 {
+		rest = i
+	}
+	if rest > 0 && rest < len(body) {
+		kept := bytes.Clone(body[rest:])
+		f.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(kept), f.r), 64<<10)
 	}
 }
 

@@ -47,6 +47,7 @@ func (rec *recording) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm
 		var step Step
 		var text, reasoning strings.Builder
 		complete := false
+		workspace := readRequest(req).workspace
 		for d, err := range rec.model.Stream(ctx, req) {
 			switch d.Kind {
 			case llm.TextDelta:
@@ -56,7 +57,7 @@ func (rec *recording) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm
 			case llm.ToolStart:
 				step.Calls = append(step.Calls, Call{ID: d.ID, Tool: d.Name})
 			case llm.ToolEnd:
-				rec.r.arguments(&step, d)
+				rec.r.arguments(&step, d, workspace)
 			case llm.UsageDelta:
 				step.Usage = &Usage{Input: d.Usage.Input, Output: d.Usage.Output, CacheRead: d.Usage.CacheRead}
 			case llm.StopDelta:
@@ -78,14 +79,18 @@ func (rec *recording) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm
 	}
 }
 
-// arguments stores a finished call's arguments, as an object where they are one.
-func (r *Recorder) arguments(step *Step, d llm.Delta) {
+// arguments stores a finished call's arguments, as an object where they are one. The
+// workspace becomes a variable, so that the cassette plays elsewhere too.
+func (r *Recorder) arguments(step *Step, d llm.Delta, workspace string) {
 	for i := range step.Calls {
 		c := &step.Calls[i]
 		if c.ID != d.ID {
 			continue
 		}
 		clean := r.redact.String(d.Text)
+		if workspace != "" {
+			clean = strings.ReplaceAll(clean, workspace, "${workspace}")
+		}
 		if json.Unmarshal([]byte(clean), &c.Arguments) != nil {
 			c.RawArguments = clean
 		}

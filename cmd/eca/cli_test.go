@@ -1,0 +1,277 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+)
+
+func TestVersionAndHelp(t *testing.T) {
+	here := newPlace(t)
+	out, _, code := runProgram(t, here, "", "--version")
+	if code != 0 || !regexp.MustCompile(`^eca \S+\n$`).MatchString(out) {
+		t.Errorf("--version: exit %d, %q", code, out)
+	}
+	for _, flag := range []string{"--help", "-h"} {
+		out, _, code = runProgram(t, here, "", flag)
+		if code != 0 || !strings.Contains(out, "server") {
+			t.Errorf("%s: exit %d, %q", flag, code, out)
+		}
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	here := newPlace(t)
+	for _, args := range [][]string{{}, {"frobnicate"}, {"server", "extra"}, {"server", "--log-level", "loud"}, {"server", "--log-level=loud"}} {
+		out, errOut, code := runProgram(t, here, "", args...)
+		if code != 1 || errOut == "" || out != "" {
+			t.Errorf("%q: exit %d, stdout %q, stderr %q", args, code, out, errOut)
+		}
+	}
+	for _, args := range [][]string{{"exec"}, {"exec", "a", "b"}, {"exec", "--approve", "maybe", "x"}, {"exec", "--wrong", "x"}} {
+		if _, errOut, code := runProgram(t, here, "", args...); code != exitUsage || errOut == "" {
+			t.Errorf("%q: exit %d, stderr %q", args, code, errOut)
+		}
+	}
+}
+
+// Editors keep flags in their settings across versions, before or after the command.
+func TestServerFlags(t *testing.T) {
+	here := newPlace(t)
+	for _, args := range [][]string{
+		{"server", "--log-level", "debug"}, {"--log-level=debug", "server"}, {"server", "--future-flag", "--log-level=warn"}, {"--stdio"},
+	} {
+		out, errOut, code := runProgram(t, here, "", args...)
+		if code != 0 || out != "" {
+			t.Errorf("%q at end of input: exit %d, stdout %q, stderr %q", args, code, out, errOut)
+		}
+		if strings.Contains(strings.Join(args, " "), "future") && !strings.Contains(errOut, "--future-flag") {
+			t.Errorf("the unknown flag was not named: %q", errOut)
+		}
+	}
+}
+
+// Whatever happens, stdout carries frames only, and the trace carries no secrets.
+func TestVerboseStaysOffStdout(t *testing.T) {
+	p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - {text: hi}\n")
+	here := newPlace(t, p.env()...)
+	proc := here.serve(t, "--verbose", "--log-level", "debug")
+	proc.Open(here.root, map[string]any{"initializationOptions": map[string]any{"providers": map[string]any{"x": map[string]any{"key": "sk-very-secret-value-1"}}}})
+	proc.Call("chat/prompt", map[string]any{"message": "hello"})
+	proc.Await(0, "the end", fake.Finished())
+	shutDown(t, proc)
+	if log := proc.stderr.String(); !strings.Contains(log, "chat/prompt") || strings.Contains(log, "very-secret") {
+		t.Errorf("trace: %s", log)
+	}
+}
+
+func TestExitWithoutShutdown(t *testing.T) {
+	here := newPlace(t)
+	proc := here.serve(t)
+	proc.Open(here.root, nil)
+	proc.Notify("exit", nil)
+	if code := proc.wait(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// The daemon follows its client into death.
+func TestParentWatchdog(t *testing.T) {
+	here := newPlace(t)
+	sleeper := exec.Command(here.command().Path, "server")
+	sleeper.Env = here.env
+	hold, err := sleeper.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Close()
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	proc := here.serve(t)
+	proc.Open(here.root, map[string]any{"processId": sleeper.Process.Pid})
+	_ = sleeper.Process.Kill()
+	_ = sleeper.Wait()
+	if code := proc.wait(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	// A process that is gone already counts as gone.
+	late := here.serve(t)
+	_, _ = late.TryCall("initialize", map[string]any{"processId": sleeper.Process.Pid}) // it may not get to answering
+	if code := late.wait(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// The README's first command: no configuration, no network, no key.
+func TestExecDemo(t *testing.T) {
+	here := newPlace(t)
+	if err := os.WriteFile(filepath.Join(here.root, "main.go"), []byte("package main\n\nfunc main() {\n}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, code := runProgram(t, here, "", "exec", "Where does this program start? Show me.")
+	if code != 0 || !strings.Contains(out, "func main() {") || !strings.Contains(errOut, "demo/offline") || !strings.Contains(errOut, "Reading main.go") {
+		t.Errorf("exit %d\nstdout: %s\nstderr: %s", code, out, errOut)
+	}
+}
+
+func TestExecApproval(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("runs POSIX commands")
+	}
+	const tape = `
+cassette: 1
+default:
+  steps:
+    - calls:
+        - {id: edit, tool: eca__write_file, arguments: {path: "${workspace}/new.txt", content: "x\n"}}
+        - {id: shell, tool: eca__shell_command, arguments: {command: "touch ${workspace}/shell.txt"}}
+        - {id: out, tool: eca__write_file, arguments: {path: "${workspace}/../out.txt", content: "x\n"}}
+    - {text: "The model went on."}
+turns: []
+`
+	for _, c := range []struct {
+		approve string
+		files   string // that exist afterwards
+		code    int
+	}{
+		{"all", "new.txt shell.txt ../out.txt", 0},
+		{"none", "", exitRefused},
+		{"auto-edit", "new.txt", exitRefused},
+		{"", "", exitRefused}, // there is no terminal in a test
+	} {
+		t.Run("approve="+c.approve, func(t *testing.T) {
+			p := newProvider(t, tape)
+			here := newPlace(t, p.env()...)
+			args := []string{"exec", "go"}
+			if c.approve != "" {
+				args = append(args, "--approve", c.approve)
+			}
+			cmd := here.command(args...)
+			detachTerminal(cmd)
+			out, err := cmd.Output()
+			if code := cmd.ProcessState.ExitCode(); code != c.code {
+				t.Errorf("exit code %d (%v), want %d", code, err, c.code)
+			}
+			if !strings.Contains(string(out), "The model went on.") {
+				t.Errorf("stdout: %s", out)
+			}
+			var have []string
+			for _, f := range []string{"new.txt", "shell.txt", "../out.txt"} {
+				if _, err := os.Stat(filepath.Join(here.root, f)); err == nil {
+					have = append(have, f)
+				}
+			}
+			if got := strings.Join(have, " "); got != c.files {
+				t.Errorf("files: %q, want %q", got, c.files)
+			}
+			checkHistory(t, p.last(t))
+		})
+	}
+}
+
+func TestExecContinuesChatWithStdinAndJSON(t *testing.T) {
+	p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - {text: first}\n  - steps:\n      - {text: second}\n")
+	here := newPlace(t, p.env()...)
+	_, errOut, code := runProgram(t, here, "piped text", "exec", "one")
+	m := regexp.MustCompile(`--chat (\S+)`).FindStringSubmatch(errOut)
+	if code != 0 || m == nil {
+		t.Fatalf("exit %d, stderr %s", code, errOut)
+	}
+	if got := transcriptOf(p.last(t)); !strings.Contains(got, "piped text") {
+		t.Errorf("stdin did not reach the model: %s", got)
+	}
+	out, _, code := runProgram(t, here, "", "exec", "two", "--chat", m[1], "--json")
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for line := range strings.Lines(out) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("not JSON: %s", line)
+		}
+	}
+	if got := transcriptOf(p.last(t)); !strings.Contains(got, "assistant:first") || !strings.Contains(got, "user:two") {
+		t.Errorf("the chat was not continued: %s", got)
+	}
+}
+
+func TestExecFails(t *testing.T) {
+	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n    - error: {status: 401, message: bad key}\nturns: []\n")
+	here := newPlace(t, p.env()...)
+	_, errOut, code := runProgram(t, here, "", "exec", "go")
+	if code != exitFailed || !strings.Contains(errOut, "bad key") {
+		t.Errorf("exit %d, stderr %s", code, errOut)
+	}
+	_, errOut, code = runProgram(t, here, "", "exec", "go", "--model", "nowhere/x")
+	if code != exitFailed || !strings.Contains(errOut, "nowhere") {
+		t.Errorf("exit %d, stderr %s", code, errOut)
+	}
+}
+
+func TestExecInterrupted(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no SIGINT between processes")
+	}
+	p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - {text: hanging, hang: true}\n")
+	here := newPlace(t, p.env()...)
+	cmd := here.command("exec", "go")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 100)
+	if _, err := out.Read(buf); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Process.Signal(os.Interrupt)
+	timer := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// What --record writes can be played back, and contains no key.
+func TestRecordAndReplay(t *testing.T) {
+	p := newProvider(t, `
+cassette: 1
+turns:
+  - steps:
+      - text: "The key is sk-abcdefghijklmnopqrstuvwx."
+        calls: [{id: c1, tool: eca__directory_tree, arguments: {path: "${workspace}"}}]
+      - {text: "Recorded answer."}
+`)
+	here := newPlace(t, p.env()...)
+	tapes := filepath.Join(filepath.Dir(here.root), "tapes")
+	if _, errOut, code := runProgram(t, here, "", "exec", "go", "--record", tapes); code != 0 {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	files, _ := filepath.Glob(filepath.Join(tapes, "*.yaml"))
+	if len(files) != 1 {
+		t.Fatalf("recorded %v", files)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil || strings.Contains(string(data), "sk-abc") {
+		t.Fatalf("recording (%v): %s", err, data)
+	}
+	config, _ := json.Marshal(map[string]any{
+		"providers": map[string]any{"tape": map[string]any{"api": "cassette", "url": files[0], "models": map[string]any{"m": map[string]any{}}}},
+	})
+	there := newPlace(t, "ECA_CONFIG="+string(config))
+	out, errOut, code := runProgram(t, there, "", "exec", "go", "--model", "tape/m")
+	if code != 0 || !strings.Contains(out, "Recorded answer.") {
+		t.Errorf("exit %d\nstdout: %s\nstderr: %s", code, out, errOut)
+	}
+}

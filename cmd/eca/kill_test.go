@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+)
+
+// A killed daemon loses at most the last 50 ms of streamed text, and the chat goes on
+// with a valid history.
+func TestKillWhileStreaming(t *testing.T) {
+	p := newProvider(t, `
+cassette: 1
+turns:
+  - steps:
+      - {text: "one two three", hang: true}
+  - steps:
+      - {text: "welcome back"}
+`)
+	here := newPlace(t, p.env()...)
+	first := here.serve(t)
+	first.Open(here.root, nil)
+	first.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "count"})
+	first.Await(0, "the text", fake.Content("text", "three"))
+	time.Sleep(100 * time.Millisecond) // what was shown longer ago than 50 ms is stored
+	first.kill9(t)
+
+	second := here.serve(t)
+	second.Open(here.root, nil)
+	second.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "go on"})
+	second.Await(0, "the end", fake.Finished())
+	in := p.last(t)
+	if got := transcriptOf(in); got != "user:count|assistant:one two three|user:go on" {
+		t.Errorf("history after the restart: %s", got)
+	}
+	for _, m := range second.Since(0) {
+		if m.Method == "chat/opened" {
+			t.Error("the chat was announced as new")
+		}
+	}
+	shutDown(t, second)
+}
+
+// A daemon that is killed in a tool call has a result for it in the next history.
+func TestKillInToolCall(t *testing.T) {
+	p := newProvider(t, `
+cassette: 1
+turns:
+  - steps:
+      - calls: [{id: call_1, tool: eca__shell_command, arguments: {command: "sleep 30"}}]
+  - steps:
+      - {text: "welcome back"}
+`)
+	here := newPlace(t, p.env()...)
+	first := here.serve(t)
+	first.Open(here.root, nil)
+	first.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "sleep", "trust": true})
+	first.Await(0, "the command", fake.Content("toolCallRunning"))
+	first.kill9(t)
+
+	second := here.serve(t)
+	second.Open(here.root, nil)
+	second.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "go on"})
+	second.Await(0, "the end", fake.Finished())
+	in := p.last(t)
+	checkHistory(t, in)
+	if got := transcriptOf(in); !strings.HasPrefix(got, "user:sleep|call:call_1|output:call_1:This call was interrupted") {
+		t.Errorf("history after the restart: %s", got)
+	}
+	shutDown(t, second)
+}
+
+// Killed at any moment, the next start has everything that was shown (of text, all
+// but the last 50 ms), and goes on.
+func TestKillAtAnyMoment(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills several processes")
+	}
+	var steps strings.Builder
+	for i := range 10 {
+		fmt.Fprintf(&steps, "      - text: 'step %d of many words '\n        delay: 1ms\n        calls: [{id: call_%d, tool: eca__read_file, arguments: {path: \"${workspace}/a.txt\"}}]\n", i, i)
+	}
+	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n"+steps.String()+"      - {text: done}\nturns: []\n")
+	here := newPlace(t, p.env()...)
+	if err := os.WriteFile(filepath.Join(here.root, "a.txt"), []byte("hello\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{} // calls whose result was shown
+	for round := range 6 {
+		proc := here.serve(t)
+		proc.Open(here.root, nil)
+		proc.Call("chat/prompt", map[string]any{"chatId": "c1", "message": fmt.Sprintf("round %d", round)})
+		if round > 0 {
+			// The first request after the kill carries what was shown before it.
+			proc.Await(0, "an answer", fake.Content("progress", "Generating"))
+			in := p.last(t)
+			checkHistory(t, in)
+			have := transcriptOf(in)
+			for id := range shown {
+				if !strings.Contains(have, "output:"+id+":hello") {
+					t.Errorf("round %d: the result of %s was shown but is not in the history: %s", round, id, have)
+				}
+			}
+		}
+		time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond)
+		proc.kill9(t)
+		for _, m := range proc.Since(0) {
+			var c struct{ Content struct{ Type, ID string } }
+			if json.Unmarshal(m.Params, &c) == nil && c.Content.Type == "toolCalled" {
+				shown[c.Content.ID] = true
+			}
+		}
+	}
+	if len(shown) == 0 {
+		t.Error("no call was ever shown; the test tests nothing")
+	}
+}
+
+// transcriptOf renders the input of a Responses request.
+func transcriptOf(input []map[string]any) string {
+	var out []string
+	for _, item := range input {
+		switch item["type"] {
+		case "function_call":
+			out = append(out, fmt.Sprintf("call:%v", item["call_id"]))
+		case "function_call_output":
+			out = append(out, fmt.Sprintf("output:%v:%v", item["call_id"], item["output"]))
+		default:
+			out = append(out, fmt.Sprintf("%v:%v", item["role"], item["content"]))
+		}
+	}
+	return strings.Join(out, "|")
+}
+
+// checkHistory reports a history that a provider would refuse: every call has exactly
+// one output, after it.
+func checkHistory(t *testing.T, input []map[string]any) {
+	t.Helper()
+	open := map[any]bool{}
+	for _, item := range input {
+		id := item["call_id"]
+		switch item["type"] {
+		case "function_call":
+			open[id] = true
+		case "function_call_output":
+			if !open[id] {
+				t.Errorf("output without a call: %v in %s", id, transcriptOf(input))
+			}
+			delete(open, id)
+		default:
+			if len(open) > 0 {
+				t.Errorf("calls without output before %v: %v", item["content"], open)
+			}
+		}
+	}
+	if len(open) > 0 {
+		t.Errorf("calls without output: %v", open)
+	}
+}
+
+func shutDown(t *testing.T, p *process) {
+	t.Helper()
+	if res := p.Call("shutdown", nil); string(res) != "null" {
+		t.Errorf("shutdown answered %s", res)
+	}
+	p.Notify("exit", nil)
+	if code := p.wait(t); code != 0 {
+		t.Errorf("exit code %d\n%s", code, p.stderr)
+	}
+}

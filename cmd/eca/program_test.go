@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/llm/cassette"
+)
+
+// asProgram makes the test binary behave as eca itself.
+const asProgram = "ECA_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) == "1" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// provider is a scripted model behind HTTP that keeps what it was asked.
+type provider struct {
+	*httptest.Server
+
+	mu     sync.Mutex // guards bodies
+	bodies []string
+}
+
+func newProvider(t testing.TB, tape string) *provider {
+	t.Helper()
+	player, err := cassette.Parse([]byte(tape))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &provider{}
+	p.Server = httptest.NewServer(player.Handler(func(_ string, body []byte) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.bodies = append(p.bodies, string(body))
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+// last returns the input of the last request.
+func (p *provider) last(t testing.TB) []map[string]any {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var body struct{ Input []map[string]any }
+	if err := json.Unmarshal([]byte(p.bodies[len(p.bodies)-1]), &body); err != nil {
+		t.Fatal(err)
+	}
+	return body.Input
+}
+
+// place is where a program under test lives: its folders and environment.
+type place struct {
+	root string // workspace and working directory
+	env  []string
+}
+
+func newPlace(t testing.TB, env ...string) place {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(dir, "ws")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return place{root: root, env: append([]string{
+		asProgram + "=1", "HOME=" + dir, "PATH=" + os.Getenv("PATH"),
+		"XDG_CONFIG_HOME=" + filepath.Join(dir, "config"), "XDG_STATE_HOME=" + filepath.Join(dir, "state"), "XDG_CACHE_HOME=" + filepath.Join(dir, "cache"),
+	}, env...)}
+}
+
+// config gives the program a provider of the OpenAI kind, as a user would.
+func (p *provider) env() []string {
+	return []string{"OPENAI_API_KEY=sk-test-0123456789abcdef", "OPENAI_API_URL=" + p.URL, `ECA_CONFIG={"chat":{"title":false}}`}
+}
+
+func (p place) command(args ...string) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Dir, cmd.Env = p.root, p.env
+	return cmd
+}
+
+// process is a running `eca server` with a fake editor on its pipes.
+type process struct {
+	*fake.Editor
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	stderr *bytes.Buffer
+}
+
+func (p place) serve(t testing.TB, args ...string) *process {
+	t.Helper()
+	cmd := p.command(append([]string{"server"}, args...)...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return &process{Editor: fake.Connect(t, stdout, stdin), cmd: cmd, stdin: stdin, stderr: &stderr}
+}
+
+// wait waits for the process to end and returns its exit code.
+func (p *process) wait(t testing.TB) int {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		_ = p.cmd.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		p.Fatalf("the program does not end")
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// kill9 kills the process without warning.
+func (p *process) kill9(t testing.TB) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+}
+
+// runProgram runs the program to its end.
+func runProgram(t testing.TB, p place, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	cmd := p.command(args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		_ = cmd.Process.Kill()
+		<-done
+		t.Fatalf("%v does not end\nstdout: %s\nstderr: %s", args, out.String(), errOut.String())
+	}
+	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
+}

@@ -1,0 +1,200 @@
+package jsonrpc
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// raw is a peer that writes bytes and reads bodies.
+type raw struct {
+	t    *testing.T
+	conn net.Conn
+	r    *frameReader
+}
+
+func serve(t *testing.T, h Handler, opts Options) (*raw, *Conn) {
+	t.Helper()
+	a, b := net.Pipe()
+	c := NewConn(a, a, opts)
+	c.Start(context.Background(), h)
+	t.Cleanup(func() {
+		_ = b.Close()
+		c.Close()
+		<-c.Done()
+	})
+	return &raw{t, b, newFrameReader(bufio.NewReader(b), DefaultMaxFrame)}, c
+}
+
+func (r *raw) send(s string) {
+	r.t.Helper()
+	go func() { _, _ = io.WriteString(r.conn, s) }()
+}
+
+func (r *raw) read() string {
+	r.t.Helper()
+	_ = r.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	body, err := r.r.next()
+	if err != nil {
+		r.t.Fatalf("no message: %v", err)
+	}
+	return string(body)
+}
+
+func (r *raw) expect(want string) {
+	r.t.Helper()
+	if got := r.read(); got != want {
+		r.t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func echo(_ context.Context, req *Request) (any, error) {
+	switch req.Method {
+	case "echo":
+		return req.Params, nil
+	case "nothing":
+		return nil, nil
+	case "panic":
+		panic("oh no")
+	case "plain":
+		return nil, errors.New("a plain error")
+	case "html":
+		return map[string]string{"x": "<b>&👋"}, nil
+	}
+	if !req.IsCall {
+		return nil, errors.New("bad notification")
+	}
+	return nil, MethodNotFound(req.Method)
+}
+
+func TestAnswers(t *testing.T) {
+	r, _ := serve(t, echo, Options{})
+	for _, c := range []struct{ in, want string }{
+		{`{"jsonrpc":"2.0","id":0,"method":"echo","params":{"a":[1]}}`, `{"jsonrpc":"2.0","id":0,"result":{"a":[1]}}`},
+		{`{"jsonrpc":"2.0","id":"abc","method":"nothing","params":null}`, `{"jsonrpc":"2.0","id":"abc","result":null}`},
+		{`{"jsonrpc":"2.0","id":2,"method":"nothing","params":[]}`, `{"jsonrpc":"2.0","id":2,"result":null}`},
+		{`{"jsonrpc":"2.0","id":3,"method":"nope"}`, `{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Method not found","data":{"method":"nope"}}}`},
+		{`{"jsonrpc":"2.0","id":4,"method":"panic"}`, `{"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"internal error in panic: oh no"}}`},
+		{`{"jsonrpc":"2.0","id":5,"method":"plain"}`, `{"jsonrpc":"2.0","id":5,"error":{"code":-32603,"message":"a plain error"}}`},
+		{`{"jsonrpc":"2.0","id":6,"method":"html"}`, `{"jsonrpc":"2.0","id":6,"result":{"x":"<b>&👋"}}`},
+		{`{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"not a JSON-RPC 2.0 message"}}`},
+		{`{"id":7}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"not a JSON-RPC 2.0 message"}}`},
+		{`[{"jsonrpc":"2.0","id":8,"method":"nothing"},{"jsonrpc":"2.0","method":"nothing"},7]`, ``},
+		{`[]`, ``},
+	} {
+		r.send(frame(c.in))
+		got := r.read()
+		if c.want == "" { // batches: the order of members is free
+			if !strings.Contains(got, `"error"`) {
+				t.Errorf("%s: %s", c.in, got)
+			}
+			continue
+		}
+		if got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.in, got, c.want)
+		}
+	}
+	// Failing notifications, panics included, end nothing.
+	r.send(frame(`{"jsonrpc":"2.0","method":"unknown"}`) + frame(`{"jsonrpc":"2.0","method":"panic"}`) + frame(`{"jsonrpc":"2.0","id":9,"method":"nothing"}`))
+	r.expect(`{"jsonrpc":"2.0","id":9,"result":null}`)
+}
+
+func TestHundredMegabytes(t *testing.T) {
+	r, _ := serve(t, echo, Options{})
+	const size = 100 << 20
+	go func() {
+		_, _ = io.WriteString(r.conn, "Content-Length: 104857600\r\n\r\n")
+		chunk := []byte(strings.Repeat("x", 1<<20))
+		for range size / len(chunk) {
+			if _, err := r.conn.Write(chunk); err != nil {
+				return
+			}
+		}
+		_, _ = io.WriteString(r.conn, frame(`{"jsonrpc":"2.0","id":1,"method":"nothing"}`))
+	}()
+	if got := r.read(); !strings.Contains(got, "over the limit") {
+		t.Errorf("got %s", got)
+	}
+	r.expect(`{"jsonrpc":"2.0","id":1,"result":null}`)
+}
+
+// Handlers run in order; what waits is overtaken; the peer can cancel it.
+func TestLaterAndCancel(t *testing.T) {
+	r, _ := serve(t, func(_ context.Context, req *Request) (any, error) {
+		if req.Method == "wait" {
+			return Later(func(ctx context.Context) (any, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}), nil
+		}
+		return "quick", nil
+	}, Options{})
+	r.send(frame(`{"jsonrpc":"2.0","id":1,"method":"wait"}`) + frame(`{"jsonrpc":"2.0","id":2,"method":"quick"}`))
+	r.expect(`{"jsonrpc":"2.0","id":2,"result":"quick"}`)
+	r.send(frame(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":99}}`) + frame(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}`))
+	r.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"Request cancelled"}}`)
+}
+
+// Ids of our requests are out of the range of clients' own; a cancelled call tells
+// the peer.
+func TestOwnCalls(t *testing.T) {
+	r, c := serve(t, echo, Options{})
+	got := make(chan string, 1)
+	go func() {
+		var res struct{ Answer string }
+		err := c.Call(context.Background(), "ask", map[string]int{"id": 1}, &res)
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		got <- res.Answer
+	}()
+	if got := r.read(); !strings.Contains(got, `"params":{"id":1}`) || !strings.Contains(got, `"id":1000000001`) {
+		t.Errorf("call: %s", got)
+	}
+	r.send(frame(`{"jsonrpc":"2.0","id":1000000001,"result":{"answer":"yes"}}`))
+	if a := <-got; a != "yes" {
+		t.Errorf("answer %q", a)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { got <- c.Call(ctx, "ask", nil, nil).Error() }()
+	var sent struct{ ID int64 }
+	if err := json.Unmarshal([]byte(r.read()), &sent); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if got := r.read(); !strings.Contains(got, `"$/cancelRequest"`) || !strings.Contains(got, "1000000002") {
+		t.Errorf("cancelled call %d: %s", sent.ID, got)
+	}
+	<-got
+}
+
+// A peer that does not read blocks senders only as long as their context allows.
+func TestPeerStopsReading(t *testing.T) {
+	r, c := serve(t, echo, Options{})
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	big := strings.Repeat("x", 100<<10)
+	var err error
+	for range 50 {
+		if err = c.Notify(ctx, "flood", big); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("sending to a peer that does not read: %v", err)
+	}
+	if got := r.read(); !strings.Contains(got, "flood") {
+		t.Errorf("after reading again: %.50s", got)
+	}
+}

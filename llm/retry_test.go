@@ -1,0 +1,148 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// flaky fails a number of times, then answers.
+type flaky struct {
+	errs  []error
+	after Delta // delivered before each error, if set
+	calls int
+}
+
+func (f *flaky) Stream(context.Context, Request) iter.Seq2[Delta, error] {
+	return func(yield func(Delta, error) bool) {
+		f.calls++
+		if f.calls <= len(f.errs) {
+			if f.after.Kind != 0 && !yield(f.after, nil) {
+				return
+			}
+			yield(Delta{}, f.errs[f.calls-1])
+			return
+		}
+		if yield(Delta{Kind: TextDelta, Text: "ok"}, nil) {
+			yield(Delta{Kind: StopDelta, Stop: StopEnd}, nil)
+		}
+	}
+}
+
+func drain(ctx context.Context, m Model) (text string, delays []time.Duration, err error) {
+	for d, e := range m.Stream(ctx, Request{}) {
+		if e != nil {
+			return text, delays, e
+		}
+		switch d.Kind {
+		case TextDelta:
+			text += d.Text
+		case RetryDelta:
+			delays = append(delays, d.Retry.Delay)
+		}
+	}
+	return text, delays, nil
+}
+
+func TestRetry(t *testing.T) {
+	overloaded := &Error{Kind: ErrOverloaded}
+	policy := RetryPolicy{MaxRetries: 3, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 3 * time.Second, MaxWait: time.Minute, Jitter: func() float64 { return 0.5 }}
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		text, delays, err := drain(t.Context(), WithRetry(&flaky{errs: []error{overloaded, overloaded, overloaded}}, policy))
+		if err != nil || text != "ok" || len(delays) != 3 || time.Since(start) != (1+2+3)*time.Second {
+			t.Errorf("%q %v %v after %s", text, delays, err, time.Since(start))
+		}
+	})
+	for name, c := range map[string]struct {
+		model *flaky
+		calls int
+	}{
+		"too often":         {&flaky{errs: []error{overloaded, overloaded, overloaded, overloaded}}, 4},
+		"not retryable":     {&flaky{errs: []error{&Error{Kind: ErrAuth}}}, 1},
+		"something arrived": {&flaky{errs: []error{overloaded}, after: Delta{Kind: TextDelta}}, 1},
+		"asks for too long": {&flaky{errs: []error{&Error{Kind: ErrRateLimited, RetryAfter: time.Hour}}}, 1},
+		"untyped":           {&flaky{errs: []error{errors.New("x")}}, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			if _, _, err := drain(t.Context(), WithRetry(c.model, policy)); err == nil || c.model.calls != c.calls {
+				t.Errorf("%s: %d calls, %v", name, c.model.calls, err)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		if _, _, err := drain(ctx, WithRetry(&flaky{errs: []error{overloaded, overloaded}}, policy)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("cancelled while waiting: %v", err)
+		}
+	})
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for in, want := range map[string]time.Duration{
+		"": 0, "7": 7 * time.Second, "0.5": 500 * time.Millisecond, "Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "soon": 0, "-3": 0,
+	} {
+		h := http.Header{}
+		h.Set("Retry-After", in)
+		if got := retryAfter(h, now); got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// Each limit ends the request with a typed error; bytes postpone the idle limit only.
+func TestWatchdog(t *testing.T) {
+	limits := Limits{FirstByte: 5 * time.Second, Idle: time.Second, Total: 10 * time.Second}
+	cause := func(t *testing.T, read func(dog *Watchdog)) (string, time.Duration) {
+		start := time.Now()
+		ctx, dog := Watch(t.Context(), limits)
+		defer dog.Stop()
+		read(dog)
+		<-ctx.Done()
+		var e *Error
+		if !errors.As(context.Cause(ctx), &e) || e.Kind != ErrTimeout {
+			t.Errorf("cause %v", context.Cause(ctx))
+		}
+		return e.Message, time.Since(start)
+	}
+	byteAt := func(dog *Watchdog) func() {
+		body := dog.Body(strings.NewReader(strings.Repeat("x", 100)))
+		return func() { _, _ = body.Read(make([]byte, 1)) }
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if msg, after := cause(t, func(*Watchdog) {}); after != limits.FirstByte {
+			t.Errorf("first byte: %s after %s", msg, after)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		msg, after := cause(t, func(dog *Watchdog) {
+			read := byteAt(dog)
+			for range 3 {
+				read()
+				time.Sleep(900 * time.Millisecond)
+			}
+		})
+		if after != 2*900*time.Millisecond+limits.Idle {
+			t.Errorf("idle: %s after %s", msg, after)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		msg, after := cause(t, func(dog *Watchdog) {
+			read := byteAt(dog)
+			for range 11 {
+				read()
+				time.Sleep(900 * time.Millisecond)
+			}
+		})
+		if after != limits.Total {
+			t.Errorf("total: %s after %s", msg, after)
+		}
+	})
+}
