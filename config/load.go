@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/seed-dec29ce4/eca/internal/bug"
 )
 
 //go:embed defaults.jsonc
@@ -227,76 +231,123 @@ func (b *builder) providerEnvironment() {
 
 // decode turns the merged map into a Config, dropping values of a wrong type.
 func (b *builder) decode() *Config {
-	for {
-		raw, err := json.Marshal(b.merged)
-		if err != nil {
-			b.problem(Origin{Source: "configuration"}, "%v", err)
-			return &Config{}
-		}
-		cfg := &Config{}
+	b.prune(b.merged, reflect.TypeFor[Config](), nil)
+	cfg := &Config{}
+	raw, err := json.Marshal(b.merged)
+	if err == nil {
 		err = json.Unmarshal(raw, cfg)
-		if err == nil {
-			return cfg
-		}
-		var wrong *json.UnmarshalTypeError
-		if !errors.As(err, &wrong) || !b.drop(wrong) {
-			b.problem(Origin{Source: "configuration"}, "%v", err)
-			return cfg
-		}
 	}
+	if err != nil {
+		bug.Reportf("configuration does not decode after pruning: %v", err)
+	}
+	return cfg
 }
 
-// drop removes the value a type error complains about. The error's path joins keys
-// with dots that keys may contain too, so the path is followed through the map.
-func (b *builder) drop(wrong *json.UnmarshalTypeError) bool {
-	var path []string
-	m, rest := b.merged, wrong.Field
-	for {
-		key, ok := prefixKey(m, rest)
+// prune removes from a value what does not fit a type. It reports whether the value
+// itself fits.
+func (b *builder) prune(v any, typ reflect.Type, path []string) bool {
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	if v == nil {
+		return true
+	}
+	switch typ.Kind() {
+	case reflect.Interface:
+		return true
+	case reflect.String:
+		_, ok := v.(string)
+		return ok
+	case reflect.Bool:
+		_, ok := v.(bool)
+		return ok
+	case reflect.Int, reflect.Int64:
+		f, ok := v.(float64)
+		return ok && f == math.Trunc(f) && math.Abs(f) < 1<<53
+	case reflect.Float64:
+		_, ok := v.(float64)
+		return ok
+	case reflect.Slice:
+		list, ok := v.([]any)
+		return ok && !slices.ContainsFunc(list, func(e any) bool { return !b.prune(e, typ.Elem(), path) })
+	case reflect.Map, reflect.Struct:
+		m, ok := v.(map[string]any)
 		if !ok {
 			return false
 		}
-		path = append(path, key)
-		rest = strings.TrimPrefix(strings.TrimPrefix(rest, key), ".")
-		sub, isMap := m[key].(map[string]any)
-		if rest == "" || !isMap {
-			delete(m, key)
-			o, ok := b.origins[join(path)]
-			if !ok {
-				o = Origin{Source: "configuration"}
+		fields := jsonFields(typ)
+		for key, sub := range m {
+			elem, known := fields[strings.ToLower(key)]
+			if typ.Kind() == reflect.Map {
+				elem, known = typ.Elem(), true
 			}
-			b.problem(o, "%s must be %s, not %s; it is ignored", strings.Join(path, "."), typeName(wrong.Type.Kind().String()), wrong.Value)
-			return true
+			at := append(slices.Clone(path), key)
+			if known && !b.prune(sub, elem, at) {
+				delete(m, key)
+				b.problem(b.originOf(at), "%s must be %s, not %s; it is ignored", strings.Join(at, "."), typeName(elem), valueName(sub))
+			}
 		}
-		m = sub
+		return true
 	}
+	bug.Reportf("configuration has a field of kind %s", typ.Kind())
+	return false
 }
 
-// prefixKey finds the longest key of m that begins a dotted path.
-func prefixKey(m map[string]any, path string) (string, bool) {
-	best, found := "", false
-	for key := range m {
-		if (path == key || strings.HasPrefix(path, key+".")) && len(key) >= len(best) {
-			best, found = key, true
+// originOf returns the origin of a value, or of the object it is in.
+func (b *builder) originOf(path []string) Origin {
+	for ; len(path) > 0; path = path[:len(path)-1] {
+		if o, ok := b.origins[join(path)]; ok {
+			return o
 		}
 	}
-	return best, found
+	return Origin{Source: "configuration"}
 }
 
-func typeName(kind string) string {
-	switch kind {
-	case "string":
+// jsonFields returns the types of a struct's fields by lower-cased JSON name.
+func jsonFields(typ reflect.Type) map[string]reflect.Type {
+	out := map[string]reflect.Type{}
+	if typ.Kind() != reflect.Struct {
+		return out
+	}
+	for _, f := range reflect.VisibleFields(typ) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			out[strings.ToLower(name)] = f.Type
+		}
+	}
+	return out
+}
+
+func typeName(typ reflect.Type) string {
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	switch typ.Kind() {
+	case reflect.String:
 		return "a string"
-	case "bool":
+	case reflect.Bool:
 		return "true or false"
-	case "slice":
-		return "a list"
-	case "map", "struct", "ptr":
+	case reflect.Slice:
+		return "a list of the right things"
+	case reflect.Map, reflect.Struct:
 		return "an object"
-	case "float64", "int", "int64":
-		return "a number"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
 	}
-	return kind
+	return "a number"
+}
+
+func valueName(v any) string {
+	switch v.(type) {
+	case string:
+		return "a string"
+	case bool:
+		return "true or false"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return "a number"
 }
 
 // migrate gives keys the names used here: provider names are kebab-case, and old

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/contexts"
@@ -49,6 +50,9 @@ func (s *Server) chatPrompt(ctx context.Context, req *jsonrpc.Request) (any, err
 		}
 		select {
 		case <-turn.shown:
+		case <-v.ended: // the chat was deleted in between
+			failed.ChatID = session.ID()
+			return failed, nil
 		case <-ctx.Done():
 		}
 		res := protocol.ChatPromptResult{ChatID: session.ID(), Model: acc.Model, Status: protocol.StatusPrompting}
@@ -60,9 +64,9 @@ func (s *Server) chatPrompt(ctx context.Context, req *jsonrpc.Request) (any, err
 }
 
 func prompt(p protocol.ChatPromptParams) chat.Prompt {
-	out := chat.Prompt{Text: *p.Message, Model: p.Model, Agent: p.Agent, Variant: p.Variant, Trust: p.Trust}
+	out := chat.Prompt{Text: *p.Message, Model: string(p.Model), Agent: string(p.Agent), Variant: string(p.Variant), Trust: p.Trust.Value}
 	if out.Agent == "" {
-		out.Agent = p.Behavior
+		out.Agent = string(p.Behavior)
 	}
 	for _, c := range p.Contexts {
 		ref := contexts.Ref{Type: c.Type, Label: c.Label, Text: c.Content, Path: c.Path}
@@ -78,12 +82,15 @@ func prompt(p protocol.ChatPromptParams) chat.Prompt {
 // better than an error (eca-recorded, rules).
 func (s *Server) refuse(id, message string, err error) {
 	for _, c := range []protocol.ContentReceived{
-		{ChatID: id, Role: protocol.RoleUser, Content: protocol.TextContent{Type: "text", Text: message + "\n"}},
+		{ChatID: id, Role: protocol.RoleUser, Content: protocol.TextContent{Type: "text", ContentID: s.newID(), Text: strings.TrimSpace(message) + "\n"}},
 		{ChatID: id, Role: protocol.RoleSystem, Content: protocol.TextContent{Type: "text", Text: "\n\n" + err.Error()}},
-		{ChatID: id, Role: protocol.RoleSystem, Content: protocol.ProgressContent{Type: "progress", State: "finished", Reason: "failed"}},
 	} {
 		s.notify(s.ctx, "chat/contentReceived", c)
 	}
+	s.notify(s.ctx, "chat/statusChanged", protocol.ChatStatusChanged{ChatID: id, Status: "idle"})
+	s.notify(s.ctx, "chat/contentReceived", protocol.ContentReceived{
+		ChatID: id, Role: protocol.RoleSystem, Content: protocol.ProgressContent{Type: "progress", State: "finished", Reason: "failed"},
+	})
 }
 
 func (s *Server) chatPromptStop(_ context.Context, req *jsonrpc.Request) (any, error) {
@@ -133,10 +140,10 @@ func (s *Server) chatDelete(_ context.Context, req *jsonrpc.Request) (any, error
 		return struct{}{}, nil
 	}
 	return jsonrpc.Later(func(ctx context.Context) (any, error) {
-		s.dropView(id)
 		if err := s.host.Engine().Delete(ctx, id); err != nil {
 			return nil, err
 		}
+		s.awaitView(ctx, id)
 		s.notify(s.ctx, "chat/deleted", protocol.ChatDeleted{ChatID: id})
 		return struct{}{}, nil
 	}), nil

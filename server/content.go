@@ -102,7 +102,10 @@ func (m *mapper) tool(body event.Body) []notification {
 		return m.content(protocol.RoleAssistant, protocol.ToolPrepare{Type: "toolCallPrepare", ToolCall: c.ToolCall, ArgumentsText: b.Text})
 	case event.ToolJudged:
 		c := m.call(b.CallID)
-		c.arguments, c.Summary, c.Details = b.Arguments, b.Summary, details(b.Details)
+		c.arguments, c.Details = b.Arguments, details(b.Details)
+		if b.Summary != "" {
+			c.Summary = b.Summary
+		}
 		return m.content(protocol.RoleAssistant, protocol.ToolRun{
 			Type: "toolCallRun", ToolCall: c.ToolCall, Arguments: c.arguments, ManualApproval: b.Manual,
 		})
@@ -127,10 +130,18 @@ func (m *mapper) tool(body event.Body) []notification {
 	case event.ToolRejected:
 		c := m.call(b.CallID)
 		return m.content(protocol.RoleAssistant, protocol.ToolRejected{
-			Type: "toolCallRejected", ToolCall: c.ToolCall, Arguments: c.arguments, Reason: string(b.Reason),
+			Type: "toolCallRejected", ToolCall: c.ToolCall, Arguments: c.arguments, Reason: rejectReason(b.Reason),
 		})
 	}
 	return nil
+}
+
+// rejectReason maps a reason to one of those the protocol lists (7.1).
+func rejectReason(r event.RejectReason) string {
+	if r == event.Interrupted {
+		return "userStop"
+	}
+	return string(r)
 }
 
 // call returns the state of a call; one that was never announced gets an empty one.

@@ -3,10 +3,12 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
 	"slices"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -32,17 +34,18 @@ func (s *Server) initialize(_ context.Context, req *jsonrpc.Request) (any, error
 		}
 	}
 	s.host.Configure(p.InitializationOptions, roots)
-	if p.ProcessID != nil && *p.ProcessID > 0 {
-		s.watchParent(*p.ProcessID)
+	if p.ProcessID > 0 {
+		s.watchParent(int(p.ProcessID))
 	}
 	s.advance(initializing)
 	s.log.Debug("initialize", "client", p.ClientInfo.Name, "version", p.ClientInfo.Version, "roots", roots)
 	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.primaryAgents()
 	agent := cfg.AgentOrDefault("")
+	ids, _ := fitting(models)
 	return protocol.InitializeResult{
 		ChatWelcomeMessage: cfg.WelcomeMessage,
 		ServerInfo:         protocol.ServerInfo{Name: "eca", Version: s.version},
-		Models:             models.IDs, ChatDefaultModel: models.Default,
+		Models:             ids, ChatDefaultModel: models.Default,
 		ChatAgents: agents, ChatDefaultAgent: agent,
 		ChatBehaviors: agents, ChatDefaultBehavior: agent,
 	}, nil
@@ -86,9 +89,9 @@ func (s *Server) primaryAgents() []string {
 func (s *Server) pushConfig(ctx context.Context) {
 	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.primaryAgents()
 	agent := cfg.AgentOrDefault("")
-	models.IDs = fitting(models.IDs)
+	ids, cut := fitting(models)
 	now := protocol.ChatConfig{
-		Models: list(models.IDs), Agents: list(agents), Behaviors: list(agents), Variants: list(models.Variants),
+		Models: list(ids), Agents: list(agents), Behaviors: list(agents), Variants: list(models.Variants),
 		SelectModel: models.Default, DefaultModel: models.Default,
 		SelectAgent: agent, DefaultAgent: agent, SelectBehavior: agent, DefaultBehavior: agent,
 		SelectVariant:  json.RawMessage("null"),
@@ -104,20 +107,32 @@ func (s *Server) pushConfig(ctx context.Context) {
 	if changed {
 		s.notify(ctx, "config/updated", protocol.ConfigUpdated{Chat: &news})
 	}
+	if news.Models != nil && cut > 0 {
+		s.notify(ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf(
+			"%d models are left out of the list because some editors lose long messages. They can still be used by name.", cut)})
+	}
 }
 
 // maxModelBytes keeps config/updated below the 60 KB that one client loses messages
 // above (1.3).
 const maxModelBytes = 50 << 10
 
-func fitting(ids []string) []string {
-	size := 0
-	for i, id := range ids {
-		if size += len(id) + 3; size > maxModelBytes {
-			return ids[:i]
+// fitting returns the models that fit, the default among them, and how many do not.
+func fitting(c chat.ModelChoice) (ids []string, cut int) {
+	size := len(c.Default) + 3
+	for _, id := range c.IDs {
+		if id == c.Default {
+			ids = append(ids, id)
+			continue
 		}
+		if size+len(id)+3 > maxModelBytes {
+			cut++
+			continue
+		}
+		size += len(id) + 3
+		ids = append(ids, id)
 	}
-	return ids
+	return ids, cut
 }
 
 func list(s []string) *[]string {

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
@@ -47,6 +49,7 @@ type Host interface {
 type Options struct {
 	Host    Host
 	Version string
+	NewID   func() string                    // default: random UUIDs
 	Log     *slog.Logger                     // default: slog.Default
 	Trace   func(incoming bool, body []byte) // see jsonrpc.Options
 }
@@ -55,6 +58,7 @@ type Options struct {
 type Server struct {
 	host    Host
 	version string
+	newID   func() string
 	log     *slog.Logger
 	conn    *jsonrpc.Conn
 	methods map[string]handler
@@ -97,8 +101,11 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	if o.NewID == nil {
+		o.NewID = uuid.NewString
+	}
 	s := &Server{
-		host: o.Host, version: o.Version, log: o.Log, ctx: ctx,
+		host: o.Host, version: o.Version, newID: o.NewID, log: o.Log, ctx: ctx,
 		conn:  jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: o.Trace, Log: o.Log}),
 		exit:  make(chan struct{}),
 		views: map[string]*view{},

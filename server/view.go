@@ -16,7 +16,6 @@ import (
 type view struct {
 	s      *Server
 	chatID string
-	cancel context.CancelFunc
 	ended  chan struct{}
 
 	mu    sync.Mutex // guards turns
@@ -43,22 +42,25 @@ func (s *Server) view(session *chat.Session) *view {
 	if v, ok := s.views[session.ID()]; ok {
 		return v
 	}
-	ctx, cancel := context.WithCancel(s.ctx)
-	v := &view{s: s, chatID: session.ID(), cancel: cancel, ended: make(chan struct{})}
+	v := &view{s: s, chatID: session.ID(), ended: make(chan struct{})}
 	s.views[v.chatID] = v
-	go v.run(ctx, session, session.Next())
+	go v.run(s.ctx, session, session.Next())
 	return v
 }
 
-// dropView stops showing a chat; when it returns nothing more will be sent.
-func (s *Server) dropView(id string) {
+// awaitView waits until the view of a chat that was closed has shown the chat's end;
+// nothing more will be sent about it.
+func (s *Server) awaitView(ctx context.Context, id string) {
 	s.mu.Lock()
 	v, ok := s.views[id]
 	delete(s.views, id)
 	s.mu.Unlock()
-	if ok {
-		v.cancel()
-		<-v.ended
+	if !ok {
+		return
+	}
+	select {
+	case <-v.ended:
+	case <-ctx.Done():
 	}
 }
 
@@ -89,7 +91,7 @@ func (v *view) nextTurn() *expectedTurn {
 }
 
 func (v *view) run(ctx context.Context, session *chat.Session, from event.Seq) {
-	defer close(v.ended)
+	defer v.end()
 	m := newMapper(v.chatID, v.s.host.Config().AutoCompactPercentage)
 	var opening *expectedTurn
 	for e, err := range session.Events(ctx, from) {
@@ -113,8 +115,19 @@ func (v *view) run(ctx context.Context, session *chat.Session, from event.Seq) {
 	}
 }
 
+// end releases the requests whose turns will not be shown any more.
+func (v *view) end() {
+	for t := v.nextTurn(); t != nil; t = v.nextTurn() {
+		t.abandon()
+	}
+	close(v.ended)
+}
+
 // waitAnswered keeps the model's answer behind the answer to the prompt.
 func (t *expectedTurn) waitAnswered(ctx context.Context) {
+	if t.answered == nil {
+		return // a notification gets no answer
+	}
 	const patience = 5 * time.Second
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

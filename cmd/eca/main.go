@@ -40,8 +40,7 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 // run is the program, without the process around it.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := command(stdin, stdout, stderr)
-	warnUnknownFlags(root, args, stderr)
-	root.SetArgs(args)
+	root.SetArgs(dropUnknownFlags(root, args, stderr))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
@@ -70,9 +69,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		// Users keep flags in their editors' settings across versions.
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
-		Args:               cobra.ArbitraryArgs,
+		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.stdio && len(args) == 0 {
 				return serve(cmd.Context(), f, stdin, stdout, stderr)
@@ -92,10 +89,9 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	flags.StringVar(&f.record, "record", "", "record the models' answers as cassettes into this directory")
 	root.Flags().BoolVar(&f.stdio, "stdio", false, "the same as the command server")
 	root.AddCommand(&cobra.Command{
-		Use:                "server",
-		Short:              "Serve an editor over stdin and stdout",
-		Args:               cobra.NoArgs,
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		Use:   "server",
+		Short: "Serve an editor over stdin and stdout",
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), f, stdin, stdout, stderr)
 		},
@@ -103,28 +99,40 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	return root
 }
 
-// warnUnknownFlags names the flags that will be ignored.
-func warnUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) {
-	cmd, rest, err := root.Find(args)
-	if err != nil || cmd.Name() == "exec" {
-		return // exec is strict: a script should hear of a typo
+// dropUnknownFlags removes flags nobody knows, and names them: users keep flags in
+// their editors' settings across versions. `eca exec` is strict, since a script should
+// hear of a typo.
+func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
+	if slices.Contains(args, "exec") {
+		return args
 	}
-	known := func(name string) bool {
-		for _, set := range []*pflag.FlagSet{cmd.Flags(), root.PersistentFlags()} {
-			if set.Lookup(name) != nil {
-				return true
-			}
+	var out []string
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		name, _, hasValue := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		switch flag := lookupFlag(root, a, name); {
+		case !strings.HasPrefix(a, "-") || a == "-" || name == "help" || name == "h" || name == "version":
+			out = append(out, a)
+		case flag == nil:
+			fmt.Fprintf(stderr, "eca: unknown flag %s is ignored\n", a)
+		case flag.NoOptDefVal == "" && !hasValue && i+1 < len(args):
+			out = append(out, a, args[i+1])
+			i++
+		default:
+			out = append(out, a)
 		}
-		return slices.Contains([]string{"help", "version"}, name)
 	}
-	for _, a := range rest {
-		if name, ok := strings.CutPrefix(a, "--"); ok && name != "" {
-			name, _, _ = strings.Cut(name, "=")
-			if !known(name) {
-				fmt.Fprintf(stderr, "eca: unknown flag --%s is ignored\n", name)
-			}
-		}
+	return out
+}
+
+func lookupFlag(root *cobra.Command, arg, name string) *pflag.Flag {
+	if !strings.HasPrefix(arg, "--") {
+		return nil
 	}
+	if f := root.PersistentFlags().Lookup(name); f != nil {
+		return f
+	}
+	return root.Flags().Lookup(name)
 }
 
 // logger returns a logger to stderr.

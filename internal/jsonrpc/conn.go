@@ -265,8 +265,11 @@ func (s *stream) markEOF() {
 func (s *stream) expectAnswer(id jsonrpc2.ID) chan struct{} {
 	ch := make(chan struct{})
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.pending[id]; old != nil {
+		close(old) // the peer uses an id twice; nobody shall wait for the first
+	}
 	s.pending[id] = ch
-	s.mu.Unlock()
 	return ch
 }
 
@@ -294,6 +297,11 @@ func (s *stream) ReadFrame(ctx context.Context) ([]byte, int64, error) {
 			s.trace(true, body)
 		}
 		if body[0] == '{' {
+			if _, err := jsonrpc2.DecodeMessage(body); err != nil {
+				if body = repairResponse(body); body == nil {
+					continue
+				}
+			}
 			if _, err := jsonrpc2.DecodeMessage(body); err != nil {
 				if err := s.reject(ctx, &frameError{codeInvalidRequest, "not a JSON-RPC 2.0 message"}); err != nil {
 					return nil, 0, err
@@ -380,6 +388,35 @@ func (s *stream) Close() error {
 		return c.Close()
 	}
 	return nil
+}
+
+// repairResponse drops a null error or result next to the other, as some clients send
+// them. It returns nil for a response that can not be read: nobody answers a response.
+func repairResponse(body []byte) []byte {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(body, &m) != nil {
+		return body
+	}
+	_, hasMethod := m["method"]
+	result, hasResult := m["result"]
+	fault, hasFault := m["error"]
+	if hasMethod || !hasResult && !hasFault {
+		return body
+	}
+	switch {
+	case string(fault) == "null":
+		delete(m, "error")
+	case string(result) == "null":
+		delete(m, "result")
+	}
+	fixed, err := json.Marshal(m)
+	if err != nil {
+		return nil
+	}
+	if _, err := jsonrpc2.DecodeMessage(fixed); err != nil {
+		return nil
+	}
+	return fixed
 }
 
 // restoreID undoes shiftID on a response to one of our requests.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -29,19 +31,52 @@ func (id *ID) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// Text is an optional string; a value of another type counts as absent.
+type Text string
+
+// UnmarshalJSON accepts anything.
+func (t *Text) UnmarshalJSON(raw []byte) error {
+	*t = ""
+	if len(raw) > 0 && raw[0] == '"' {
+		return json.Unmarshal(raw, (*string)(t))
+	}
+	return nil
+}
+
+// Number is an optional whole number, which may come as a string; 0 is absent.
+type Number int
+
+// UnmarshalJSON accepts anything.
+func (n *Number) UnmarshalJSON(raw []byte) error {
+	*n = 0
+	if f, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<31 {
+		*n = Number(f)
+	}
+	return nil
+}
+
+// Flag is an optional boolean, which may come as a string.
+type Flag struct{ Value *bool }
+
+// UnmarshalJSON accepts anything.
+func (f *Flag) UnmarshalJSON(raw []byte) error {
+	f.Value = nil
+	if b, err := strconv.ParseBool(strings.Trim(string(raw), `"`)); err == nil {
+		f.Value = &b
+	}
+	return nil
+}
+
 // List is a list that some clients send as {} when it is empty (2.1). Elements that
 // do not decode are left out: one odd context must not fail a prompt.
 type List[T any] []T
 
-// UnmarshalJSON accepts lists, {} and null.
+// UnmarshalJSON accepts lists; anything else is empty.
 func (l *List[T]) UnmarshalJSON(raw []byte) error {
 	*l = nil
-	if string(raw) == "null" || len(raw) > 0 && raw[0] == '{' {
-		return nil
-	}
 	var elems []json.RawMessage
-	if err := json.Unmarshal(raw, &elems); err != nil {
-		return errors.New("must be a list")
+	if json.Unmarshal(raw, &elems) != nil {
+		return nil
 	}
 	for _, e := range elems {
 		var v T

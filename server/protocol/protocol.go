@@ -12,7 +12,7 @@ import (
 
 // InitializeParams (3.1).
 type InitializeParams struct {
-	ProcessID             *int                  `json:"processId"`
+	ProcessID             Number                `json:"processId"`
 	ClientInfo            ClientInfo            `json:"clientInfo"`
 	InitializationOptions json.RawMessage       `json:"initializationOptions"`
 	Capabilities          json.RawMessage       `json:"capabilities"`
@@ -21,8 +21,15 @@ type InitializeParams struct {
 
 // ClientInfo names the client.
 type ClientInfo struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
+	Name    Text `json:"name"`
+	Version Text `json:"version"`
+}
+
+// UnmarshalJSON ignores what is no object.
+func (c *ClientInfo) UnmarshalJSON(raw []byte) error {
+	type plain ClientInfo
+	_ = json.Unmarshal(raw, (*plain)(c))
+	return nil
 }
 
 // WorkspaceFolder (2.4).
@@ -53,11 +60,11 @@ type ServerInfo struct {
 type ChatPromptParams struct {
 	ChatID   ID                `json:"chatId"`
 	Message  *string           `json:"message"`
-	Model    string            `json:"model"`
-	Agent    string            `json:"agent"`
-	Behavior string            `json:"behavior"`
-	Variant  string            `json:"variant"`
-	Trust    *bool             `json:"trust"`
+	Model    Text              `json:"model"`
+	Agent    Text              `json:"agent"`
+	Behavior Text              `json:"behavior"`
+	Variant  Text              `json:"variant"`
+	Trust    Flag              `json:"trust"`
 	Contexts List[ChatContext] `json:"contexts"`
 }
 

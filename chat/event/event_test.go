@@ -1,0 +1,100 @@
+package event
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Every type with a kind can be decoded, to itself, and its kind is its own.
+func TestRoundTrip(t *testing.T) {
+	d := NewDecoder()
+	for kind := range decoders() {
+		b, err := d.Body(kind, Version, []byte(`{}`))
+		if err != nil || KindOf(b) != kind {
+			t.Fatalf("%s decodes to %T (%v)", kind, b, err)
+		}
+		v := reflect.New(reflect.TypeOf(b)).Elem()
+		fill(v, 1)
+		want := v.Interface().(Body)
+		version, raw, err := EncodeBody(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := d.Body(kind, version, raw)
+		if err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%s: %v\n%s", kind, err, cmp.Diff(want, got))
+		}
+	}
+}
+
+// A body type that no decoder knows would be lost at the next start.
+func TestDecodersAreComplete(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "json.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods := 0
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "kind" {
+			methods++
+		}
+	}
+	if known := len(decoders()) + 1; methods != known { // and Unknown
+		t.Errorf("%d types have a kind, %d are known", methods, known)
+	}
+}
+
+func TestUnknownSurvives(t *testing.T) {
+	d := NewDecoder()
+	for _, c := range []struct {
+		kind    Kind
+		version int
+	}{{"brand_new", 1}, {"text", Version + 1}} {
+		b, err := d.Body(c.kind, c.version, []byte(`{"text":"x","y":[1]}`))
+		if err != nil || KindOf(b) != c.kind {
+			t.Fatal(b, err)
+		}
+		version, raw, err := EncodeBody(b)
+		if err != nil || version <= Version || string(raw) != `{"text":"x","y":[1]}` {
+			t.Errorf("%s: version %d, %s, %v", c.kind, version, raw, err)
+		}
+	}
+	if _, err := d.Body("text", Version, []byte(`{"text":7}`)); err == nil {
+		t.Error("a body that contradicts its kind was accepted")
+	}
+}
+
+// fill sets every field to something that is not zero.
+func fill(v reflect.Value, n int) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), n+i)
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte(`{"raw":true}`))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), n)
+	case reflect.String:
+		v.SetString("s" + string(rune('a'+n%26)))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(n))
+	case reflect.Float64:
+		v.SetFloat(float64(n) / 2)
+	default:
+		panic("fill: " + v.Kind().String())
+	}
+}

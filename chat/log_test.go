@@ -1,0 +1,239 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// memory is a Store in memory that can fail.
+type memory struct {
+	mu     sync.Mutex
+	events []event.Event
+	fail   error
+}
+
+func (m *memory) Append(_ context.Context, _ Meta, events []event.Event) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fail != nil {
+		return m.fail
+	}
+	m.events = append(m.events, events...)
+	return nil
+}
+
+func (m *memory) Events(_ context.Context, _ string, from event.Seq, limit int) ([]event.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []event.Event
+	for _, e := range m.events {
+		if e.Seq >= from && len(out) < limit {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+func (m *memory) stored() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return render(m.events)
+}
+
+func (*memory) Meta(context.Context, string) (Meta, event.Seq, bool, error) {
+	return Meta{}, 0, false, nil
+}
+func (*memory) Delete(context.Context, string) error { return nil }
+func (*memory) Sync(context.Context) error           { return nil }
+func (*memory) Lock(string) (func(), bool, error)    { return func() {}, true, nil }
+
+// render merges deltas, so that it does not matter how they were cut.
+func render(events []event.Event) string {
+	var b strings.Builder
+	last := event.Kind("")
+	for _, e := range events {
+		kind := event.KindOf(e.Body)
+		text, isDelta := deltaText(e.Body)
+		if !isDelta || kind != last {
+			fmt.Fprintf(&b, "|%s:", kind)
+		}
+		switch body := e.Body.(type) {
+		case event.Notice:
+			text = body.Text
+		case event.Progress:
+			text = body.Text
+		}
+		b.WriteString(text)
+		last = kind
+	}
+	return b.String()
+}
+
+func testLog(store Store) *Log {
+	return newLog(store, Meta{ID: "c"}, 0, time.Now, slog.New(slog.NewTextHandler(io.Discard, nil)))
+}
+
+// Structural events are stored when Append returns; deltas within the flush delay,
+// merged; progress never.
+func TestLogDurability(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		l := testLog(m)
+		defer l.Close()
+		l.Append("t", event.Notice{Text: "a"}, event.Progress{Text: "p"})
+		if got := m.stored(); got != "|notice:a" {
+			t.Errorf("after a structural event: %s", got)
+		}
+		l.Append("t", event.TextDelta{Text: "x"})
+		l.Append("t", event.TextDelta{Text: "y"})
+		if got := m.stored(); got != "|notice:a" {
+			t.Errorf("right after deltas: %s", got)
+		}
+		time.Sleep(flushDelay)
+		synctest.Wait()
+		if got := m.stored(); got != "|notice:a|text:xy" || len(m.events) != 2 {
+			t.Errorf("after the delay: %s in %d events", got, len(m.events))
+		}
+		l.Append("t", event.TextDelta{Text: "z"})
+		l.Append("t", event.Notice{Text: "b"})
+		if got := m.stored(); got != "|notice:a|text:xyz|notice:b" {
+			t.Errorf("a structural event takes pending deltas along: %s", got)
+		}
+	})
+}
+
+// A store that fails takes nothing away: readers see everything and are told once;
+// when it works again, what was missing is stored.
+func TestLogSurvivesFailingStore(t *testing.T) {
+	m := &memory{fail: errors.New("disk full")}
+	l := testLog(m)
+	l.Append("t", event.Notice{Text: "a"})
+	l.Append("t", event.Notice{Text: "b"})
+	m.mu.Lock()
+	m.fail = nil
+	m.mu.Unlock()
+	l.Append("t", event.Notice{Text: "c"})
+	l.Close()
+	var seen []event.Event
+	for e := range l.Events(context.Background(), 1) {
+		seen = append(seen, e)
+	}
+	got := render(seen)
+	if strings.Count(got, "disk full") != 1 || !strings.HasPrefix(got, "|notice:a|notice:\n\nThis chat") || !strings.HasSuffix(got, "|notice:b|notice:c") {
+		t.Errorf("readers saw %q", got)
+	}
+	if m.stored() != got {
+		t.Errorf("stored %q, shown %q", m.stored(), got)
+	}
+}
+
+// However slowly a reader reads, it gets every byte in order, and the log keeps only
+// a bounded tail in memory.
+func TestLogReadersLoseNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := &memory{}
+		l := testLog(m)
+		slow := rapid.IntRange(0, 400).Draw(rt, "slow reader starts after")
+		var want []event.Event
+		done := make(chan string)
+		start := func() {
+			go func() {
+				var seen []event.Event
+				for e := range l.Events(context.Background(), 1) {
+					if _, ok := e.Body.(event.Progress); !ok {
+						seen = append(seen, e)
+					}
+				}
+				done <- render(seen)
+			}()
+		}
+		n := rapid.IntRange(1, 600).Draw(rt, "events")
+		for i := range n {
+			if i == min(slow, n-1) {
+				start()
+			}
+			var b event.Body
+			switch rapid.IntRange(0, 9).Draw(rt, "kind") {
+			case 0:
+				b = event.Notice{Text: fmt.Sprint(i)}
+			case 1:
+				b = event.Progress{Text: fmt.Sprint(i)}
+			case 2:
+				b = event.ReasoningDelta{ID: "r", Text: fmt.Sprintf("r%d,", i)}
+			case 3:
+				b = event.TextDelta{Text: strings.Repeat("é", rapid.IntRange(1, 20_000).Draw(rt, "size"))}
+			default:
+				b = event.TextDelta{Text: fmt.Sprintf("t%d,", i)}
+			}
+			l.Append("t", b)
+			if _, ok := b.(event.Progress); !ok {
+				want = append(want, event.Event{Body: b})
+			}
+		}
+		l.Close()
+		if got := <-done; got != render(want) {
+			rt.Fatalf("reader got %.300q\nwant %.300q", got, render(want))
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if len(l.tail) > maxTail {
+			rt.Fatalf("%d entries in memory", len(l.tail))
+		}
+	})
+}
+
+// Pieces are small enough for a client that loses long messages, and valid text.
+func TestLogCutsPieces(t *testing.T) {
+	l := testLog(&memory{})
+	text := strings.Repeat("👋", 50_000)
+	l.Append("t", event.TextDelta{Text: text})
+	l.Close()
+	got := ""
+	for e := range l.Events(context.Background(), 1) {
+		piece, _ := deltaText(e.Body)
+		if len(piece) > maxPiece || strings.ToValidUTF8(piece, "?") != piece {
+			t.Fatalf("a piece of %d bytes", len(piece))
+		}
+		got += piece
+	}
+	if got != text {
+		t.Errorf("%d bytes of %d", len(got), len(text))
+	}
+}
+
+func TestSessionTransitions(t *testing.T) {
+	legal := map[[2]state]bool{{idle, running}: true, {idle, closed}: true, {running, idle}: true}
+	for _, from := range []state{idle, running, closed} {
+		for _, to := range []state{idle, running, closed} {
+			if from.canBecome(to) != legal[[2]state{from, to}] {
+				t.Errorf("from %s to %s: %v", from, to, from.canBecome(to))
+			}
+		}
+	}
+}
+
+func TestValidID(t *testing.T) {
+	for id, want := range map[string]bool{
+		"a": true, "6ba7b810-9dad-11d1-80b4-00c04fd430c8": true, "1": true, "": false, "subagent-1": false, "a b": false, "a\n": false,
+		strings.Repeat("x", 256): true, strings.Repeat("x", 257): false, "日本": true,
+	} {
+		if ValidID(id) != want {
+			t.Errorf("%q: %v", id, !want)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package config
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func env(kv map[string]string) func(string) string {
+	return func(k string) string { return kv[k] }
+}
+
+// Higher layers win value by value, and every value knows where it came from.
+func TestLayers(t *testing.T) {
+	home, a, b := t.TempDir(), t.TempDir(), t.TempDir()
+	write(t, filepath.Join(home, "config.json"), "// mine\n{\n  \"welcomeMessage\": \"global\",\n  \"chat\": {\"defaultTrust\": true},\n  \"defaultModel\": \"global/m\"\n}")
+	write(t, filepath.Join(a, ".eca/config.json"), `{"defaultModel": "a/m", /* kept */ "disabledTools": ["x"]}`)
+	write(t, filepath.Join(b, ".eca/config.json"), `{"chat": {"title": false}}`)
+	in := Inputs{
+		InitOptions: json.RawMessage(`{"welcomeMessage": "init", "defaultModel": "init/m", "chatBehavior": "plan"}`),
+		Getenv:      env(map[string]string{"ECA_CONFIG": `{"defaultModel": "env/m", "providers": {"myCompany": {"api": "openai-chat"}}}`, "MY_COMPANY_API_KEY": "k"}),
+		ConfigHome:  home, Roots: []string{a, b},
+	}
+	l := Load(in)
+	if len(l.Problems) > 0 {
+		t.Errorf("problems: %v", l.Problems)
+	}
+	if l.DefaultModel != "a/m" || l.WelcomeMessage != "global" || !l.Chat.DefaultTrust || l.Chat.Title || l.DefaultAgent != "plan" {
+		t.Errorf("%+v", l.Config)
+	}
+	if p := l.Providers["my-company"]; p.API != "openai-chat" || p.Key != "k" {
+		t.Errorf("provider: %+v", p)
+	}
+	if l.Providers["openai"].URL != "https://api.openai.com" || l.ToolCall.ReadFile.MaxLines != 2000 {
+		t.Error("defaults are gone")
+	}
+	for path, want := range map[string]string{
+		"defaultModel":                   filepath.Join(a, ".eca/config.json") + ":1",
+		"welcomeMessage":                 filepath.Join(home, "config.json") + ":3",
+		"chat\x00defaultTrust":           filepath.Join(home, "config.json") + ":4",
+		"chat\x00title":                  filepath.Join(b, ".eca/config.json") + ":1",
+		"providers\x00my-company\x00key": "environment variable MY_COMPANY_API_KEY",
+		"providers\x00my-company\x00api": "ECA_CONFIG:1",
+	} {
+		if o, ok := l.Origin(strings.Split(path, "\x00")...); !ok || o.String() != want {
+			t.Errorf("origin of %q: %s, want %s", path, o, want)
+		}
+	}
+
+	// --config-file replaces the files, pureConfig everything but defaults and options.
+	other := filepath.Join(t.TempDir(), "other.json")
+	write(t, other, `{"defaultModel": "other/m"}`)
+	in.ConfigFile = other
+	if l := Load(in); l.DefaultModel != "other/m" || l.WelcomeMessage != "init" {
+		t.Errorf("--config-file: %q %q", l.DefaultModel, l.WelcomeMessage)
+	}
+	in.InitOptions = json.RawMessage(`{"pureConfig": true, "welcomeMessage": "pure"}`)
+	if l := Load(in); l.DefaultModel != "" || l.WelcomeMessage != "pure" {
+		t.Errorf("pureConfig: %q %q", l.DefaultModel, l.WelcomeMessage)
+	}
+	// The seam for workspace trust sees workspace files only.
+	in.InitOptions, in.ConfigFile = nil, ""
+	in.Restrict = func(string, map[string]any) map[string]any { return map[string]any{} }
+	if l := Load(in); l.DefaultModel != "global/m" {
+		t.Errorf("restricted: %q", l.DefaultModel)
+	}
+}
+
+// What is broken is named with file, line and cause; the rest works.
+func TestProblems(t *testing.T) {
+	home, root := t.TempDir(), t.TempDir()
+	global, local := filepath.Join(home, "config.json"), filepath.Join(root, ".eca/config.json")
+	write(t, global, "{\n  \"welcomeMessage\": \"hi\",\n  \"chat\": 5,\n  \"toolCall\": {\"readFile\": {\"maxLines\": \"many\"}},\n  \"providers\": {\"x\": {\"api\": \"openai-chat\", \"models\": {\"m.1\": {\"limit\": {\"context\": \"big\"}}}}}\n}")
+	write(t, local, "{\n  \"defaultModel\": \"a/m\",\n  oops\n}")
+	l := Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": "[1]"}), ConfigHome: home, Roots: []string{root}})
+	got := ""
+	for _, p := range l.Problems {
+		got += p.String() + "\n"
+	}
+	for _, want := range []string{
+		"ECA_CONFIG:1: the configuration must be a JSON object",
+		local + ":3: column 3: ",
+		global + ":3: chat must be an object, not a number",
+		global + ":4: toolCall.readFile.maxLines must be a whole number, not a string",
+		global + ":5: providers.x.models.m.1.limit.context must be a whole number, not a string",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no problem %q in:\n%s", want, got)
+		}
+	}
+	if l.WelcomeMessage != "hi" || l.Providers["x"].API != "openai-chat" || l.ToolCall.ShellCommand.SummaryMaxLength != 35 {
+		t.Errorf("the rest does not work: %+v", l.Config)
+	}
+	if l := Load(Inputs{Getenv: env(nil), ConfigFile: "/does/not/exist.json"}); len(l.Problems) != 1 || !strings.Contains(l.Problems[0].String(), "does not exist") {
+		t.Errorf("missing --config-file: %v", l.Problems)
+	}
+}
+
+func TestExpand(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "key.txt"), "secret\n")
+	get := env(map[string]string{"A": "x"})
+	for in, want := range map[string]string{
+		"plain": "plain", "${env:A}": "x", "a${env:A}b${env:A}": "axbx", "${env:NONE}": "", "${env:NONE:http://d:1}": "http://d:1",
+		"${file:key.txt}": "secret", "${file:" + dir + "/key.txt}": "secret", "$5 ${x} {}": "$5 ${x} {}", "${env:A": "${env:A",
+	} {
+		if got, err := Expand(in, get, dir); err != nil || got != want {
+			t.Errorf("%q: %q, %v; want %q", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"${file:missing}", "${file:" + dir + "}", "${cmd:date}"} {
+		if got, err := Expand(in, get, dir); err == nil || got != "" {
+			t.Errorf("%q: %q, %v", in, got, err)
+		}
+	}
+}
+
+func TestKebab(t *testing.T) {
+	for in, want := range map[string]string{"myProvider": "my-provider", "LiteLLM": "lite-llm", "openai": "openai", "z-ai": "z-ai", "HTTPServer": "http-server", "a_b": "a-b"} {
+		if got := Kebab(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// Whatever is in a file, loading gives a usable configuration.
+func FuzzLoad(f *testing.F) {
+	f.Add(`{"providers": {"a": {"models": {"m": {"cost": {"input": 1}}}}}}`)
+	f.Add(`{"chat": [], "agent": {"code": 7}, "toolCall": {"approval": {"allow": []}}}`)
+	f.Add("{// x\n\"a\":${env:X}}")
+	f.Fuzz(func(t *testing.T, text string) {
+		l := Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": text}), InitOptions: json.RawMessage(text)})
+		if l.Config == nil {
+			t.Fatal("no configuration")
+		}
+		if name := l.AgentOrDefault("nobody"); name == "" {
+			t.Error("no agent")
+		}
+	})
+}

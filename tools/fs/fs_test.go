@@ -1,0 +1,242 @@
+package fs
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// run plans and runs a call as the engine does.
+func run(t *testing.T, root, name string, args map[string]any) (string, bool, tools.Plan) {
+	t.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool, ok := tools.NewRegistry(Tools(Options{ReadMaxLines: 5})...).Lookup(name)
+	if !ok {
+		t.Fatalf("no tool %s", name)
+	}
+	call := tools.Call{ID: "c", Roots: []string{root}, Arguments: raw}
+	plan, err := tool.Plan(context.Background(), call)
+	if err != nil {
+		return err.Error(), true, plan
+	}
+	res, err := tool.Run(context.Background(), call, nil)
+	if err != nil {
+		return err.Error(), true, plan
+	}
+	return strings.Join(res.Outputs, "\n"), res.Failed, plan
+}
+
+func put(t *testing.T, root, name, text string) string {
+	t.Helper()
+	path := filepath.Join(root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func get(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestDirectoryTree(t *testing.T) {
+	root := t.TempDir()
+	for _, f := range []string{"b.txt", "a/x/deep.txt", "a/y.txt", "node_modules/lib/index.js", ".hidden/z", "out.log", "keep.log"} {
+		put(t, root, f, "")
+	}
+	put(t, root, ".gitignore", "node_modules/\n*.log\n!keep.log\n")
+	got, failed, _ := run(t, root, "directory_tree", map[string]any{"path": root})
+	want := root + "\n a\n  x\n   deep.txt\n  y.txt\n b.txt\n keep.log\n\n2 directories, 4 files"
+	if failed || got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	got, _, _ = run(t, root, "directory_tree", map[string]any{"path": root, "max_depth": 1})
+	if want := root + "\n a\n b.txt\n keep.log\n\n1 directories, 2 files"; got != want {
+		t.Errorf("depth 1:\n%s", got)
+	}
+	for _, path := range []string{filepath.Join(root, "b.txt"), filepath.Join(root, "none")} {
+		if got, failed, _ := run(t, root, "directory_tree", map[string]any{"path": path}); !failed {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+func TestReadFile(t *testing.T) {
+	root := t.TempDir()
+	put(t, root, "a.txt", "1\n2\n3\n4\n5\n6\n7\n")
+	for _, c := range []struct {
+		args   map[string]any
+		want   string
+		failed bool
+	}{
+		{map[string]any{"path": filepath.Join(root, "a.txt")}, "1\n2\n3\n4\n5\n\n[lines 1-5 of 7; go on with line_offset=5]", false},
+		{map[string]any{"path": "a.txt", "line_offset": 5}, "6\n7", false},
+		{map[string]any{"path": "a.txt", "line_offset": 2, "limit": 1}, "3\n\n[lines 3-3 of 7; go on with line_offset=3]", false},
+		{map[string]any{"path": "a.txt", "line_offset": 9}, "line_offset 9 is beyond the end: the file has 7 lines", true},
+		{map[string]any{"path": root}, root + " is a directory", true},
+		{map[string]any{"path": "none"}, filepath.Join(root, "none") + " does not exist", true},
+	} {
+		if got, failed, _ := run(t, root, "read_file", c.args); got != c.want || failed != c.failed {
+			t.Errorf("%v: %q %v", c.args, got, failed)
+		}
+	}
+	put(t, root, "bin", "a\x00b")
+	if got, failed, _ := run(t, root, "read_file", map[string]any{"path": "bin"}); !failed || !strings.Contains(got, "binary") {
+		t.Errorf("binary: %q", got)
+	}
+	if runtime.GOOS != "windows" {
+		if got, failed, _ := run(t, root, "read_file", map[string]any{"path": "/dev/zero"}); !failed || !strings.Contains(got, "not a regular file") {
+			t.Errorf("device: %q", got)
+		}
+	}
+}
+
+func TestWriteAndMove(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "new/dir/a.sh")
+	_, failed, plan := run(t, root, "write_file", map[string]any{"path": path, "content": "x\ny\n"})
+	if fc := plan.Details.FileChange; failed || get(t, path) != "x\ny\n" || fc.Diff != "@@ -0,0 +1,2 @@\n+x\n+y" || fc.LinesAdded != 2 || fc.LinesRemoved != 0 {
+		t.Errorf("created: %+v", plan.Details.FileChange)
+	}
+	if err := os.Chmod(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, _, plan = run(t, root, "write_file", map[string]any{"path": path, "content": "x\nz\n"})
+	if fc := plan.Details.FileChange; fc.LinesAdded != 1 || fc.LinesRemoved != 1 {
+		t.Errorf("replaced: %+v", fc)
+	}
+	if info, _ := os.Stat(path); runtime.GOOS != "windows" && info.Mode().Perm() != 0o755 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	if got, failed, _ := run(t, root, "write_file", map[string]any{"path": root, "content": "x"}); !failed {
+		t.Errorf("wrote to a directory: %s", got)
+	}
+	dst := filepath.Join(root, "moved/b.sh")
+	if got, failed, _ := run(t, root, "move_file", map[string]any{"source": path, "destination": dst}); failed || get(t, dst) != "x\nz\n" {
+		t.Errorf("move: %s", got)
+	}
+	put(t, root, "c", "")
+	for _, c := range [][2]string{{"c", dst}, {"none", "d"}} {
+		if got, failed, _ := run(t, root, "move_file", map[string]any{"source": c[0], "destination": c[1]}); !failed {
+			t.Errorf("%v: %s", c, got)
+		}
+	}
+	// A link is followed, not replaced.
+	if runtime.GOOS != "windows" {
+		link := filepath.Join(root, "link")
+		if err := os.Symlink(dst, link); err != nil {
+			t.Fatal(err)
+		}
+		run(t, root, "write_file", map[string]any{"path": link, "content": "via link"})
+		if info, _ := os.Lstat(link); info.Mode()&os.ModeSymlink == 0 || get(t, dst) != "via link" {
+			t.Error("the link was replaced")
+		}
+	}
+	left, _ := filepath.Glob(filepath.Join(root, "*/.eca-write-*"))
+	if len(left) > 0 {
+		t.Errorf("temporary files are left: %v", left)
+	}
+}
+
+// The edit that runs is the edit that was shown, or an error.
+func TestEditSeesChangesInBetween(t *testing.T) {
+	root := t.TempDir()
+	path := put(t, root, "a.txt", "one\ntwo\n")
+	tool, _ := tools.NewRegistry(Tools(Options{})...).Lookup("edit_file")
+	raw, _ := json.Marshal(map[string]any{"path": path, "original_content": "two", "new_content": "2"})
+	call := tools.Call{Roots: []string{root}, Arguments: raw}
+	if _, err := tool.Plan(context.Background(), call); err != nil {
+		t.Fatal(err)
+	}
+	put(t, root, "a.txt", "zero\none\ntwo\n")
+	if _, err := tool.Run(context.Background(), call, nil); err != nil || get(t, path) != "zero\none\n2\n" {
+		t.Errorf("%v: %q", err, get(t, path))
+	}
+	if _, err := tool.Run(context.Background(), call, nil); err == nil || get(t, path) != "zero\none\n2\n" {
+		t.Errorf("the second run: %v: %q", err, get(t, path))
+	}
+}
+
+func TestReplaceMatch(t *testing.T) {
+	for _, c := range []struct {
+		name, text, original, replacement string
+		all                               bool
+		want                              string // or the beginning of the error after "!"
+	}{
+		{"exact", "a\nb\nc\n", "b", "B", false, "a\nB\nc\n"},
+		{"exact twice", "x x", "x", "y", false, "!original_content occurs 2 times"},
+		{"exact all", "x x", "x", "y", true, "y y"},
+		{"not found", "abc", "xyz", "q", false, "!original_content was not found"},
+		{"empty", "abc", "", "q", false, "!original_content is empty"},
+		{"trailing blanks", "if x {  \n\ty()\t\n}\n", "if x {\n\ty()\n}", "z", false, "z\n"},
+		{"trailing blanks all", "a \nb\na\t\nb\n", "a\nb\n", "c\n", true, "c\nc\n"},
+		{"CRLF kept", "a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\n", false, "x\r\ny\r\nc\r\n"},
+		{"indentation", "\tfunc() {\n\t\ta\n\t}\n", "func() {\n\ta\n}", "func() {\n\tb\n}", false, "\tfunc() {\n\t\tb\n\t}\n"},
+		{"indentation, spaces for tabs", "\tif a {\n\t\tb\n\t}\n", "    if a {\n        b\n    }", "    if c {\n    }", false, "\tif c {\n\t}\n"},
+		{"indentation not with all", "\ta\n\tb\n", "  a\n  b", "x", true, "!original_content was not found"},
+		{"words", "call(a,\n     b,\n     c)", "call(a, b, c)", "call()", false, "call()"},
+		{"words twice", "a  b\na   b", "a b", "x", false, "!original_content occurs 2 times"},
+		{"no final newline", "a\nb", "b", "c", false, "a\nc"},
+		{"blank original", "a\n\n\nb", "\n \n", "x", false, "!original_content was not found"},
+		{"multi-byte", "grüße 👋 welt", "👋", "an die", false, "grüße an die welt"},
+	} {
+		got, err := replaceMatch(c.text, c.original, c.replacement, c.all)
+		if want, isErr := strings.CutPrefix(c.want, "!"); isErr {
+			if err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%s: %q, %v", c.name, got, err)
+			}
+		} else if err != nil || got != c.want {
+			t.Errorf("%s: got %q, %v; want %q", c.name, got, err, c.want)
+		}
+	}
+}
+
+// An edit replaces one place and leaves every byte around it alone; if the original
+// is there exactly once, that is the place.
+func FuzzReplaceMatch(f *testing.F) {
+	f.Add("a\nb\nc\n", "b", "B")
+	f.Add("\tif x {\r\n\t}\r\n", "if x {\n}", "y")
+	f.Add("f(a,\n  b)", "f(a, b)", "g")
+	f.Fuzz(func(t *testing.T, text, original, replacement string) {
+		got, err := replaceMatch(text, original, replacement, false)
+		if err != nil {
+			return
+		}
+		if strings.Count(text, original) == 1 {
+			if want := strings.Replace(text, original, matchEOL(replacement, text), 1); got != want {
+				t.Fatalf("got %q, want %q", got, want)
+			}
+		}
+		prefix := 0
+		for prefix < min(len(text), len(got)) && text[prefix] == got[prefix] {
+			prefix++
+		}
+		suffix := 0
+		for suffix < min(len(text), len(got))-prefix && text[len(text)-1-suffix] == got[len(got)-1-suffix] {
+			suffix++
+		}
+		changed := text[prefix : len(text)-suffix]
+		// What was cut out has no words that the original does not have.
+		words := strings.Join(strings.Fields(original), "")
+		if !strings.Contains(words, strings.Join(strings.Fields(changed), "")) {
+			t.Errorf("edit of %q in %q cut out %q", original, text, changed)
+		}
+	})
+}

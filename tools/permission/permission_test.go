@@ -1,0 +1,153 @@
+package permission
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+func policy(t *testing.T, options string) *Policy {
+	t.Helper()
+	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(options), Getenv: func(string) string { return "" }})
+	if len(cfg.Problems) > 0 {
+		t.Fatal(cfg.Problems)
+	}
+	p, errs := New(cfg.Config, func(path string) bool { return strings.HasPrefix(path, "/ws/") }, NewMemory())
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return p
+}
+
+func spec(full string) tools.Spec {
+	server, name := tools.SplitName(full)
+	return tools.Spec{Server: server, Name: name}
+}
+
+func TestPrecedence(t *testing.T) {
+	const rules = `{"toolCall": {"approval": {
+		"byDefault": "allow",
+		"deny":  {"eca__shell_command": {"argsMatchers": {"command": ["rm .*", "(?!git).*--force"]}}, "evil": {}},
+		"ask":   {"shell_command": {"argsMatchers": {"command": ["curl.*"], "timeout": ["0"]}}, "github__push": {}},
+		"allow": {"github": {}, "eca__write_file": {}}}},
+		"agent": {"strict": {"toolCall": {"approval": {"byDefault": "deny", "allow": {"eca__read_file": {}}}}}}}`
+	for _, c := range []struct {
+		agent, tool, args, path string
+		want                    tools.Decision
+		rule                    string
+	}{
+		{"code", "eca__shell_command", `{"command":"rm -r x"}`, "/ws/", tools.Deny, "toolCall.approval.deny.eca__shell_command"},
+		{"code", "eca__shell_command", `{"command":"push --force"}`, "/ws/", tools.Deny, "toolCall.approval.deny.eca__shell_command"},
+		{"code", "eca__shell_command", `{"command":"git --force"}`, "/ws/", tools.Allow, "toolCall.approval.byDefault"},
+		{"code", "eca__shell_command", `{"command":"ls; rm x"}`, "/ws/", tools.Allow, "toolCall.approval.byDefault"}, // whole values match, as the format says
+		{"code", "eca__shell_command", `{"command":"curl x"}`, "/ws/", tools.Ask, "toolCall.approval.ask.shell_command"},
+		{"code", "eca__shell_command", `{"command":"x","timeout":0}`, "/ws/", tools.Ask, "toolCall.approval.ask.shell_command"},
+		{"code", "evil__anything", `{}`, "/ws/", tools.Deny, "toolCall.approval.deny.evil"},
+		{"code", "github__push", `{}`, "/ws/", tools.Ask, "toolCall.approval.ask.github__push"},
+		{"code", "github__list", `{}`, "/ws/", tools.Allow, "toolCall.approval.allow.github"},
+		{"code", "eca__write_file", `{}`, "/etc/passwd", tools.Ask, "outside the workspace"},
+		{"code", "eca__write_file", `{}`, "/ws/x", tools.Allow, "toolCall.approval.allow.eca__write_file"},
+		{"strict", "eca__read_file", `{}`, "/ws/x", tools.Allow, "agent.strict.toolCall.approval.allow.eca__read_file"},
+		{"strict", "github__list", `{}`, "/ws/x", tools.Deny, "agent.strict.toolCall.approval.byDefault"},
+		{"strict", "eca__shell_command", `{"command":"rm -r x"}`, "/ws/", tools.Deny, "agent.strict.toolCall.approval.byDefault"},
+	} {
+		p := policy(t, rules)
+		v := p.Judge(tools.Call{Agent: c.agent, Arguments: json.RawMessage(c.args)}, spec(c.tool), tools.Plan{Paths: []string{c.path + "a"}})
+		if v.Decision != c.want || v.Rule != c.rule || v.Reason == "" {
+			t.Errorf("%s %s %s: %+v", c.agent, c.tool, c.args, v)
+		}
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	p := policy(t, `{}`)
+	for tool, want := range map[string]tools.Decision{
+		"eca__read_file": tools.Allow, "eca__grep": tools.Allow, "eca__directory_tree": tools.Allow,
+		"eca__write_file": tools.Ask, "eca__edit_file": tools.Ask, "eca__move_file": tools.Ask, "eca__shell_command": tools.Ask, "any__tool": tools.Ask,
+	} {
+		for _, agent := range []string{"code", "plan"} {
+			v := p.Judge(tools.Call{Agent: agent, Arguments: json.RawMessage(`{}`)}, spec(tool), tools.Plan{Paths: []string{"/ws/a"}})
+			if v.Decision != want {
+				t.Errorf("%s %s: %+v", agent, tool, v)
+			}
+		}
+	}
+	for _, tool := range []string{"eca__write_file", "eca__edit_file", "eca__move_file"} {
+		if !p.Hidden("plan", spec(tool)) || p.Hidden("code", spec(tool)) {
+			t.Errorf("%s is offered to the wrong agent", tool)
+		}
+	}
+}
+
+func TestHidden(t *testing.T) {
+	p := policy(t, `{"disabledTools": ["grep", "docs", "a__(x|y)", "("], "toolCall": {"approval": {"deny": {"eca__read_file": {}, "eca__edit_file": {"argsMatchers": {"path": ["x"]}}}}}}`)
+	for tool, want := range map[string]bool{
+		"eca__grep": true, "docs__search": true, "a__x": true, "a__z": false, "b__grep": false, "eca__read_file": true, "eca__edit_file": false,
+	} {
+		if p.Hidden("code", spec(tool)) != want {
+			t.Errorf("%s: hidden is %v", tool, !want)
+		}
+	}
+}
+
+func TestRemember(t *testing.T) {
+	p := policy(t, `{}`)
+	shell := func(keys ...string) tools.Plan {
+		sc := &event.ShellCommand{}
+		for _, k := range keys {
+			sc.Commands = append(sc.Commands, event.Command{Key: k})
+		}
+		return tools.Plan{Details: &event.Details{ShellCommand: sc}}
+	}
+	call := tools.Call{Arguments: json.RawMessage(`{}`)}
+	decide := func(tool string, plan tools.Plan) tools.Decision { return p.Judge(call, spec(tool), plan).Decision }
+	p.Remember(call, spec("eca__shell_command"), shell("git status", "ls"))
+	p.Remember(call, spec("eca__shell_command"), shell("make", ""))
+	p.Remember(call, spec("eca__shell_command"), tools.Plan{})
+	p.Remember(call, spec("eca__write_file"), tools.Plan{})
+	for _, c := range []struct {
+		plan tools.Plan
+		want tools.Decision
+	}{
+		{shell("ls"), tools.Allow},
+		{shell("ls", "git status"), tools.Allow},
+		{shell("ls", "git push"), tools.Ask},
+		{shell("make"), tools.Ask},
+		{shell(""), tools.Ask},
+		{shell(), tools.Ask},
+		{tools.Plan{}, tools.Ask},
+	} {
+		if got := decide("eca__shell_command", c.plan); got != c.want {
+			t.Errorf("%+v: %s", c.plan.Details, got)
+		}
+	}
+	if decide("eca__write_file", tools.Plan{}) != tools.Allow || decide("eca__edit_file", tools.Plan{}) != tools.Ask {
+		t.Error("other tools are remembered by name")
+	}
+}
+
+// A pattern that backtracks for ever does not hold a turn up.
+func TestEvilPattern(t *testing.T) {
+	p := policy(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["(a+)+b"]}}}}}}`)
+	start := time.Now()
+	v := p.Judge(tools.Call{Arguments: json.RawMessage(`{"command":"` + strings.Repeat("a", 200) + `"}`)}, spec("eca__shell_command"), tools.Plan{})
+	if v.Decision != tools.Ask || time.Since(start) > 5*time.Second {
+		t.Errorf("%+v after %s", v, time.Since(start))
+	}
+}
+
+func TestBadRulesAreReported(t *testing.T) {
+	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": {"byDefault": "maybe", "allow": {"eca__shell_command": {"argsMatchers": {"command": ["("]}}}}}}`), Getenv: func(string) string { return "" }})
+	p, errs := New(cfg.Config, func(string) bool { return true }, NewMemory())
+	if len(errs) != 2 {
+		t.Errorf("%v", errs)
+	}
+	if v := p.Judge(tools.Call{Arguments: json.RawMessage(`{"command":"x"}`)}, spec("eca__shell_command"), tools.Plan{}); v.Decision != tools.Ask {
+		t.Errorf("a rule with a broken pattern allows: %+v", v)
+	}
+}
