@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -43,6 +44,9 @@ func (t *turn) runCalls(calls []call) error {
 func (t *turn) runCall(c *call) (stop bool, err error) {
 	judged := event.ToolJudged{Tool: c.Tool, Arguments: json.RawMessage("{}")}
 	args, err := arguments(c.arguments)
+	if !c.ended {
+		err = errors.New("the model's answer ended before the call was complete; it did not run")
+	}
 	if err != nil {
 		t.failCall(judged, err)
 		return false, nil
@@ -86,6 +90,9 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 	if !judged.Manual {
 		t.emit(judged)
 	}
+	if t.ctx.Err() != nil {
+		return false, context.Cause(t.ctx)
+	}
 	t.emit(event.ToolStarted{CallID: c.CallID}, event.Progress{Text: progressCalling})
 	t.calls.Go(func() { t.execute(tool, tc) })
 	return false, nil
@@ -114,6 +121,9 @@ func (t *turn) ask(judged event.ToolJudged) (Decision, error) {
 
 // execute runs a call and records its result.
 func (t *turn) execute(tool tools.Tool, tc tools.Call) {
+	if t.ctx.Err() != nil {
+		return
+	}
 	start := t.s.eng.deps.Now()
 	res, err := t.runTool(tool, tc)
 	if t.ctx.Err() != nil {

@@ -17,6 +17,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -113,12 +115,13 @@ type Engine struct {
 
 	mu       sync.Mutex // guards what follows
 	sessions map[string]*Session
+	deleting map[string]chan struct{} // closed when the chat is gone
 	closed   bool
 }
 
 // New returns an engine. Close must be called.
 func New(deps Deps) *Engine {
-	return &Engine{deps: deps, sessions: map[string]*Session{}}
+	return &Engine{deps: deps, sessions: map[string]*Session{}, deleting: map[string]chan struct{}{}}
 }
 
 // Open returns the session with an id; an empty id makes a new chat with an id of
@@ -135,6 +138,9 @@ func (e *Engine) Open(ctx context.Context, id string) (s *Session, isNew bool, e
 	}
 	if s, ok := e.sessions[id]; ok {
 		return s, false, nil
+	}
+	if _, ok := e.deleting[id]; ok {
+		return nil, false, ErrClosed
 	}
 	meta, last, found, err := e.deps.Store.Meta(ctx, id)
 	if err != nil {
@@ -158,28 +164,44 @@ func (e *Engine) Lookup(id string) (*Session, bool) {
 	return s, ok
 }
 
-// Delete stops and removes a chat. Deleting an unknown chat does nothing.
-func (e *Engine) Delete(ctx context.Context, id string) error {
+// Delete stops and removes a chat; deleting an unknown chat does nothing. It returns
+// at once; until the returned function does, the chat can not be opened.
+func (e *Engine) Delete(id string) (wait func() error) {
+	gone := make(chan struct{})
 	e.mu.Lock()
+	if before, ok := e.deleting[id]; ok {
+		e.mu.Unlock()
+		return func() error { <-before; return nil }
+	}
 	s := e.sessions[id]
 	delete(e.sessions, id)
+	e.deleting[id] = gone
 	e.mu.Unlock()
-	if s != nil {
-		s.close()
-	}
-	return e.deps.Store.Delete(ctx, id)
+	var err error
+	go func() {
+		if s != nil {
+			s.close()
+		}
+		err = e.deps.Store.Delete(context.Background(), id)
+		e.mu.Lock()
+		delete(e.deleting, id)
+		e.mu.Unlock()
+		close(gone)
+	}()
+	return func() error { <-gone; return err }
 }
 
 // Close ends all turns, stores what is left and closes all sessions.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.closed = true
-	open := make([]*Session, 0, len(e.sessions))
-	for _, s := range e.sessions {
-		open = append(open, s)
-	}
+	open := slices.Collect(maps.Values(e.sessions))
+	going := slices.Collect(maps.Values(e.deleting))
 	e.mu.Unlock()
 	var wg sync.WaitGroup
+	for _, gone := range going {
+		wg.Go(func() { <-gone })
+	}
 	for _, s := range open {
 		wg.Go(s.close)
 	}

@@ -97,6 +97,13 @@ func (h *history) flush() {
 		}
 		results = append(results, r)
 	}
+	// Reasoning that led to nothing is refused by providers.
+	for len(parts) > 0 {
+		if _, ok := parts[len(parts)-1].(llm.Reasoning); !ok {
+			break
+		}
+		parts = parts[:len(parts)-1]
+	}
 	if len(parts) > 0 {
 		h.done = append(h.done, llm.Message{Role: llm.Assistant, Parts: parts})
 	}

@@ -116,6 +116,13 @@ func (l *Log) Next() event.Seq {
 	return l.next
 }
 
+// Unsaved says that events wait to be stored.
+func (l *Log) Unsaved() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pending > 0
+}
+
 // Refresh takes over what another process appended since.
 func (l *Log) Refresh(meta Meta, last event.Seq) {
 	l.mu.Lock()
@@ -191,6 +198,7 @@ func (l *Log) flushLater() {
 	defer l.mu.Unlock()
 	l.timer = nil
 	l.flush()
+	l.wake() // a failure to store is news
 }
 
 // flush stores what is pending.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -130,6 +131,7 @@ func (s *Session) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Ev
 
 // Prompt is what the user asks for.
 type Prompt struct {
+	TurnID   string // names the turn; empty: the session names it
 	Text     string
 	Model    string // full or bare id; empty: the chat's last model, then the default
 	Agent    string // empty: the chat's last agent, then the default
@@ -169,8 +171,8 @@ func (p *Submission) Wait(ctx context.Context) (Accepted, error) {
 func (s *Session) Submit(p Prompt) *Submission {
 	sub := &Submission{done: make(chan struct{})}
 	ok := s.mail.put(func() {
-		sub.acc, sub.err = s.accept(p)
-		close(sub.done)
+		defer close(sub.done)
+		sub.acc, sub.err = s.acceptSafely(p)
 	})
 	if !ok {
 		sub.err = ErrClosed
@@ -210,11 +212,10 @@ func (s *Session) Cancel() {
 // close ends the session: the running turn is interrupted, readers end.
 func (s *Session) close() {
 	s.cancel()
-	s.mail.put(func() {
+	s.mail.putLast(func() {
 		s.endTurn(errShutdown)
 		s.become(closed)
 	})
-	s.mail.close()
 	<-s.gone
 	s.background.Wait()
 	s.log.Close()
@@ -229,6 +230,23 @@ func (s *Session) endTurn(cause error) {
 	s.turn.cancel(cause)
 	<-s.turn.done
 	s.reap()
+}
+
+// acceptSafely keeps the session alive if something below panics before the turn has
+// a goroutine of its own.
+func (s *Session) acceptSafely(p Prompt) (acc Accepted, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.eng.deps.Log.Error("prompt panicked", "chat", s.id, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("internal error: %v", p)
+			if s.turn != nil {
+				s.turn.finish(err)
+				s.turn.cancel(nil)
+				s.reap()
+			}
+		}
+	}()
+	return s.accept(p)
 }
 
 // accept turns a prompt into a running turn.
@@ -250,6 +268,9 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 // load brings log and history up to what is stored, and repairs a turn that the
 // death of a daemon cut off.
 func (s *Session) load() error {
+	if s.history != nil && s.log.Unsaved() {
+		return nil // the store is behind; what is in memory is the chat
+	}
 	meta, last, found, err := s.eng.deps.Store.Meta(s.ctx, s.id)
 	if err != nil {
 		if s.history != nil || s.log.Next() == 1 {
@@ -334,12 +355,18 @@ type mailbox struct {
 func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
 
 // put adds a command; false means that the mailbox is closed.
-func (m *mailbox) put(command func()) bool {
+func (m *mailbox) put(command func()) bool { return m.add(command, false) }
+
+// putLast adds a command after which there will be none.
+func (m *mailbox) putLast(command func()) { m.add(command, true) }
+
+func (m *mailbox) add(command func(), last bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
 		return false
 	}
+	m.closed = last
 	m.commands = append(m.commands, command)
 	select {
 	case m.ready <- struct{}{}:
@@ -354,12 +381,6 @@ func (m *mailbox) take() []func() {
 	out := m.commands
 	m.commands = nil
 	return out
-}
-
-func (m *mailbox) close() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.closed = true
 }
 
 // lease is the right to append to a chat, shared by everything in this process that

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -35,6 +36,11 @@ func (t *turn) title() {
 	s.lease.share()
 	s.background.Go(func() {
 		defer s.lease.release()
+		defer func() {
+			if p := recover(); p != nil {
+				s.eng.deps.Log.Error("title request panicked", "chat", s.id, "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
 		ctx, cancel := context.WithTimeout(s.ctx, titleTimeout)
 		defer cancel()
 		var b strings.Builder

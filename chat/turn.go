@@ -57,8 +57,11 @@ type turn struct {
 func (s *Session) newTurn(p Prompt) *turn {
 	deps := s.eng.deps
 	t := &turn{
-		s: s, id: deps.NewID(), prompt: p, cfg: deps.Config(), tools: deps.Tools(), policy: deps.Policy(), roots: deps.Roots(),
+		s: s, id: p.TurnID, prompt: p, cfg: deps.Config(), tools: deps.Tools(), policy: deps.Policy(), roots: deps.Roots(),
 		done: make(chan struct{}), history: s.history, waiting: map[string]chan Decision{},
+	}
+	if t.id == "" {
+		t.id = deps.NewID()
 	}
 	t.ctx, t.cancel = context.WithCancelCause(s.ctx)
 	meta := s.log.Meta()
@@ -148,6 +151,7 @@ func (t *turn) start() Accepted {
 		t.emit(bodies...)
 		t.finish(fmt.Errorf("Error: %w", err)) //nolint:staticcheck // shown as it is
 		seq := t.s.log.Next() - 1
+		t.cancel(nil)
 		close(t.done)
 		return Accepted{TurnID: t.id, Model: "error", Seq: seq, Failed: true}
 	}
@@ -276,6 +280,7 @@ func (t *turn) request() (calls []call, stop llm.StopReason, err error) {
 		}
 		a.delta(d)
 	}
+	a.endReasoning()
 	if t.ctx.Err() != nil {
 		return nil, "", context.Cause(t.ctx)
 	}
@@ -360,6 +365,7 @@ type call struct {
 	event.Tool
 	providerID string
 	arguments  string
+	ended      bool // the arguments are complete
 }
 
 // delta records one delta.
@@ -395,7 +401,7 @@ func (a *answer) delta(d llm.Delta) {
 		}
 	case llm.ToolEnd:
 		if c := a.call(d.ID); c != nil {
-			c.arguments = d.Text
+			c.arguments, c.ended = d.Text, true
 		}
 	case llm.UsageDelta:
 		a.usage = d.Usage
@@ -439,9 +445,11 @@ func (a *answer) proposeCall(d llm.Delta) {
 	a.calls = append(a.calls, c)
 }
 
+// call returns the call a delta belongs to: a provider may use an id again once the
+// call is complete.
 func (a *answer) call(providerID string) *call {
 	for i := len(a.calls) - 1; i >= 0; i-- {
-		if a.calls[i].providerID == providerID {
+		if a.calls[i].providerID == providerID && !a.calls[i].ended {
 			return &a.calls[i]
 		}
 	}

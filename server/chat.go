@@ -27,20 +27,37 @@ func (s *Server) chatPrompt(ctx context.Context, req *jsonrpc.Request) (any, err
 		s.log.Warn("prompt with an invalid chat id", "id", id)
 		return failed, nil
 	}
+	if gone := s.deletion(id); gone != nil {
+		// The chat is being deleted; the prompt is for a new one by the same name.
+		return jsonrpc.Later(func(ctx context.Context) (any, error) {
+			select {
+			case <-gone:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			res, err := s.chatPrompt(ctx, req)
+			if later, ok := res.(jsonrpc.Later); ok && err == nil {
+				return later(ctx)
+			}
+			return res, err
+		}), nil
+	}
 	session, isNew, err := s.host.Engine().Open(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if id != "" && isNew {
-		s.notify(s.ctx, "chat/opened", protocol.ChatOpened{ChatID: id})
+		s.post("chat/opened", protocol.ChatOpened{ChatID: id})
 	}
 	v := s.view(session)
-	turn := v.expectTurn(req)
-	sub := session.Submit(prompt(p))
+	pr := prompt(p)
+	pr.TurnID = s.newID()
+	turn := v.expectTurn(pr.TurnID, req)
+	sub := session.Submit(pr)
 	return jsonrpc.Later(func(ctx context.Context) (any, error) {
 		acc, err := sub.Wait(ctx)
 		if err != nil {
-			turn.abandon()
+			v.takeTurn(pr.TurnID)
 			if errors.Is(err, context.Canceled) {
 				return nil, err
 			}
@@ -139,12 +156,57 @@ func (s *Server) chatDelete(_ context.Context, req *jsonrpc.Request) (any, error
 	if id == "" {
 		return struct{}{}, nil
 	}
+	shown := s.beginDelete(id)
+	deleted := s.host.Engine().Delete(id)
 	return jsonrpc.Later(func(ctx context.Context) (any, error) {
-		if err := s.host.Engine().Delete(ctx, id); err != nil {
+		defer s.endDelete(id)
+		err := deleted()
+		// The end of a turn that ran belongs in front of the notification.
+		if shown != nil {
+			select {
+			case <-shown:
+			case <-ctx.Done():
+			}
+		}
+		if err != nil {
 			return nil, err
 		}
-		s.awaitView(ctx, id)
 		s.notify(s.ctx, "chat/deleted", protocol.ChatDeleted{ChatID: id})
 		return struct{}{}, nil
 	}), nil
+}
+
+// beginDelete makes prompts for the chat wait until endDelete. It returns a channel
+// that closes when the chat's view has shown its end; nil if it has none.
+func (s *Server) beginDelete(id string) (shown <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deletions[id] == nil {
+		s.deletions[id] = make(chan struct{})
+	}
+	if v, ok := s.views[id]; ok {
+		delete(s.views, id)
+		return v.ended
+	}
+	return nil
+}
+
+func (s *Server) endDelete(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ch := s.deletions[id]; ch != nil {
+		delete(s.deletions, id)
+		close(ch)
+	}
+}
+
+// deletion returns a channel that closes when a chat that is being deleted is gone;
+// nil for other chats.
+func (s *Server) deletion(id string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ch, ok := s.deletions[id]; ok {
+		return ch
+	}
+	return nil
 }

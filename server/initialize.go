@@ -54,17 +54,17 @@ func (s *Server) initialize(_ context.Context, req *jsonrpc.Request) (any, error
 // initialized starts what may take time, and tells the client what there is (3.2).
 func (s *Server) initialized(context.Context, *jsonrpc.Request) (any, error) {
 	s.advance(initialized)
-	task := protocol.Progress{Type: "start", TaskID: "models", Title: "Syncing models"}
-	s.notify(s.ctx, "$/progress", task)
-	s.pushConfig(s.ctx)
-	s.pushTools(s.ctx)
-	for _, p := range s.host.Config().Problems {
-		s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: "Configuration: " + p.String()})
-	}
-	for _, n := range s.host.Notices() {
-		s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "info", Message: n})
-	}
 	return jsonrpc.Later(func(context.Context) (any, error) {
+		task := protocol.Progress{Type: "start", TaskID: "models", Title: "Syncing models"}
+		s.notify(s.ctx, "$/progress", task)
+		s.pushConfig(s.ctx)
+		s.pushTools(s.ctx)
+		for _, p := range s.host.Config().Problems {
+			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: "Configuration: " + p.String()})
+		}
+		for _, n := range s.host.Notices() {
+			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "info", Message: n})
+		}
 		s.host.SyncModels(s.ctx)
 		s.pushConfig(s.ctx)
 		task.Type = "finish"

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -70,7 +71,8 @@ type Server struct {
 	mu        sync.Mutex // guards what follows
 	lifecycle lifecycle
 	views     map[string]*view
-	sent      protocol.ChatConfig // what config/updated told the client last
+	deletions map[string]chan struct{} // by chat; closed when chat/deleted is on its way
+	sent      protocol.ChatConfig      // what config/updated told the client last
 }
 
 // handler is one method. It runs in arrival order; a jsonrpc.Later result continues
@@ -108,7 +110,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 		host: o.Host, version: o.Version, newID: o.NewID, log: o.Log, ctx: ctx,
 		conn:  jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: o.Trace, Log: o.Log}),
 		exit:  make(chan struct{}),
-		views: map[string]*view{},
+		views: map[string]*view{}, deletions: map[string]chan struct{}{},
 	}
 	s.methods = s.table()
 	s.conn.Start(ctx, s.handle)
@@ -122,7 +124,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	s.conn.Close()
 	cancel()
 	s.mu.Lock()
-	views := s.views
+	views := maps.Clone(s.views)
 	s.mu.Unlock()
 	for _, v := range views {
 		<-v.ended
@@ -195,6 +197,13 @@ func decode(req *jsonrpc.Request, v any) error {
 // notify sends a notification and waits while the client does not read.
 func (s *Server) notify(ctx context.Context, method string, params any) {
 	if err := s.conn.Notify(ctx, method, params); err != nil && ctx.Err() == nil {
+		s.log.Debug("notification not sent", "method", method, "err", err)
+	}
+}
+
+// post sends a notification without waiting; handlers that run in order use it.
+func (s *Server) post(method string, params any) {
+	if err := s.conn.Post(method, params); err != nil {
 		s.log.Debug("notification not sent", "method", method, "err", err)
 	}
 }

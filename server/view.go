@@ -18,8 +18,10 @@ type view struct {
 	chatID string
 	ended  chan struct{}
 
-	mu    sync.Mutex // guards turns
-	turns []*expectedTurn
+	session *chat.Session
+
+	mu    sync.Mutex               // guards turns
+	turns map[string]*expectedTurn // by turn id
 }
 
 // expectedTurn is a chat/prompt request that is not answered yet. The view stops
@@ -27,100 +29,83 @@ type view struct {
 type expectedTurn struct {
 	shown    chan struct{} // closed when the accepted prompt is on the wire
 	answered <-chan struct{}
-
-	once      sync.Once
-	abandoned chan struct{}
 }
-
-// abandon gives up waiting for a turn that will not come.
-func (t *expectedTurn) abandon() { t.once.Do(func() { close(t.abandoned) }) }
 
 // view returns the view of a session, starting one if there is none.
 func (s *Server) view(session *chat.Session) *view {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if v, ok := s.views[session.ID()]; ok {
+	if v, ok := s.views[session.ID()]; ok && v.session == session && !v.hasEnded() {
 		return v
 	}
-	v := &view{s: s, chatID: session.ID(), ended: make(chan struct{})}
+	v := &view{s: s, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*expectedTurn{}}
 	s.views[v.chatID] = v
-	go v.run(s.ctx, session, session.Next())
+	go v.run(s.ctx, session.Next())
 	return v
 }
 
-// awaitView waits until the view of a chat that was closed has shown the chat's end;
-// nothing more will be sent about it.
-func (s *Server) awaitView(ctx context.Context, id string) {
-	s.mu.Lock()
-	v, ok := s.views[id]
-	delete(s.views, id)
-	s.mu.Unlock()
-	if !ok {
-		return
-	}
+func (v *view) hasEnded() bool {
 	select {
 	case <-v.ended:
-	case <-ctx.Done():
+		return true
+	default:
+		return false
 	}
 }
 
-// expectTurn announces that the next turn answers req. It must be called before the
-// prompt is submitted.
-func (v *view) expectTurn(req *jsonrpc.Request) *expectedTurn {
-	t := &expectedTurn{shown: make(chan struct{}), answered: req.Answered(), abandoned: make(chan struct{})}
+// expectTurn announces that a turn answers req. It must be called before the prompt
+// is submitted.
+func (v *view) expectTurn(id string, req *jsonrpc.Request) *expectedTurn {
+	t := &expectedTurn{shown: make(chan struct{}), answered: req.Answered()}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.turns = append(v.turns, t)
+	v.turns[id] = t
 	return t
 }
 
-// nextTurn takes the request that the turn which begins now belongs to.
-func (v *view) nextTurn() *expectedTurn {
+// takeTurn returns the request that a turn answers, once.
+func (v *view) takeTurn(id string) *expectedTurn {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for len(v.turns) > 0 {
-		t := v.turns[0]
-		v.turns = v.turns[1:]
-		select {
-		case <-t.abandoned:
-		default:
-			return t
-		}
-	}
-	return nil
+	t := v.turns[id]
+	delete(v.turns, id)
+	return t
 }
 
-func (v *view) run(ctx context.Context, session *chat.Session, from event.Seq) {
-	defer v.end()
+func (v *view) run(ctx context.Context, from event.Seq) {
+	defer close(v.ended)
 	m := newMapper(v.chatID, v.s.host.Config().AutoCompactPercentage)
 	var opening *expectedTurn
-	for e, err := range session.Events(ctx, from) {
+	open := func() {
+		if opening != nil {
+			close(opening.shown)
+			opening.waitAnswered(ctx)
+			opening = nil
+		}
+	}
+	for e, err := range v.session.Events(ctx, from) {
 		if err != nil {
 			v.s.log.Error("chat can not be shown", "chat", v.chatID, "err", err)
 			return
 		}
+		last := false // of what belongs in front of the answer to the prompt
+		switch e.Body.(type) {
+		case event.UserMessage, event.TurnStarted, event.Notice:
+		case event.Progress, event.TurnFinished:
+			last = true
+		default:
+			open() // a reader that fell behind does not see progress
+		}
 		for _, n := range m.notifications(e) {
 			v.s.notify(ctx, n.Method, n.Params)
 		}
-		switch e.Body.(type) {
-		case event.TurnStarted:
-			opening = v.nextTurn()
-		case event.Progress, event.TurnFinished:
-			if opening != nil {
-				close(opening.shown)
-				opening.waitAnswered(ctx)
-				opening = nil
-			}
+		if _, ok := e.Body.(event.TurnStarted); ok {
+			opening = v.takeTurn(e.Turn)
+		}
+		if last {
+			open()
 		}
 	}
-}
-
-// end releases the requests whose turns will not be shown any more.
-func (v *view) end() {
-	for t := v.nextTurn(); t != nil; t = v.nextTurn() {
-		t.abandon()
-	}
-	close(v.ended)
 }
 
 // waitAnswered keeps the model's answer behind the answer to the prompt.
@@ -133,7 +118,6 @@ func (t *expectedTurn) waitAnswered(ctx context.Context) {
 	defer timer.Stop()
 	select {
 	case <-t.answered:
-	case <-t.abandoned:
 	case <-ctx.Done():
 	case <-timer.C:
 	}

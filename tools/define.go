@@ -73,6 +73,9 @@ func (t *defined[A]) Plan(ctx context.Context, call Call) (Plan, error) {
 }
 
 func (t *defined[A]) Run(ctx context.Context, call Call, out Sink) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
 	args, err := t.decode(call.Arguments)
 	if err != nil {
 		return Result{}, err

@@ -18,8 +18,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,29 +65,43 @@ var ErrNewer = errors.New("the chat store was written by a newer version of eca"
 
 // Store implements chat.Store. It opens its file at first use.
 type Store struct {
-	dir  string
-	open func() (*sql.DB, error)
-	dec  *event.Decoder
+	dir string
+	dec *event.Decoder
 
-	mu sync.Mutex // guards db
-	db *sql.DB
+	mu     sync.Mutex // guards what follows
+	db     *sql.DB    // nil until it is first needed
+	closed bool
 }
 
 var _ chat.Store = (*Store)(nil)
 
 // New returns the store in dir, which is created when it is first used.
-func New(dir string) *Store {
-	s := &Store{dir: dir, dec: event.NewDecoder()}
-	s.open = sync.OnceValues(s.openDB)
-	return s
-}
+func New(dir string) *Store { return &Store{dir: dir, dec: event.NewDecoder()} }
 
-func (s *Store) openDB() (*sql.DB, error) {
+// open opens the file at the first call that can.
+func (s *Store) open() (*sql.DB, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errors.New("the chat store is closed")
+	}
+	if s.db != nil {
+		return s.db, nil
+	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open chat store: %w", err)
 	}
+	// Two processes must not create the file or switch it to WAL at the same time.
+	turnstile := flock.New(filepath.Join(s.dir, "open.lock"))
+	if err := turnstile.Lock(); err == nil {
+		defer turnstile.Close()
+	}
 	path := filepath.Join(s.dir, "chats.db")
-	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+
+	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	if !strings.HasPrefix(uri.Path, "/") {
+		uri.Path = "/" + uri.Path // a drive letter
+	}
+	db, err := sql.Open("sqlite", uri.String()+
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=cache_size(-2000)&_txlock=immediate")
 	if err != nil {
 		return nil, fmt.Errorf("open chat store: %w", err)
@@ -96,9 +112,7 @@ func (s *Store) openDB() (*sql.DB, error) {
 		return nil, errors.Join(fmt.Errorf("open chat store %s: %w", path, err), db.Close())
 	}
 	_ = os.Chmod(path, 0o600)
-	s.mu.Lock()
 	s.db = db
-	s.mu.Unlock()
 	return db, nil
 }
 
@@ -132,10 +146,13 @@ func migrate(db *sql.DB) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closed = true
 	if s.db == nil {
 		return nil
 	}
-	return s.db.Close()
+	db := s.db
+	s.db = nil
+	return db.Close()
 }
 
 // Append implements chat.Store.

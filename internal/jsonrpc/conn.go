@@ -106,10 +106,11 @@ func NewConn(r io.Reader, w io.Writer, opts Options) *Conn {
 	s := &stream{
 		in:      newFrameReader(r, opts.MaxFrame),
 		src:     r,
-		out:     newWriter(w),
 		trace:   opts.Trace,
 		pending: map[jsonrpc2.ID]chan struct{}{},
+		ended:   make(chan struct{}),
 	}
+	s.out = newWriter(w, s.markEOF)
 	return &Conn{
 		stream: s,
 		conn:   jsonrpc2.NewConn(s, jsonrpc2.WithCodec(codec{})),
@@ -126,7 +127,11 @@ func (c *Conn) Start(ctx context.Context, h Handler) {
 	go func() {
 		defer close(c.done)
 		// The module does not cancel running handlers at end of input; we do.
-		<-c.stream.eof()
+		select {
+		case <-c.stream.ended:
+		case <-c.conn.Done():
+			c.stream.markEOF()
+		}
 		c.cancel()
 		<-c.conn.Done()
 	}()
@@ -186,7 +191,17 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", method, err)
 	}
-	return c.stream.write(ctx, jsonrpc2.AppendNotification(nil, method, raw))
+	return c.stream.write(ctx, jsonrpc2.AppendNotification(nil, method, raw), false)
+}
+
+// Post sends a notification without ever waiting. It is for the few small messages
+// that handlers send while requests wait behind them.
+func (c *Conn) Post(method string, params any) error {
+	raw, err := marshal(params)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", method, err)
+	}
+	return c.stream.write(context.Background(), jsonrpc2.AppendNotification(nil, method, raw), true)
 }
 
 // Call sends a request and waits for its answer, which it decodes into result.
@@ -207,8 +222,8 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 // Done is closed when the peer has gone and every handler has returned.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// EOF is closed as soon as the peer's input has ended.
-func (c *Conn) EOF() <-chan struct{} { return c.stream.eof() }
+// EOF is closed as soon as the peer's input has ended, or it can not be written to.
+func (c *Conn) EOF() <-chan struct{} { return c.stream.ended }
 
 // Close ends the connection: handlers are cancelled, what is queued is written as
 // long as the peer reads it within a short time.
@@ -232,34 +247,16 @@ type stream struct {
 	out   *writer
 	trace func(bool, []byte)
 
-	mu      sync.Mutex // guards what follows
+	ended chan struct{} // closed at the end of input
+	once  sync.Once
+
+	mu      sync.Mutex // guards pending
 	pending map[jsonrpc2.ID]chan struct{}
-	ended   chan struct{}
-	over    bool
 }
 
 var _ jsonrpc2.Stream = (*stream)(nil)
 
-func (s *stream) eof() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended == nil {
-		s.ended = make(chan struct{})
-		if s.over {
-			close(s.ended)
-		}
-	}
-	return s.ended
-}
-
-func (s *stream) markEOF() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.over && s.ended != nil {
-		close(s.ended)
-	}
-	s.over = true
-}
+func (s *stream) markEOF() { s.once.Do(func() { close(s.ended) }) }
 
 // expectAnswer registers a channel that closes when the response to id is queued.
 func (s *stream) expectAnswer(id jsonrpc2.ID) chan struct{} {
@@ -304,6 +301,7 @@ func (s *stream) ReadFrame(ctx context.Context) ([]byte, int64, error) {
 			}
 			if _, err := jsonrpc2.DecodeMessage(body); err != nil {
 				if err := s.reject(ctx, &frameError{codeInvalidRequest, "not a JSON-RPC 2.0 message"}); err != nil {
+					s.markEOF()
 					return nil, 0, err
 				}
 				continue
@@ -318,7 +316,7 @@ func (s *stream) ReadFrame(ctx context.Context) ([]byte, int64, error) {
 func (s *stream) reject(ctx context.Context, bad *frameError) error {
 	return s.write(ctx, jsonrpc2.AppendResponse(nil, jsonrpc2.ID{}, nil, &jsonrpc2.Error{
 		Code: jsonrpc2.Code(bad.code), Message: bad.msg,
-	}))
+	}), true)
 }
 
 // Read is required by jsonrpc2.Stream; the module prefers ReadFrame.
@@ -339,10 +337,11 @@ func (s *stream) Write(ctx context.Context, msg jsonrpc2.Message) (int64, error)
 		return 0, fmt.Errorf("jsonrpc: own message unreadable: %w", err)
 	}
 	if view.Kind == jsonrpc2.MessageViewCall {
-		return int64(len(body)), s.write(ctx, shiftID(body, view.IDRaw, firstID))
+		return int64(len(body)), s.write(ctx, shiftID(body, view.IDRaw, firstID), false)
 	}
-	// A response is owed to the peer even when its own request was cancelled.
-	err = s.write(context.WithoutCancel(ctx), body)
+	// A response is owed to the peer even when its own request was cancelled, and must
+	// not hold up the reading of what comes next.
+	err = s.write(context.Background(), body, true)
 	if id, ok := view.ID.ID(); ok {
 		s.markAnswered(id)
 	}
@@ -350,8 +349,8 @@ func (s *stream) Write(ctx context.Context, msg jsonrpc2.Message) (int64, error)
 }
 
 // WriteFrame queues a batch response.
-func (s *stream) WriteFrame(ctx context.Context, body []byte) (int64, error) {
-	err := s.write(context.WithoutCancel(ctx), append([]byte(nil), body...))
+func (s *stream) WriteFrame(_ context.Context, body []byte) (int64, error) {
+	err := s.write(context.Background(), append([]byte(nil), body...), true)
 	var answers []struct{ ID json.RawMessage }
 	if json.Unmarshal(body, &answers) == nil {
 		for _, a := range answers {
@@ -374,11 +373,11 @@ func (s *stream) markAnswered(id jsonrpc2.ID) {
 	}
 }
 
-func (s *stream) write(ctx context.Context, body []byte) error {
+func (s *stream) write(ctx context.Context, body []byte, urgent bool) error {
 	if s.trace != nil {
 		s.trace(false, body)
 	}
-	return s.out.send(ctx, body)
+	return s.out.send(ctx, body, urgent)
 }
 
 // Close implements jsonrpc2.Stream.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -17,6 +18,7 @@ import (
 const (
 	maxHeaderLine   = 8 << 10
 	DefaultMaxFrame = 64 << 20
+	absurdFrame     = 1 << 30 // nobody waits for that much to be skipped
 )
 
 // frameError is a malformed frame: the peer is told, the connection goes on.
@@ -29,12 +31,29 @@ func (e *frameError) Error() string { return e.msg }
 
 // frameReader cuts a byte stream into JSON bodies.
 type frameReader struct {
-	r   *bufio.Reader
+	src *source
+	r   *bufio.Reader // reads src
 	max int
 }
 
+// source is a reader with bytes put back in front of it.
+type source struct {
+	back []byte
+	r    io.Reader
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	if len(s.back) > 0 {
+		n := copy(p, s.back)
+		s.back = s.back[n:]
+		return n, nil
+	}
+	return s.r.Read(p)
+}
+
 func newFrameReader(r io.Reader, max int) *frameReader {
-	return &frameReader{r: bufio.NewReaderSize(r, 64<<10), max: max}
+	src := &source{r: r}
+	return &frameReader{src: src, r: bufio.NewReaderSize(src, 64<<10), max: max}
 }
 
 // next returns the next body. It returns a *frameError for input that should be
@@ -43,6 +62,9 @@ func (f *frameReader) next() ([]byte, error) {
 	length, err := f.header()
 	if err != nil {
 		return nil, err
+	}
+	if length > absurdFrame {
+		return nil, &frameError{codeInvalidRequest, fmt.Sprintf("Content-Length %d can not be meant", length)}
 	}
 	if length > f.max {
 		if _, err := io.CopyN(io.Discard, f.r, int64(length)); err != nil {
@@ -152,8 +174,9 @@ func (f *frameReader) salvage(body []byte) {
 		rest = i
 	}
 	if rest > 0 && rest < len(body) {
-		kept := bytes.Clone(body[rest:])
-		f.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(kept), f.r), 64<<10)
+		buffered, _ := f.r.Peek(f.r.Buffered())
+		f.src.back = slices.Concat(body[rest:], buffered, f.src.back)
+		f.r.Reset(f.src)
 	}
 }
 

@@ -55,6 +55,7 @@ func TestFrames(t *testing.T) {
 		{"empty", "Content-Length: 0\r\n\r\n" + ok, `-32600 empty message|{"ok":1}`},
 		{"bad length", "Content-Length: many\r\n\r\n" + ok, `-32600 bad Content-Length "many"|{"ok":1}`},
 		{"negative length", "Content-Length: -5\r\n\r\n" + ok, `-32600 bad Content-Length "-5"|{"ok":1}`},
+		{"absurd length", "Content-Length: 99999999999\r\n\r\n{\"x\":2}" + ok, `-32600 Content-Length 99999999999 can not be meant|{"ok":1}`},
 		{"bad charset", "Content-Length: 8\r\nContent-Type: x; charset=latin-1\r\n\r\n{\"ok\":1}" + ok, `-32600 unsupported charset "latin-1"|{"ok":1}`},
 		{"truncated body", "Content-Length: 50\r\n\r\n{\"ok\"", `unexpected EOF`},
 		{"truncated header", "Content-Len", `unexpected EOF`},

@@ -16,9 +16,17 @@ var ErrClosed = errors.New("jsonrpc: connection closed")
 // must be safe elsewhere (for chats: in the event log).
 const maxQueued = 1 << 20
 
+// maxUrgent bounds the bytes that wait when responses, which may not wait, are added.
+// A peer that asks for that much without reading any of it is given up.
+const maxUrgent = 256 << 20
+
+// errPeerStuck ends the connection to such a peer.
+var errPeerStuck = errors.New("jsonrpc: the peer does not read")
+
 // writer is an ordered queue in front of the pipe. One goroutine drains it.
 type writer struct {
 	w     io.Writer
+	fail  func()        // called when the peer can not be written to
 	wake  chan struct{} // capacity 1: the queue has work or is closing
 	ended chan struct{} // the draining goroutine is gone
 
@@ -30,9 +38,10 @@ type writer struct {
 	err    error
 }
 
-func newWriter(w io.Writer) *writer {
+func newWriter(w io.Writer, fail func()) *writer {
 	wr := &writer{
 		w:     w,
+		fail:  fail,
 		wake:  make(chan struct{}, 1),
 		ended: make(chan struct{}),
 		room:  make(chan struct{}),
@@ -41,8 +50,9 @@ func newWriter(w io.Writer) *writer {
 	return wr
 }
 
-// send queues one body as one frame. It waits while the queue is full.
-func (wr *writer) send(ctx context.Context, body []byte) error {
+// send queues one body as one frame. It waits while the queue is full, unless the
+// message is urgent.
+func (wr *writer) send(ctx context.Context, body []byte, urgent bool) error {
 	frame := make([]byte, 0, len(body)+32)
 	frame = append(frame, "Content-Length: "...)
 	frame = strconv.AppendInt(frame, int64(len(body)), 10)
@@ -59,7 +69,13 @@ func (wr *writer) send(ctx context.Context, body []byte) error {
 			return err
 		}
 		// An empty queue takes any frame, however large.
-		if wr.queued == 0 || wr.queued+len(frame) <= maxQueued {
+		if urgent && wr.queued > maxUrgent {
+			wr.err = errPeerStuck
+			wr.mu.Unlock()
+			wr.fail()
+			return errPeerStuck
+		}
+		if urgent || wr.queued == 0 || wr.queued+len(frame) <= maxQueued {
 			wr.queue = append(wr.queue, frame)
 			wr.queued += len(frame)
 			wr.mu.Unlock()
@@ -119,6 +135,7 @@ func (wr *writer) drain() {
 			wr.room = make(chan struct{})
 			wr.mu.Unlock()
 			if err != nil {
+				wr.fail()
 				return
 			}
 		}

@@ -39,6 +39,9 @@ type Exit struct {
 // Run starts a child and waits for it. When ctx ends the whole group is asked to
 // end, then killed. An error means that the child could not be started.
 func Run(ctx context.Context, spec Spec) (Exit, error) {
+	if err := ctx.Err(); err != nil {
+		return Exit{}, err
+	}
 	p, err := Start(spec)
 	if err != nil {
 		return Exit{}, err
@@ -106,6 +109,11 @@ func (p *Process) Wait() Exit {
 // Kill ends the group: politely, and after a short grace by force. It returns when
 // the child is gone.
 func (p *Process) Kill() {
+	select {
+	case <-p.done:
+		return // its id may belong to somebody else by now
+	default:
+	}
 	p.mu.Lock()
 	p.killed = true
 	p.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,7 @@ func NewChat(cfg Config) *Chat { return &Chat{cfg} }
 // Stream implements llm.Model.
 func (c *Chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		body, err := chatBody(req)
+		body, err := chatBody(req, c.cfg.origin(APIChat))
 		if err != nil {
 			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
 			return
@@ -77,7 +78,7 @@ type (
 	}
 )
 
-func chatBody(req llm.Request) ([]byte, error) {
+func chatBody(req llm.Request, origin string) ([]byte, error) {
 	r := chatRequest{
 		Model: req.Model, Stream: true, StreamOptions: chatStreamOptions{true}, MaxTokens: req.MaxOutput,
 	}
@@ -85,7 +86,7 @@ func chatBody(req llm.Request) ([]byte, error) {
 		r.Messages = append(r.Messages, chatMessage{Role: "system", Content: &req.System})
 	}
 	for _, m := range req.Messages {
-		r.Messages = append(r.Messages, chatMessages(m)...)
+		r.Messages = append(r.Messages, chatMessages(m, origin)...)
 	}
 	for _, t := range req.Tools {
 		r.Tools = append(r.Tools, chatTool{"function", chatToolSpec{t.Name, t.Description, t.Schema}})
@@ -98,7 +99,7 @@ func chatBody(req llm.Request) ([]byte, error) {
 }
 
 // chatMessages splits a message: results are messages of their own there.
-func chatMessages(m llm.Message) []chatMessage {
+func chatMessages(m llm.Message, origin string) []chatMessage {
 	var out []chatMessage
 	var text, reasoning []string
 	var calls []chatCall
@@ -107,7 +108,7 @@ func chatMessages(m llm.Message) []chatMessage {
 		case llm.Text:
 			text = append(text, part.Text)
 		case llm.Reasoning:
-			if part.API == APIChat {
+			if part.API == origin {
 				reasoning = append(reasoning, part.Text)
 			}
 		case llm.ToolCall:
@@ -167,11 +168,11 @@ type chatStream struct {
 	usage     llm.Usage
 }
 
-// chatPending is a call whose arguments are still arriving. index is the
-// provider's; where it gives none, calls are told apart by their ids.
+// chatPending is a call whose arguments are still arriving.
 type chatPending struct {
-	index     int
-	id, name  string
+	index     int    // the provider's
+	sentID    string // the provider's, may repeat
+	id, name  string // id is unique within the answer
 	arguments []byte
 }
 
@@ -256,33 +257,33 @@ func (s *chatStream) chunk(c *chatChunk) error {
 	return nil
 }
 
-// call finds the pending call a fragment belongs to, or opens it.
+// call finds the pending call a fragment belongs to, or opens it. Fragments name
+// their call by index, by id, or not at all (then it is the last); some servers give
+// every call the index 0, and only a new id tells that a new call begins.
 func (s *chatStream) call(index *int, id, name string) (*chatPending, error) {
 	n := len(s.calls)
-	for i := range s.calls {
+	for i := n - 1; i >= 0; i-- {
 		p := &s.calls[i]
-		if index != nil && p.index == *index && (id == "" || id == p.id || name == "") {
-			return p, nil
+		switch {
+		case index != nil && p.index != *index:
+			continue
+		case id != "" && id != p.sentID && (index == nil || name != ""):
+			continue
 		}
-		if index == nil && id != "" && p.id == id {
-			return p, nil
-		}
+		return p, nil
 	}
-	if index == nil && id == "" && name == "" {
-		if n == 0 {
-			return nil, nil
-		}
-		return &s.calls[n-1], nil
+	if id == "" && name == "" {
+		return nil, nil // arguments of no call
 	}
-	at := n
+	p := chatPending{index: n, sentID: id, id: id, name: name}
 	if index != nil {
-		at = *index
+		p.index = *index
 	}
-	if id == "" {
-		id = "call_" + strconv.Itoa(n)
+	if id == "" || slices.ContainsFunc(s.calls, func(c chatPending) bool { return c.id == id }) {
+		p.id = id + "call_" + strconv.Itoa(n)
 	}
-	s.calls = append(s.calls, chatPending{index: at, id: id, name: name})
-	return &s.calls[n], s.emit(llm.Delta{Kind: llm.ToolStart, ID: id, Name: name})
+	s.calls = append(s.calls, p)
+	return &s.calls[n], s.emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: name})
 }
 
 func (s *chatStream) reason(text string) error {
@@ -302,7 +303,7 @@ func (s *chatStream) endReasoning() error {
 	}
 	id := s.reasoning
 	s.reasoning = ""
-	return s.emit(llm.Delta{Kind: llm.ReasoningEnd, ID: id, API: APIChat})
+	return s.emit(llm.Delta{Kind: llm.ReasoningEnd, ID: id, API: s.cfg.origin(APIChat)})
 }
 
 // end delivers what is known only at the end: calls, usage, the reason to stop.

@@ -35,6 +35,9 @@ const (
 	APIChat      = "openai-chat"
 )
 
+// origin marks reasoning with who made it: another provider can not read it back.
+func (c Config) origin(api string) string { return c.Provider + "/" + api }
+
 // maxErrorBody bounds how much of an error answer is read.
 const maxErrorBody = 64 << 10
 

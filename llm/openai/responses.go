@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,7 +26,7 @@ func NewResponses(cfg Config) *Responses { return &Responses{cfg} }
 // Stream implements llm.Model.
 func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		body, err := responsesBody(req)
+		body, err := responsesBody(req, r.cfg.origin(APIResponses))
 		if err != nil {
 			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
 			return
@@ -42,11 +43,11 @@ func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.D
 
 // responsesBody encodes a request. Nothing is stored at the provider; reasoning
 // travels encrypted with the history instead.
-func responsesBody(req llm.Request) ([]byte, error) {
+func responsesBody(req llm.Request, origin string) ([]byte, error) {
 	p := responses.ResponseNewParams{
 		Model: req.Model,
 		Store: param.NewOpt(false),
-		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: responsesInput(req.Messages)},
+		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: responsesInput(req.Messages, origin)},
 	}
 	if req.System != "" {
 		p.Instructions = param.NewOpt(req.System)
@@ -80,7 +81,7 @@ func responsesBody(req llm.Request) ([]byte, error) {
 	return mergeExtra(body, deepMerge(map[string]any{"stream": true}, req.Extra))
 }
 
-func responsesInput(msgs []llm.Message) responses.ResponseInputParam {
+func responsesInput(msgs []llm.Message, origin string) responses.ResponseInputParam {
 	var items responses.ResponseInputParam
 	for _, m := range msgs {
 		for _, part := range m.Parts {
@@ -92,7 +93,7 @@ func responsesInput(msgs []llm.Message) responses.ResponseInputParam {
 				}
 				items = append(items, responses.ResponseInputItemParamOfMessage(part.Text, role))
 			case llm.Reasoning:
-				if part.API == APIResponses && len(part.Opaque) > 0 {
+				if part.API == origin && len(part.Opaque) > 0 {
 					items = append(items, param.Override[responses.ResponseInputItemUnionParam](part.Opaque))
 				}
 			case llm.ToolCall:
@@ -117,6 +118,10 @@ type responsesEvent struct {
 	Response     json.RawMessage `json:"response"`
 	Code         string          `json:"code"`
 	Message      string          `json:"message"`
+	Error        struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
 }
 
 // responsesStream turns stream events into deltas.
@@ -180,7 +185,8 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 	case "response.failed":
 		return true, s.failed(ev.Response)
 	case "error":
-		return true, s.apiError(ev.Code, ev.Message)
+		// The code and the message come in two places, depending on the server.
+		return true, s.apiError(cmp.Or(ev.Code, ev.Error.Code), cmp.Or(ev.Message, ev.Error.Message))
 	}
 	return false, err
 }
@@ -216,7 +222,7 @@ func (s *responsesStream) itemDone(raw json.RawMessage) error {
 		s.made = true
 		return s.emit(llm.Delta{Kind: llm.ToolEnd, ID: item.CallID, Text: item.AsFunctionCall().Arguments})
 	case "reasoning":
-		d := llm.Delta{Kind: llm.ReasoningEnd, ID: item.ID, API: APIResponses}
+		d := llm.Delta{Kind: llm.ReasoningEnd, ID: item.ID, API: s.cfg.origin(APIResponses)}
 		if item.EncryptedContent != "" {
 			d.Opaque = append(json.RawMessage(nil), raw...)
 		}

@@ -13,10 +13,13 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -85,7 +88,7 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	}
 	timeout := defaultTimeout
 	if a.Timeout > 0 {
-		timeout = min(time.Duration(a.Timeout)*time.Millisecond, maxTimeout)
+		timeout = time.Duration(min(a.Timeout, int(maxTimeout.Milliseconds()))) * time.Millisecond
 	}
 	var stdout, stderr capture
 	stdout.sink, stderr.sink = out, out
@@ -216,6 +219,7 @@ type Jobs struct {
 	mu     sync.Mutex // guards what follows
 	next   int
 	jobs   map[int]*proc.Process
+	logs   []string // files to remove at the end
 	closed bool
 }
 
@@ -238,10 +242,9 @@ func (j *Jobs) start(ctx context.Context, label string, spec proc.Spec) (tools.R
 	select {
 	case <-p.Done():
 		exit := p.Wait()
-		data, _ := os.ReadFile(path)
 		return tools.Result{
 			Failed:  exit.Code != 0,
-			Outputs: []string{fmt.Sprintf("The background command %q ended at once with exit code %d.", label, exit.Code), string(data)},
+			Outputs: []string{fmt.Sprintf("The background command %q ended at once with exit code %d.", label, exit.Code), readEnd(path)},
 		}, nil
 	case <-ctx.Done():
 		p.Kill()
@@ -271,13 +274,15 @@ func (j *Jobs) launch(spec proc.Spec) (*proc.Process, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	spec.Stdout, spec.Stderr = out, out
+	limited := &capped{f: out, left: maxJobLog}
+	spec.Stdout, spec.Stderr = limited, limited
 	p, err := proc.Start(spec)
 	if err != nil {
 		_ = out.Close()
 		return nil, "", err
 	}
 	j.jobs[id] = p
+	j.logs = append(j.logs, path)
 	go func() {
 		<-p.Done()
 		_ = out.Close()
@@ -292,14 +297,56 @@ func (j *Jobs) launch(spec proc.Spec) (*proc.Process, string, error) {
 func (j *Jobs) Close() {
 	j.mu.Lock()
 	j.closed = true
-	running := make([]*proc.Process, 0, len(j.jobs))
-	for _, p := range j.jobs {
-		running = append(running, p)
-	}
+	running, logs := slices.Collect(maps.Values(j.jobs)), j.logs
 	j.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, p := range running {
 		wg.Go(p.Kill)
 	}
 	wg.Wait()
+	for _, path := range logs {
+		_ = os.Remove(path)
+	}
+}
+
+// maxJobLog bounds the output file of a background command.
+const maxJobLog = 16 << 20
+
+// capped writes the beginning of an output and says where it stopped.
+type capped struct {
+	f *os.File
+
+	mu   sync.Mutex // guards left
+	left int
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left <= 0 {
+		return len(p), nil
+	}
+	n := min(len(p), c.left)
+	c.left -= n
+	if _, err := c.f.Write(p[:n]); err != nil {
+		return 0, err
+	}
+	if c.left == 0 {
+		_, _ = c.f.WriteString("\n[further output is not kept]\n")
+	}
+	return len(p), nil
+}
+
+// readEnd returns the end of a file.
+func readEnd(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > maxOutput {
+		_, _ = f.Seek(-maxOutput, io.SeekEnd)
+	}
+	data, _ := io.ReadAll(io.LimitReader(f, maxOutput))
+	return string(data)
 }

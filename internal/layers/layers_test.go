@@ -1,0 +1,146 @@
+// Package layers holds no code: its test keeps the rules about who may import whom.
+package layers
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/seed-dec29ce4/eca"
+
+// level of a room: imports go to higher numbers only. A room that matches no entry
+// fails the test: give it a place first.
+//
+//	1 commands   2 faces, daemon   3 engine   4 models, tools, contexts
+//	5 workspace, config   6 event, wire types, mechanisms
+func level(room string) int {
+	switch {
+	case strings.HasPrefix(room, "cmd/"):
+		return 1
+	case room == "server", room == "daemon":
+		return 2
+	case room == "chat", room == "chat/store":
+		return 3
+	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts":
+		return 4
+	case room == "workspace", room == "config":
+		return 5
+	case room == "chat/event", room == "server/protocol", strings.HasPrefix(room, "internal/"):
+		return 6
+	}
+	return 0
+}
+
+// allowed says whether code of a room may import another.
+func allowed(from, to string) bool {
+	switch {
+	case from == "chat/store" && to == "chat":
+		return true // implements its interface
+	case from == "server" && to == "daemon":
+		return false // faces get their host as an interface
+	case level(from) == 4 && level(to) == 4:
+		return to == "llm" || to == "tools" // siblings meet in the root packages
+	case from == "chat" && level(to) == 4:
+		return slices.Contains([]string{"llm", "tools", "contexts", "extensions"}, to)
+	case level(from) == 6:
+		return level(to) == 6 && strings.HasPrefix(to, "internal/")
+	case level(from) == 5:
+		return level(to) == 6
+	}
+	return level(from) < level(to)
+}
+
+// onlyImporter names, for foreign packages, the one room that may import them.
+func onlyImporter(path string) string {
+	for prefix, room := range map[string]string{
+		"go.lsp.dev/jsonrpc2":         "internal/jsonrpc",
+		"github.com/openai/openai-go": "llm/openai",
+		"modernc.org/":                "chat/store",
+		"database/sql":                "chat/store",
+		"os/exec":                     "internal/proc",
+		"mvdan.cc/sh":                 "tools/shell",
+	} {
+		if strings.HasPrefix(path, prefix) {
+			return room
+		}
+	}
+	return ""
+}
+
+type pkg struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", module+"/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var list []pkg
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return list
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, p)
+	}
+}
+
+func TestImports(t *testing.T) {
+	list := packages(t)
+	if len(list) < 20 {
+		t.Fatalf("only %d packages found; the test sees nothing", len(list))
+	}
+	for _, p := range list {
+		from := strings.TrimPrefix(p.ImportPath, module+"/")
+		testOnly := from == "editors/fake" || from == "internal/txtest"
+		if level(from) == 0 && !testOnly {
+			t.Errorf("%s has no level: add it to level() in this file", from)
+		}
+		for _, imp := range p.Imports {
+			to, ours := strings.CutPrefix(imp, module+"/")
+			switch {
+			case ours && (to == "editors/fake" || to == "internal/txtest"):
+				t.Errorf("%s imports %s, which is for tests", from, to)
+			case ours && !testOnly && !allowed(from, to):
+				t.Errorf("%s (level %d) must not import %s (level %d)", from, level(from), to, level(to))
+			case !ours && onlyImporter(imp) != "" && onlyImporter(imp) != from:
+				t.Errorf("%s imports %s; only %s may", from, imp, onlyImporter(imp))
+			}
+		}
+		for _, imp := range slices.Concat(p.TestImports, p.XTestImports) {
+			to, ours := strings.CutPrefix(imp, module+"/")
+			helper := to == "editors/fake" || to == "internal/txtest" || to == "daemon"
+			if ours && !helper && to != from && !allowed(from, to) && level(from) >= level(to) {
+				t.Errorf("tests of %s must not import %s", from, to)
+			}
+		}
+	}
+}
+
+// The rules themselves, on examples of what they forbid.
+func TestRules(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"server", "chat", true}, {"server", "daemon", false}, {"daemon", "server", false}, {"chat", "server/protocol", true},
+		{"chat", "llm", true}, {"chat", "llm/openai", false}, {"chat", "tools/permission", false}, {"llm/openai", "llm", true},
+		{"llm/openai", "llm/cassette", false}, {"tools/fs", "tools/shell", false}, {"tools/permission", "config", true}, {"config", "chat", false},
+		{"chat/event", "config", false}, {"internal/proc", "internal/bug", true}, {"internal/proc", "workspace", false}, {"workspace", "config", false},
+	} {
+		if allowed(c.from, c.to) != c.want {
+			t.Errorf("%s -> %s: %v", c.from, c.to, !c.want)
+		}
+	}
+}

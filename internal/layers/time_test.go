@@ -1,0 +1,56 @@
+package layers
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Some calls have a better place; this test names it.
+func TestMisusedCalls(t *testing.T) {
+	root := filepath.Join("..", "..")
+	seen := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		room := filepath.ToSlash(filepath.Dir(strings.TrimPrefix(path, root+string(filepath.Separator))))
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		seen++
+		ast.Inspect(file, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			pkg, ok := sel.X.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			switch name := pkg.Name + "." + sel.Sel.Name; {
+			case name == "time.Now" && (room == "chat" || strings.HasPrefix(room, "llm")):
+				t.Errorf("%s uses time.Now; use the injected clock (Deps.Now, Config.Now)", path)
+			case (name == "fmt.Print" || name == "fmt.Println" || name == "fmt.Printf" || name == "os.Stdout") && !strings.HasPrefix(room, "cmd/"):
+				t.Errorf("%s uses %s; stdout belongs to the protocol, log with slog", path, name)
+			case name == "os.Exit" && !strings.HasPrefix(room, "cmd/"):
+				t.Errorf("%s uses os.Exit; return an error", path)
+			case name == "os.Getenv" && !strings.HasPrefix(room, "cmd/") && room != "daemon":
+				t.Errorf("%s uses os.Getenv; take the environment as a function", path)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 40 {
+		t.Errorf("only %d files seen", seen)
+	}
+}

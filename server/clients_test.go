@@ -1,0 +1,225 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+)
+
+const oneToolTurn = `
+cassette: 1
+default:
+  steps:
+    - text: "Writing."
+      calls: [{id: call_1, tool: eca__write_file, arguments: {path: "${workspace}/out.txt", content: "x\n"}}]
+    - {text: "Done."}
+turns: []
+`
+
+// A client written to the seed protocol, word for word: no chat ids of its own, the
+// behaviour family of names, no server in tool calls.
+func TestSeedClient(t *testing.T) {
+	r := newRig(t, options{model: oneToolTurn, closed: true})
+	res := r.Call("initialize", map[string]any{
+		"processId": nil, "clientInfo": map[string]any{"name": "seed"},
+		"initializationOptions": map[string]any{"chatBehavior": "plan"},
+		"capabilities":          map[string]any{"codeAssistant": map[string]any{"chat": true}},
+		"workspaceFolders":      []any{map[string]any{"uri": "file://" + r.root, "name": "ws"}},
+	})
+	if res[0] != '{' {
+		t.Errorf("initialize answered %s", res)
+	}
+	if len(r.Since(0)) > 0 {
+		t.Error("a notification came before initialized")
+	}
+	r.Notify("initialized", map[string]any{})
+	r.Await(0, "the configuration", fake.Contains("config/updated",
+		`"behaviors":["code","plan"]`, `"selectBehavior":"plan"`, `"models":["mock/m"]`, `"selectModel":"mock/m"`, `"welcomeMessage":"`))
+	r.Await(0, "the tools", fake.Contains("tool/serverUpdated", `"type":"native"`, `"name":"ECA"`, `"status":"running"`, `"name":"read_file"`))
+
+	var prompted struct{ ChatID, Model, Status string }
+	raw := r.Call("chat/prompt", map[string]any{"message": "write", "behavior": "agent", "model": "mock/m", "contexts": []any{}})
+	if err := json.Unmarshal(raw, &prompted); err != nil || prompted.ChatID == "" || prompted.Model != "mock/m" || prompted.Status != "prompting" {
+		t.Fatalf("chat/prompt answered %s", raw)
+	}
+	r.Await(0, "the question", fake.Content("toolCallRun", `"manualApproval":true`, `"type":"fileChange"`, `"origin":"native"`))
+	r.Notify("chat/toolCallApprove", map[string]any{"chatId": prompted.ChatID, "toolCallId": "call_1"})
+	r.Await(0, "the end", fake.Content("progress", `"state":"finished"`, `"text":""`))
+	if data, err := os.ReadFile(filepath.Join(r.root, "out.txt")); err != nil || string(data) != "x\n" {
+		t.Errorf("the file: %q, %v", data, err)
+	}
+	if string(r.Call("chat/delete", map[string]any{"chatId": prompted.ChatID})) != "{}" || string(r.Call("chat/delete", map[string]any{})) != "{}" {
+		t.Error("chat/delete")
+	}
+	if string(r.Call("shutdown", nil)) != "null" {
+		t.Error("shutdown")
+	}
+	r.Notify("exit", nil)
+}
+
+// A client written to the current protocol.
+func TestCurrentClient(t *testing.T) {
+	r := newRig(t, options{model: oneToolTurn, init: map[string]any{
+		"initializationOptions": map[string]any{"chatAgent": nil},
+		"capabilities": map[string]any{"codeAssistant": map[string]any{
+			"chat": true, "chatCapabilities": map[string]any{"askQuestion": true}, "editor": map[string]any{"diagnostics": true},
+		}},
+	}})
+	r.Await(0, "the configuration", fake.Contains("config/updated", `"agents":["code","plan"]`, `"selectAgent":"code"`, `"selectVariant":null`, `"variants":[]`))
+	r.Await(0, "the sync", fake.Contains("$/progress", `"type":"finish"`, `"taskId":"models"`))
+	id := "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+	raw := r.Call("chat/prompt", map[string]any{"chatId": id, "message": " write ", "agent": "code", "trust": true, "requestId": "0", "contexts": []any{map[string]any{"type": "cursor"}}})
+	if !strings.Contains(string(raw), `"chatId":"`+id+`"`) {
+		t.Errorf("chat/prompt answered %s", raw)
+	}
+	r.Await(0, "the end", fake.Finished())
+	heard := r.Since(0)
+	order := []string{`chat/opened`, `"text":"write\n"`, `"status":"running"`, `Waiting model`, `toolCallPrepare`, `"type":"usage"`, `toolCallRun"`, `toolCallRunning`, `toolCalled`, `Done.`, `"status":"idle"`, `"finished"`}
+	at := 0
+	for _, m := range heard {
+		if at < len(order) && strings.Contains(m.String(), order[at]) {
+			at++
+		}
+		if strings.Contains(string(m.Params), "null") && !strings.Contains(string(m.Params), `"selectVariant":null`) {
+			t.Errorf("a null: %s", m)
+		}
+	}
+	if at < len(order) {
+		t.Errorf("no %s in its place in:\n%v", order[at], heard)
+	}
+}
+
+// Odd but real: what editors send literally (eca-recorded).
+func TestClientTraits(t *testing.T) {
+	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps:\n    - {text: hi}\nturns: []\n", closed: true})
+	r.Call("initialize", map[string]any{
+		"processId": nil, "clientInfo": map[string]any{"name": "emacs", "version": "GNU Emacs 28.2\n of 2025"}, "capabilities": map[string]any{"chat": map[string]any{}},
+		"workspaceFolders": []any{map[string]any{"uri": "file://" + r.root, "name": "ws"}},
+	})
+	r.Notify("initialized", nil)
+	for i, params := range []map[string]any{
+		{"chatId": 1, "message": "neovim", "contexts": map[string]any{}},
+		{"chat-id": "e", "message": "emacs", "request-id": 7, "contexts": []any{map[string]any{"type": "cursor", "path": nil, "position": nil}}, "variant": nil},
+		{"chatId": "r", "message": "old neovim", "contexts": []any{map[string]any{"type": "repoMap", "path": "x", "content": "y"}}},
+		{"message": "cli"},
+	} {
+		r.Call("chat/prompt", params)
+		r.Await(0, "the end of "+fmt.Sprint(params["message"]), fake.Times(i+1, "chat/contentReceived", `"finished"`))
+	}
+	r.Await(0, "a numeric chat id", fake.Contains("chat/opened", `{"chatId":"1"}`))
+	for _, method := range []string{"chat/promptStop", "chat/toolCallApprove", "chat/toolCallReject", "unknown/thing"} {
+		r.Notify(method, map[string]any{"chatId": "nobody", "toolCallId": "x"})
+		r.Notify(method, []any{})
+	}
+	if _, err := r.TryCall("unknown/thing", nil); err == nil || err.Error() != "Method not found" {
+		t.Errorf("unknown method: %v", err)
+	}
+	if string(r.Call("shutdown", []any{})) != "null" {
+		t.Error("shutdown with []")
+	}
+	if _, err := r.TryCall("chat/prompt", map[string]any{"message": "too late"}); err == nil {
+		t.Error("a prompt after shutdown was taken")
+	}
+}
+
+func TestBadPrompts(t *testing.T) {
+	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps:\n    - {text: hi}\nturns: []\n"})
+	r.Await(0, "the start", fake.Contains("$/progress", `"finish"`))
+	mark := r.Mark()
+	for _, params := range []any{nil, map[string]any{}, map[string]any{"message": nil}, map[string]any{"message": 7}, map[string]any{"message": "x", "chatId": map[string]any{}}} {
+		if res, err := r.TryCall("chat/prompt", params); err == nil {
+			t.Errorf("%v: %s", params, res)
+		}
+	}
+	for _, id := range []string{"subagent-1", "a b", "a\tb", strings.Repeat("x", 257)} {
+		res := r.Call("chat/prompt", map[string]any{"message": "x", "chatId": id})
+		if !strings.Contains(string(res), `"status":"error"`) || !strings.Contains(string(res), `"model":"error"`) {
+			t.Errorf("%.20q: %s", id, res)
+		}
+	}
+	if heard := r.Since(mark); len(heard) > 0 {
+		t.Errorf("bad prompts were shown: %v", heard)
+	}
+	res := r.Call("chat/prompt", map[string]any{"message": "x", "model": "nowhere/m"})
+	if !strings.Contains(string(res), `"status":"error"`) {
+		t.Errorf("unknown model: %s", res)
+	}
+	r.Await(mark, "the cause", fake.Content("text", "nowhere/m", `"role":"system"`))
+	r.Await(mark, "the end", fake.Finished())
+}
+
+func TestBeforeInitialize(t *testing.T) {
+	r := newRig(t, options{closed: true})
+	if _, err := r.TryCall("chat/prompt", map[string]any{"message": "x"}); err == nil {
+		t.Error("a prompt before initialize was taken")
+	}
+	r.Open(r.root, nil)
+	r.Await(0, "the start", fake.Contains("config/updated"))
+	mark := r.Mark()
+	// A second initialize applies again, and only what changed is sent.
+	r.Open(r.root, map[string]any{"initializationOptions": map[string]any{"welcomeMessage": "second"}})
+	r.Await(mark, "the change", fake.Contains("config/updated", `{"chat":{"welcomeMessage":"second"}}`))
+}
+
+// A prompt and a delete of the same chat, as fast as they come: every request is
+// answered, and nothing of the chat comes after its deletion but a new life of it.
+func TestPromptAndDelete(t *testing.T) {
+	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps:\n    - {text: 'a b c', delay: 1ms}\nturns: []\n"})
+	for i := range 30 {
+		done := make(chan string, 2)
+		go func() {
+			res, err := r.TryCall("chat/prompt", map[string]any{"chatId": "c", "message": "x"})
+			done <- fmt.Sprintf("prompt: %s %v", res, err)
+		}()
+		time.Sleep(time.Duration(i%6) * time.Millisecond)
+		go func() {
+			res, err := r.TryCall("chat/delete", map[string]any{"chatId": "c"})
+			done <- fmt.Sprintf("delete: %s %v", res, err)
+		}()
+		for range 2 {
+			if got := <-done; !strings.HasSuffix(got, "<nil>") || strings.Contains(got, "eca process") {
+				t.Errorf("%s", got)
+			}
+		}
+		mark := r.Mark()
+		r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "again"})
+		r.Await(mark, "the end of the next turn", fake.Contains("chat/contentReceived", `"finished"`, `"reason":"done"`))
+	}
+}
+
+// A client that stops reading loses nothing and holds nothing up: the turn and its
+// tools end meanwhile.
+func TestClientStopsReading(t *testing.T) {
+	words := 40_000
+	tape := fmt.Sprintf(`
+cassette: 1
+turns:
+  - steps:
+      - text: "0123456789 "
+        repeat: %d
+        calls: [{id: call_1, tool: eca__write_file, arguments: {path: "${workspace}/out.txt", content: "x\n"}}]
+      - {text: "END"}
+`, words)
+	r := newSilentRig(t, tape)
+	r.prompt("go")
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		if _, err := os.Stat(filepath.Join(r.root, "out.txt")); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the tool waits for the client")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	text := r.readToEnd()
+	if want := strings.Repeat("0123456789 ", words) + "END"; text != want {
+		t.Errorf("the client got %d bytes of %d", len(text), len(want))
+	}
+}
