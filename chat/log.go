@@ -299,7 +299,7 @@ func (r *reader) next(ctx context.Context) (e event.Event, ok bool, err error) {
 		if stored > 0 {
 			if err := r.load(ctx, stored); err != nil {
 				if ctx.Err() != nil {
-					return event.Event{}, false, nil
+					return event.Event{}, false, nil //nolint:nilerr // the reader gave up, nothing failed
 				}
 				return event.Event{}, false, err
 			}

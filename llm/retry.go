@@ -46,7 +46,7 @@ type retrying struct {
 func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		for attempt := 1; ; attempt++ {
-			err, delivered, stopped := r.once(ctx, req, yield)
+			delivered, stopped, err := r.once(ctx, req, yield)
 			if stopped || err == nil {
 				return
 			}
@@ -69,17 +69,17 @@ func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 }
 
 // once runs one attempt and passes its deltas on.
-func (r *retrying) once(ctx context.Context, req Request, yield func(Delta, error) bool) (err error, delivered, stopped bool) {
+func (r *retrying) once(ctx context.Context, req Request, yield func(Delta, error) bool) (delivered, stopped bool, err error) {
 	for d, err := range r.model.Stream(ctx, req) {
 		if err != nil {
-			return err, delivered, false
+			return delivered, false, err
 		}
 		delivered = true
 		if !yield(d, nil) {
-			return nil, true, true
+			return true, true, nil
 		}
 	}
-	return nil, delivered, false
+	return delivered, false, nil
 }
 
 // next says whether, and after which delay, to try again after a failed attempt.

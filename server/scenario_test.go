@@ -358,8 +358,8 @@ func (s *transcript) normal(line string) string {
 // renderRequests returns what the model was sent, without prompts and tools.
 func (s *transcript) renderRequests(t *testing.T) string {
 	t.Helper()
-	s.rig.mu.Lock()
-	defer s.rig.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var b strings.Builder
 	for _, r := range s.requests {
 		var body map[string]any

@@ -47,8 +47,12 @@ func TestWrongUsage(t *testing.T) {
 func TestServerFlags(t *testing.T) {
 	here := newPlace(t)
 	for _, args := range [][]string{
-		{"server", "--log-level", "debug"}, {"--log-level=debug", "server"}, {"server", "--future-flag", "--log-level=warn"},
-		{"--future-flag", "server"}, {"--future-flag=1", "-x", "server"}, {"--stdio"},
+		{"server", "--log-level", "debug"},
+		{"--log-level=debug", "server"},
+		{"server", "--future-flag", "--log-level=warn"},
+		{"--future-flag", "server"},
+		{"--future-flag=1", "-x", "server"},
+		{"--stdio"},
 	} {
 		out, errOut, code := runProgram(t, here, "", args...)
 		if code != 0 || out != "" {

@@ -131,7 +131,9 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, prompt string, lo
 	code, err := c.turn(ctx, alive, prompt, extra)
 	_ = c.conn.Call(alive, "shutdown", nil, nil)
 	_ = c.conn.Notify(alive, "exit", nil)
-	<-served
+	if serveErr := <-served; err == nil {
+		err = serveErr
+	}
 	_ = toClient.Close()
 	_ = toServer.Close()
 	c.conn.Close()
@@ -165,7 +167,6 @@ type execClient struct {
 	asking   chan toolRun
 
 	// Owned by the reading goroutine until finished is sent.
-	chatID  string
 	midLine bool
 }
 

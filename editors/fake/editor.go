@@ -33,6 +33,7 @@ type Editor struct {
 	mu      sync.Mutex // guards what follows
 	heard   []Message
 	changed chan struct{}
+	watch   func(Message, time.Time)
 	rpc     bytes.Buffer
 }
 
@@ -82,6 +83,9 @@ func (e *Editor) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.heard = append(e.heard, Message{req.Method, req.Params})
+	if e.watch != nil {
+		e.watch(e.heard[len(e.heard)-1], time.Now())
+	}
 	close(e.changed)
 	e.changed = make(chan struct{})
 	return nil, nil
@@ -131,6 +135,13 @@ func (e *Editor) Open(root string, options map[string]any) json.RawMessage {
 	res := e.Call("initialize", params)
 	e.Notify("initialized", map[string]any{})
 	return res
+}
+
+// Watch calls fn with every message that comes from now on; nil ends it.
+func (e *Editor) Watch(fn func(m Message, at time.Time)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.watch = fn
 }
 
 // Verdict of an expectation about what was heard so far.

@@ -102,11 +102,11 @@ func read(path string) []pattern {
 	if err != nil {
 		return nil
 	}
-	return Parse(data)
+	return parse(data)
 }
 
-// Parse reads the lines of an ignore file.
-func Parse(data []byte) []pattern {
+// parse reads the lines of an ignore file.
+func parse(data []byte) []pattern {
 	var out []pattern
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	lines := bufio.NewScanner(bytes.NewReader(data))

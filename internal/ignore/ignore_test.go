@@ -74,7 +74,7 @@ func write(t *testing.T, path, text string) {
 func FuzzParse(f *testing.F) {
 	f.Add("a/**/b\n!c\n[x\n\\")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, p := range Parse([]byte(text)) {
+		for _, p := range parse([]byte(text)) {
 			p.match("a/b/c.txt", false)
 		}
 	})

@@ -134,10 +134,22 @@ func TestRules(t *testing.T) {
 		from, to string
 		want     bool
 	}{
-		{"server", "chat", true}, {"server", "daemon", false}, {"daemon", "server", false}, {"chat", "server/protocol", true},
-		{"chat", "llm", true}, {"chat", "llm/openai", false}, {"chat", "tools/permission", false}, {"llm/openai", "llm", true},
-		{"llm/openai", "llm/cassette", false}, {"tools/fs", "tools/shell", false}, {"tools/permission", "config", true}, {"config", "chat", false},
-		{"chat/event", "config", false}, {"internal/proc", "internal/bug", true}, {"internal/proc", "workspace", false}, {"workspace", "config", false},
+		{"server", "chat", true},
+		{"server", "daemon", false},
+		{"daemon", "server", false},
+		{"chat", "server/protocol", true},
+		{"chat", "llm", true},
+		{"chat", "llm/openai", false},
+		{"chat", "tools/permission", false},
+		{"llm/openai", "llm", true},
+		{"llm/openai", "llm/cassette", false},
+		{"tools/fs", "tools/shell", false},
+		{"tools/permission", "config", true},
+		{"config", "chat", false},
+		{"chat/event", "config", false},
+		{"internal/proc", "internal/bug", true},
+		{"internal/proc", "workspace", false},
+		{"workspace", "config", false},
 	} {
 		if allowed(c.from, c.to) != c.want {
 			t.Errorf("%s -> %s: %v", c.from, c.to, !c.want)

@@ -76,7 +76,7 @@ func (l *List[T]) UnmarshalJSON(raw []byte) error {
 	*l = nil
 	var elems []json.RawMessage
 	if json.Unmarshal(raw, &elems) != nil {
-		return nil
+		return nil //nolint:nilerr // anything else is empty
 	}
 	for _, e := range elems {
 		var v T

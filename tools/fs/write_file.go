@@ -70,9 +70,8 @@ func current(path string) (text string, existed bool, err error) {
 	if !info.Mode().IsRegular() {
 		return "", true, fmt.Errorf("%s is not a regular file", path)
 	}
-	text, err = readText(path)
-	if err != nil {
-		return "", true, nil
+	if text, err = readText(path); err != nil {
+		text = ""
 	}
 	return text, true, nil
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -156,9 +157,9 @@ func (s *search) file(ctx context.Context, path string) error {
 			return ctx.Err()
 		}
 		line, err := r.ReadSlice('\n')
-		if err == bufio.ErrBufferFull { // search the head of an overlong line only
+		if errors.Is(err, bufio.ErrBufferFull) { // search the head of an overlong line only
 			line = bytes.Clone(line)
-			for err == bufio.ErrBufferFull {
+			for errors.Is(err, bufio.ErrBufferFull) {
 				_, err = r.ReadSlice('\n')
 			}
 		}
@@ -177,7 +178,7 @@ func (s *search) file(ctx context.Context, path string) error {
 			}
 		}
 		if err != nil {
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				return nil
 			}
 			break

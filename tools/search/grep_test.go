@@ -57,7 +57,7 @@ func TestGrep(t *testing.T) {
 		if c.want == "$/sub/c.txt:1:hello" {
 			want = root + "/sub/c.txt:1:hello"
 		}
-		if failed != c.failed || got != want && !(c.failed && strings.HasPrefix(got, want)) {
+		if failed != c.failed || got != want && (!c.failed || !strings.HasPrefix(got, want)) {
 			t.Errorf("%v:\ngot  %q\nwant %q", c.args, got, want)
 		}
 	}

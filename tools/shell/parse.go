@@ -134,13 +134,14 @@ func approvalKey(words []string) string {
 	case slices.Contains(wrappers(), name):
 		return ""
 	case slices.Contains(multiCommands(), name):
-		for _, w := range words[1:] {
-			// An option before the subcommand may change what runs.
-			if w == "" || strings.HasPrefix(w, "-") {
-				return ""
-			}
-			return name + " " + w
+		if len(words) == 1 {
+			return name
 		}
+		// An option before the subcommand may change what runs.
+		if words[1] == "" || strings.HasPrefix(words[1], "-") {
+			return ""
+		}
+		return name + " " + words[1]
 	}
 	return name
 }

@@ -1,0 +1,355 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// The benchmarks of docs/performance.md. Each measures its floor in the same run: the
+// least that any program must spend on the same job. Run them with
+//
+//	go test -run '^$' -bench . -benchtime 20x ./cmd/eca
+
+// build compiles a program as it is released.
+func build(b *testing.B, dir string) string {
+	b.Helper()
+	bin := filepath.Join(b.TempDir(), "program")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", bin, ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// empty is a Go program that does nothing but wait for the end of its input.
+func empty(b *testing.B) string {
+	b.Helper()
+	dir := b.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":  "module empty\n\ngo 1.26\n",
+		"main.go": "package main\n\nimport \"os\"\n\nfunc main() {\n\tos.Stdout.WriteString(\"x\")\n\tos.Stdin.Read(make([]byte, 1))\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return build(b, dir)
+}
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":null,"clientInfo":{"name":"bench"},"capabilities":{},"workspaceFolders":[{"uri":"file:///tmp","name":"ws"}]}}`
+
+// firstByte starts a program and returns the time until it has written something.
+func firstByte(b *testing.B, p place, bin, input string, args ...string) time.Duration {
+	b.Helper()
+	cmd := exec.Command(bin, args...)
+	cmd.Dir, cmd.Env = p.root, p.env
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	if input != "" {
+		fmt.Fprintf(stdin, "Content-Length: %d\r\n\r\n%s", len(input), input)
+	}
+	if _, err := stdout.Read(make([]byte, 1)); err != nil {
+		b.Fatal(err)
+	}
+	took := time.Since(start)
+	_ = stdin.Close()
+	_, _ = io.Copy(io.Discard, stdout)
+	_ = cmd.Wait()
+	return took
+}
+
+// BenchmarkStart: process start to `initialize` answered, against the first output of
+// an empty Go program.
+func BenchmarkStart(b *testing.B) {
+	eca, nothing, here := build(b, "."), empty(b), newPlace(b)
+	var ours, floor []time.Duration
+	for b.Loop() {
+		floor = append(floor, firstByte(b, here, nothing, ""))
+		ours = append(ours, firstByte(b, here, eca, initialize, "server"))
+	}
+	o, f := median(ours), median(floor)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(o.Seconds()*1000, "ms")
+	b.ReportMetric(f.Seconds()*1000, "floor-ms")
+	b.ReportMetric(o.Seconds()/f.Seconds(), "x-floor")
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+// source is a provider that streams deltas as fast as they are read, or one each
+// interval, stamped with the time they were sent.
+func source(b *testing.B, deltas int, every time.Duration) *httptest.Server {
+	b.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		out := bufio.NewWriterSize(w, 32<<10)
+		for i := range deltas {
+			text := "token "
+			if every > 0 {
+				time.Sleep(every)
+				text = strconv.FormatInt(time.Now().UnixNano(), 10) + " "
+			}
+			fmt.Fprintf(out, "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"item_id\":\"msg_1\",\"output_index\":0,\"content_index\":0,\"delta\":%q,\"sequence_number\":%d}\n\n", text, i)
+			if every > 0 {
+				_ = out.Flush()
+				w.(http.Flusher).Flush()
+			}
+		}
+		fmt.Fprint(out, "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":1,\"output_tokens\":1}}}\n\n")
+		_ = out.Flush()
+	}))
+	b.Cleanup(srv.Close)
+	return srv
+}
+
+// relay is the floor: it reads the same stream and writes one frame per delta.
+func relay(b *testing.B, url string, w io.Writer) {
+	b.Helper()
+	resp, err := http.Post(url+"/v1/responses", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer resp.Body.Close()
+	sse := llm.NewSSEReader(resp.Body)
+	for {
+		ev, err := sse.Next()
+		if err != nil {
+			return
+		}
+		var d struct{ Delta string }
+		if err := json.Unmarshal(ev.Data, &d); err != nil {
+			b.Fatal(err)
+		}
+		body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "chat/contentReceived", "params": map[string]any{"content": map[string]any{"type": "text", "text": d.Delta}}})
+		if _, err := fmt.Fprintf(w, "Content-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// served starts a released eca with a provider at url, ready for prompts.
+func served(b *testing.B, bin, url string) (*fake.Editor, *exec.Cmd) {
+	b.Helper()
+	here := newPlace(b, "OPENAI_API_KEY=sk-bench", "OPENAI_API_URL="+url, `ECA_CONFIG={"chat":{"title":false},"providers":{"openai":{"fetchModels":false}}}`)
+	cmd := exec.Command(bin, "server", "--log-level", "error")
+	cmd.Dir, cmd.Env, cmd.Stderr = here.root, here.env, os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = stdin.Close()
+		_ = cmd.Wait()
+	})
+	e := fake.Connect(b, stdout, stdin)
+	e.Open(here.root, nil)
+	e.Await(0, "the start", fake.Contains("$/progress", `"finish"`))
+	return e, cmd
+}
+
+// BenchmarkDeltas: text deltas per second from the provider's socket to the editor's
+// pipe, through the whole daemon and its store.
+func BenchmarkDeltas(b *testing.B) {
+	const n = 200_000
+	src := source(b, n, 0)
+	e, _ := served(b, build(b, "."), src.URL)
+	var ours, floor time.Duration
+	for b.Loop() {
+		r, w, err := os.Pipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		go func() { _, _ = io.Copy(io.Discard, r) }()
+		start := time.Now()
+		relay(b, src.URL, w)
+		floor += time.Since(start)
+		_ = w.Close()
+
+		mark := e.Mark()
+		start = time.Now()
+		e.Call("chat/prompt", map[string]any{"message": "go"})
+		e.Await(mark, "the end", fake.Finished())
+		ours += time.Since(start)
+	}
+	rate := func(d time.Duration) float64 { return float64(n) * float64(b.N) / d.Seconds() }
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(rate(ours), "deltas/s")
+	b.ReportMetric(rate(floor), "floor-deltas/s")
+	b.ReportMetric(ours.Seconds()/floor.Seconds(), "x-floor")
+}
+
+// BenchmarkLatency: from the moment the provider writes a delta to the moment the
+// editor has read it, at 500 deltas per second.
+func BenchmarkLatency(b *testing.B) {
+	const n = 1000
+	src := source(b, n, 2*time.Millisecond)
+	e, _ := served(b, build(b, "."), src.URL)
+	var ours, floor []time.Duration
+	stamp := func(text string, at time.Time, into *[]time.Duration) {
+		for s := range strings.FieldsSeq(text) {
+			if ns, err := strconv.ParseInt(s, 10, 64); err == nil {
+				*into = append(*into, at.Sub(time.Unix(0, ns)))
+			}
+		}
+	}
+	for b.Loop() {
+		r, w, err := os.Pipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			lines := bufio.NewScanner(r)
+			for lines.Scan() {
+				at := time.Now()
+				if _, rest, ok := strings.Cut(lines.Text(), `"text":"`); ok {
+					text, _, _ := strings.Cut(rest, `"`)
+					stamp(text, at, &floor)
+				}
+			}
+		}()
+		relay(b, src.URL, w)
+		_ = w.Close()
+		<-done
+
+		mark := e.Mark()
+		e.Watch(func(m fake.Message, at time.Time) {
+			var c struct{ Content struct{ Type, Text string } }
+			if json.Unmarshal(m.Params, &c) == nil && c.Content.Type == "text" {
+				stamp(c.Content.Text, at, &ours)
+			}
+		})
+		e.Call("chat/prompt", map[string]any{"message": "go"})
+		e.Await(mark, "the end", fake.Finished())
+		e.Watch(nil)
+	}
+	p := func(d []time.Duration, q float64) float64 {
+		slices.Sort(d)
+		return d[int(float64(len(d)-1)*q)].Seconds() * 1000
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(p(ours, 0.5), "p50-ms")
+	b.ReportMetric(p(ours, 0.99), "p99-ms")
+	b.ReportMetric(p(floor, 0.5), "floor-p50-ms")
+	b.ReportMetric(p(floor, 0.99), "floor-p99-ms")
+}
+
+// resident returns a process's resident memory in MB.
+func resident(b *testing.B, pid int) float64 {
+	b.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		b.Skip("needs /proc: ", err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, _ := strconv.Atoi(strings.Fields(rest)[0])
+			return float64(kb) / 1024
+		}
+	}
+	b.Fatal("no VmRSS")
+	return 0
+}
+
+// BenchmarkMemory: resident memory idle, and after 100 chats of one turn each.
+func BenchmarkMemory(b *testing.B) {
+	src := source(b, 100, 0)
+	bin, nothing := build(b, "."), empty(b)
+	var idle, after, floor float64
+	for b.Loop() {
+		cmd := exec.Command(nothing)
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(200 * time.Millisecond)
+		floor = resident(b, cmd.Process.Pid)
+		_ = stdin.Close()
+		_ = cmd.Wait()
+
+		e, proc := served(b, bin, src.URL)
+		time.Sleep(2 * time.Second)
+		idle = resident(b, proc.Process.Pid)
+		for i := range 100 {
+			mark := e.Mark()
+			e.Call("chat/prompt", map[string]any{"chatId": fmt.Sprint("c", i), "message": "go"})
+			e.Await(mark, "the end", fake.Finished())
+		}
+		time.Sleep(2 * time.Second)
+		after = resident(b, proc.Process.Pid)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(idle, "idle-MB")
+	b.ReportMetric(after, "after-100-chats-MB")
+	b.ReportMetric(floor, "floor-MB")
+}
+
+// BenchmarkCancel: from chat/promptStop to the moment the provider sees its request
+// closed.
+func BenchmarkCancel(b *testing.B) {
+	closed := make(chan time.Time, 1)
+	src := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // until then the server does not watch the connection
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: {\"type\":\"response.output_text.delta\",\"delta\":\"x\"}\n\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		closed <- time.Now()
+	}))
+	b.Cleanup(src.Close)
+	e, _ := served(b, build(b, "."), src.URL)
+	var took []time.Duration
+	for b.Loop() {
+		mark := e.Mark()
+		e.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
+		e.Await(mark, "text", fake.Content("text", `"x"`))
+		start := time.Now()
+		e.Notify("chat/promptStop", map[string]any{"chatId": "c"})
+		took = append(took, (<-closed).Sub(start))
+		e.Await(mark, "the end", fake.Finished())
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(took).Seconds()*1000, "ms")
+	b.ReportMetric(slices.Max(took).Seconds()*1000, "max-ms")
+}
