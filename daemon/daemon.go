@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,7 +52,7 @@ type Daemon struct {
 	// Replaced as wholes by Configure.
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
-	registry  atomic.Pointer[tools.Registry]
+	registry  atomic.Pointer[func() *tools.Registry] // built when first asked for: not before initialize is answered
 	policy    atomic.Pointer[permission.Policy]
 }
 
@@ -87,7 +88,7 @@ func New(o Options) *Daemon {
 		Store:    d.store,
 		Models:   d.models,
 		Contexts: contexts.Files{},
-		Tools:    d.registry.Load,
+		Tools:    d.Tools,
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Config:   func() *config.Config { return d.config.Load().Config },
 		Roots:    func() []string { return d.workspace.Load().Roots() },
@@ -133,7 +134,8 @@ func (d *Daemon) Configure(initOptions json.RawMessage, roots []string) {
 	d.config.Store(cfg)
 	d.workspace.Store(ws)
 	d.policy.Store(policy)
-	d.registry.Store(d.nativeTools(cfg.Config, outputs))
+	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, outputs) })
+	d.registry.Store(&registry)
 	d.models.configure(cfg.Config)
 }
 
@@ -165,7 +167,7 @@ func (d *Daemon) Config() *config.Loaded { return d.config.Load() }
 func (d *Daemon) Policy() tools.Policy { return d.policy.Load() }
 
 // Tools returns the current tools.
-func (d *Daemon) Tools() *tools.Registry { return d.registry.Load() }
+func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }
 
 // Close ends everything: turns, background commands, connections, the store.
 func (d *Daemon) Close() {

@@ -21,7 +21,7 @@ func (d *Daemon) SyncModels(ctx context.Context) { d.models.sync(ctx) }
 func (d *Daemon) ToolChoices(agent string) []tools.Choice {
 	policy := d.policy.Load()
 	var out []tools.Choice
-	for _, t := range d.registry.Load().All() {
+	for _, t := range d.Tools().All() {
 		spec := t.Spec()
 		if spec.Server == tools.Native {
 			out = append(out, tools.Choice{Spec: spec, Disabled: policy.Hidden(agent, spec)})

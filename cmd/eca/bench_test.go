@@ -151,7 +151,8 @@ func relay(b *testing.B, url string, w io.Writer) {
 			b.Fatal(err)
 		}
 		body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "chat/contentReceived", "params": map[string]any{"content": map[string]any{"type": "text", "text": d.Delta}}})
-		if _, err := fmt.Fprintf(w, "Content-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+		// The counted newline lets the reader take the frame line by line.
+		if _, err := fmt.Fprintf(w, "Content-Length: %d\r\n\r\n%s\n", len(body)+1, body); err != nil {
 			b.Fatal(err)
 		}
 	}
