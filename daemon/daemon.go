@@ -35,6 +35,7 @@ type Options struct {
 	CacheDir   string              // default: $XDG_CACHE_HOME/eca or ~/.cache/eca
 	RecordDir  string              // --record; empty records nothing
 	Executable string              // our own path, for children
+	Supervisor string              // executable that supervises children (proc.Spec); empty: none
 	Log        *slog.Logger        // default: slog.Default
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
@@ -146,7 +147,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, outputs string) *tools.Registry
 	list = append(list, shell.Tools(shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Jobs: d.jobs,
+		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs,
 	})...)
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +56,7 @@ func TestKillInToolCall(t *testing.T) {
 cassette: 1
 turns:
   - steps:
-      - calls: [{id: call_1, tool: eca__shell_command, arguments: {command: "sleep 30"}}]
+      - calls: [{id: call_1, tool: eca__shell_command, arguments: {command: "echo $$ >pids; setsid sh -c 'echo $$ >>pids; exec sleep 300' & sleep 300"}}]
   - steps:
       - {text: "welcome back"}
 `)
@@ -63,7 +65,11 @@ turns:
 	first.Open(here.root, nil)
 	first.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "sleep", "trust": true})
 	first.Await(0, "the command", fake.Content("toolCallRunning"))
+	pids := awaitPids(t, here, 2)
 	first.kill9(t)
+	if runtime.GOOS == "linux" {
+		awaitGone(t, pids)
+	}
 
 	second := here.serve(t)
 	second.Open(here.root, nil)
@@ -75,6 +81,46 @@ turns:
 		t.Errorf("history after the restart: %s", got)
 	}
 	shutDown(t, second)
+}
+
+// awaitPids reads the process ids that a command has written.
+func awaitPids(t *testing.T, here place, n int) []int {
+	t.Helper()
+	for range 1000 {
+		data, _ := os.ReadFile(filepath.Join(here.root, "pids"))
+		if fields := strings.Fields(string(data)); len(fields) >= n && strings.HasSuffix(string(data), "\n") {
+			var out []int
+			for _, f := range fields {
+				pid, err := strconv.Atoi(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, pid)
+			}
+			return out
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the command does not start")
+	return nil
+}
+
+// awaitGone reports processes that outlive the daemon by more than a second or so.
+func awaitGone(t *testing.T, pids []int) {
+	t.Helper()
+	for _, pid := range pids {
+		gone := false
+		for range 200 {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			if gone = err != nil || strings.Contains(string(stat), ") Z "); gone {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if !gone {
+			t.Errorf("process %d outlives the daemon", pid)
+		}
+	}
 }
 
 // Killed at any moment, the next start has everything that was shown (of text, all

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/server"
 )
@@ -27,6 +28,9 @@ import (
 var version = "0.1.0"
 
 func main() {
+	if code, ok := proc.Supervise(os.Args); ok {
+		os.Exit(code)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A client that goes away is an error to handle, not a reason to die uncleanly.
@@ -159,8 +163,9 @@ func newDaemon(f serverFlags, log *slog.Logger) (*daemon.Daemon, error) {
 		}
 	}
 	if o.Executable, err = os.Executable(); err != nil {
-		log.Warn("own executable is unknown", "err", err)
+		log.Warn("own executable is unknown; commands run without a supervisor", "err", err)
 	}
+	o.Supervisor = o.Executable
 	return daemon.New(o), nil
 }
 

@@ -22,8 +22,9 @@ import (
 const asProgram = "ECA_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) == "1" {
+	if os.Getenv(asProgram) == "1" || len(os.Args) > 1 && os.Args[1] == "__supervise" {
 		main()
+		return
 	}
 	os.Exit(m.Run())
 }

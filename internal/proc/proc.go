@@ -1,9 +1,14 @@
 // Package proc starts child processes. It is the only importer of os/exec.
 //
 // Every child leads its own process group (Unix) or process tree (Windows). When a
-// run ends, for whatever reason, what is left of the group is killed: a stopped or
-// timed-out command leaves nothing behind. A descendant that moves to another
-// session of its own (setsid) escapes this; see supervise for what Linux adds.
+// run ends, for whatever reason, what is left of it is killed: a stopped or timed-out
+// command leaves nothing behind.
+//
+// On Linux a child can run below a supervisor (Spec.Supervisor): this program once
+// more, which adopts whatever descends from the child and kills it when the run ends
+// or when its parent dies, however it dies. That includes daemons that moved to a
+// session of their own. Elsewhere, and without a supervisor, a process that leaves the
+// group escapes, and a parent that is killed leaves its children behind.
 package proc
 
 import (
@@ -28,6 +33,10 @@ type Spec struct {
 	Env    []string // added to our own environment
 	Stdout io.Writer
 	Stderr io.Writer
+
+	// Supervisor is an executable whose main calls Supervise first; empty runs the child
+	// without one. Only Linux uses it.
+	Supervisor string
 }
 
 // Exit says how a child ended.
@@ -57,6 +66,7 @@ func Run(ctx context.Context, spec Spec) (Exit, error) {
 // Process is a running child.
 type Process struct {
 	cmd  *exec.Cmd
+	sup  *supervision // nil without a supervisor
 	done chan struct{}
 
 	mu     sync.Mutex // guards what follows
@@ -73,27 +83,46 @@ func Start(spec Spec) (*Process, error) {
 	// A descendant that keeps our pipes open must not keep us waiting.
 	cmd.WaitDelay = grace
 	ownGroup(cmd)
-	if err := cmd.Start(); err != nil {
+	p := &Process{cmd: cmd, done: make(chan struct{})}
+	var err error
+	if spec.Supervisor != "" {
+		p.sup, err = supervised(cmd, spec)
+	} else {
+		err = cmd.Start()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	p := &Process{cmd: cmd, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
-		err := cmd.Wait()
-		killGroup(cmd.Process.Pid)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.exit = Exit{Code: cmd.ProcessState.ExitCode(), Killed: p.killed}
-		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
-			p.exit.Code = -1
-		}
+		p.end(cmd.Wait())
 	}()
 	return p, nil
 }
 
+// end records how the child ended, and kills what is left.
+func (p *Process) end(err error) {
+	killGroup(p.cmd.Process.Pid)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.exit = Exit{Code: p.cmd.ProcessState.ExitCode(), Killed: p.killed}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+		p.exit.Code = -1
+	}
+	if p.sup != nil {
+		p.exit.Code = p.sup.exitCode()
+		p.sup.close()
+	}
+}
+
 // Pid returns the child's process id, which is also its group's.
-func (p *Process) Pid() int { return p.cmd.Process.Pid }
+func (p *Process) Pid() int {
+	if p.sup != nil {
+		return p.sup.pid
+	}
+	return p.cmd.Process.Pid
+}
 
 // Done is closed when the child has ended and its group is gone.
 func (p *Process) Done() <-chan struct{} { return p.done }
@@ -118,13 +147,29 @@ func (p *Process) Kill() {
 	p.killed = true
 	p.mu.Unlock()
 	terminateGroup(p.cmd.Process.Pid)
-	t := time.NewTimer(grace)
-	defer t.Stop()
-	select {
-	case <-p.done:
+	if p.ended(grace) {
 		return
-	case <-t.C:
+	}
+	if p.sup != nil {
+		p.sup.kill()
+		if p.ended(supervisorTime) {
+			return
+		}
 	}
 	killGroup(p.cmd.Process.Pid)
 	<-p.done
+}
+
+// supervisorTime bounds how long a supervisor may take to kill what it supervises.
+const supervisorTime = 5 * time.Second
+
+func (p *Process) ended(within time.Duration) bool {
+	t := time.NewTimer(within)
+	defer t.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-t.C:
+		return false
+	}
 }

@@ -46,6 +46,7 @@ type Options struct {
 	Args       []string // its arguments before the command
 	SummaryMax int      // length of the label; toolCall.shellCommand.summaryMaxLength
 	Executable string   // our own, for ECA_EXECUTABLE in the child's environment
+	Supervisor string   // see proc.Spec; empty runs commands without one
 	Jobs       *Jobs    // where background commands live
 }
 
@@ -82,7 +83,7 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 		return tools.Result{}, err
 	}
 	path, args := o.shell()
-	spec := proc.Spec{Path: path, Args: append(args, a.Command), Dir: dir, Env: []string{"ECA_EXECUTABLE=" + o.Executable}}
+	spec := proc.Spec{Path: path, Args: append(args, a.Command), Dir: dir, Env: []string{"ECA_EXECUTABLE=" + o.Executable}, Supervisor: o.Supervisor}
 	if a.Background != "" {
 		return o.Jobs.start(ctx, a.Background, spec)
 	}

@@ -19,7 +19,22 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if code, ok := proc.Supervise(os.Args); ok {
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// self is this test, which can supervise.
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 func posix(t *testing.T) {
 	t.Helper()
@@ -36,7 +51,7 @@ func run(t *testing.T, ctx context.Context, args map[string]any) (tools.Result, 
 	}
 	jobs := NewJobs(t.TempDir())
 	t.Cleanup(jobs.Close)
-	tool := Tools(Options{Jobs: jobs})[0]
+	tool := Tools(Options{Jobs: jobs, Supervisor: self(t)})[0]
 	call := tools.Call{Roots: []string{t.TempDir()}, Arguments: raw}
 	if _, err := tool.Plan(ctx, call); err != nil {
 		return tools.Result{}, err
@@ -90,6 +105,9 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			pids := filepath.Join(t.TempDir(), "pids")
 			command := fmt.Sprintf("trap '' TERM; sleep 300 & echo $! >>%s; (sleep 300 & echo $! >>%s); echo started; ", pids, pids)
+			if runtime.GOOS == "linux" { // also what leaves the group
+				command += fmt.Sprintf("setsid sh -c 'echo $$ >>%s; exec sleep 300' & sleep 0.1; ", pids)
+			}
 			args := map[string]any{"command": command + "sleep 300"}
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
@@ -144,7 +162,7 @@ func alive(pid int) bool {
 func TestBackground(t *testing.T) {
 	posix(t)
 	jobs := NewJobs(t.TempDir())
-	tool := Tools(Options{Jobs: jobs})[0]
+	tool := Tools(Options{Jobs: jobs, Supervisor: self(t)})[0]
 	call := func(command string) tools.Result {
 		raw, _ := json.Marshal(map[string]any{"command": command, "background": "server"})
 		res, err := tool.Run(context.Background(), tools.Call{Roots: []string{t.TempDir()}, Arguments: raw}, nil)
