@@ -123,19 +123,18 @@ func (m *models) defaultID() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ids := m.idsLocked()
-	for _, id := range []string{m.cfg.DefaultModel, "openai/gpt-5.2"} {
-		if slices.Contains(ids, id) {
-			return id
-		}
-	}
-	// A configured default that no list names is still the user's word.
+	// The user's word counts also when no list names the model.
 	if provider, _, ok := strings.Cut(m.cfg.DefaultModel, "/"); ok && usable(m.cfg.Providers[provider]) {
 		return m.cfg.DefaultModel
 	}
-	if len(ids) == 0 {
-		return ""
+	const preferred = "openai/gpt-5.2"
+	switch {
+	case slices.Contains(ids, preferred):
+		return preferred
+	case len(ids) > 0:
+		return ids[0]
 	}
-	return ids[0]
+	return ""
 }
 
 // variants lists the variants of a model that a user can choose, sorted.

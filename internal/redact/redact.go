@@ -18,11 +18,12 @@ const minSecret = 6
 type Redactor struct {
 	known    []string
 	patterns []*regexp.Regexp
+	fields   *regexp.Regexp // of JSON whose names say that they are secret
 }
 
 // New returns a redactor that also knows the given values.
 func New(secrets ...string) *Redactor {
-	r := &Redactor{}
+	r := &Redactor{fields: regexp.MustCompile(`(?i)("(?:key|[a-z_-]*api[-_]?key|[a-z_-]*password|[a-z_-]*token|[a-z_-]*secret|authorization)"\s*:\s*")(?:[^"\\]|\\.)*"`)}
 	for _, s := range secrets {
 		if len(s) >= minSecret {
 			r.known = append(r.known, s)
@@ -55,5 +56,5 @@ func (r *Redactor) String(s string) string {
 	for _, p := range r.patterns {
 		s = p.ReplaceAllString(s, Mark)
 	}
-	return s
+	return r.fields.ReplaceAllString(s, "${1}"+Mark+`"`)
 }

@@ -1,0 +1,179 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/cassette"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newDaemon(t *testing.T, options string, env map[string]string) *Daemon {
+	t.Helper()
+	d := New(Options{StateDir: t.TempDir(), CacheDir: t.TempDir(), Getenv: func(k string) string { return env[k] }})
+	t.Cleanup(d.Close)
+	d.Configure(json.RawMessage(options), []string{t.TempDir()})
+	if p := d.Config().Problems; len(p) > 0 {
+		t.Fatal(p)
+	}
+	return d
+}
+
+const someProviders = `{"providers": {
+	"alpha": {"api": "openai-chat", "url": "https://alpha.example/v1", "key": "k", "models": {"one": {"modelName": "real-one", "limit": {"context": 7}}, "two/three": {}}},
+	"beta": {"api": "openai-responses", "url": "https://beta.example", "key": "k", "models": {"two": {}, "gpt-4x": {}}},
+	"keyless": {"api": "openai-chat", "url": "https://keyless.example", "models": {"m": {}}},
+	"local": {"api": "openai-chat", "url": "http://localhost:9/v1", "models": {"m": {}}}
+}}`
+
+func TestResolve(t *testing.T) {
+	d := newDaemon(t, someProviders, nil)
+	choice := d.ModelChoice()
+	if got := strings.Join(choice.IDs, " "); got != "alpha/one alpha/two/three beta/gpt-4x beta/two local/m" || choice.Default != "alpha/one" {
+		t.Errorf("choice: %+v", choice)
+	}
+	for _, c := range []struct{ name, current, id, sent string }{
+		{"", "", "alpha/one", "real-one"},
+		{"alpha/one", "", "alpha/one", "real-one"},
+		{"alpha/two/three", "", "alpha/two/three", "two/three"},
+		{"alpha/unlisted", "", "alpha/unlisted", "unlisted"},
+		{"two", "", "beta/two", "two"},
+		{"two", "alpha/one", "alpha/two", "two"},
+		{"two/three", "alpha/one", "alpha/two/three", "two/three"},
+		{"demo/offline", "", "demo/offline", "offline"},
+	} {
+		m, err := d.models.Resolve(c.name, c.current)
+		if err != nil || m.ID != c.id || m.Name != c.sent {
+			t.Errorf("%q: %s %s, %v", c.name, m.ID, m.Name, err)
+		}
+	}
+	for name, want := range map[string]string{
+		"nowhere/x": "no provider nowhere", "bare": "provider/model", "keyless/m": "KEYLESS_API_KEY", "openai/gpt-5": "OPENAI_API_KEY",
+	} {
+		if _, err := d.models.Resolve(name, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if m, _ := d.models.Resolve("beta/two", ""); !m.Reasoning {
+		t.Error("models of the Responses API reason")
+	}
+	if m, _ := d.models.Resolve("beta/gpt-4x", ""); m.Reasoning {
+		t.Error("the old ones do not")
+	}
+}
+
+func TestDefaultModel(t *testing.T) {
+	key := map[string]string{"OPENAI_API_KEY": "k"}
+	for name, c := range map[string]struct {
+		options string
+		env     map[string]string
+		want    string
+	}{
+		"nothing":              {`{}`, nil, "demo/offline"},
+		"openai":               {`{}`, key, "openai/gpt-5.2"},
+		"configured":           {`{"defaultModel": "openai/gpt-4.1"}`, key, "openai/gpt-4.1"},
+		"configured, unlisted": {`{"defaultModel": "openai/my-own"}`, key, "openai/my-own"},
+		"configured, unusable": {`{"defaultModel": "other/x"}`, key, "openai/gpt-5.2"},
+	} {
+		d := newDaemon(t, c.options, c.env)
+		if got := d.ModelChoice().Default; got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if demo := c.want == "demo/offline"; demo != (len(d.Notices()) == 1) {
+			t.Errorf("%s: notices %v", name, d.Notices())
+		}
+	}
+}
+
+func TestEndpoint(t *testing.T) {
+	for in, want := range map[string][2]string{
+		"https://api.openai.com":    {"https://api.openai.com/v1/responses", "https://api.openai.com/v1/chat/completions"},
+		"https://x.example/v1/":     {"https://x.example/v1/responses", "https://x.example/v1/chat/completions"},
+		"https://x.example/api/v2":  {"https://x.example/api/v2/v1/responses", "https://x.example/api/v2/chat/completions"},
+		"http://localhost:1234":     {"http://localhost:1234/v1/responses", "http://localhost:1234/v1/chat/completions"},
+		"https://x.example/openai/": {"https://x.example/openai/v1/responses", "https://x.example/openai/chat/completions"},
+	} {
+		p := config.Provider{URL: in}
+		if r, c := endpoint(p, "/v1/responses"), endpoint(p, "/v1/chat/completions"); r != want[0] || c != want[1] {
+			t.Errorf("%s: %s %s", in, r, c)
+		}
+	}
+	if got := endpoint(config.Provider{URL: "https://x.example/", Path: "/own"}, "/v1/responses"); got != "https://x.example/own" {
+		t.Error(got)
+	}
+}
+
+// A compatible server without the Responses API serves OPENAI_API_URL all the same, and
+// tells which models it has.
+func TestCompatibleServer(t *testing.T) {
+	player, err := cassette.Parse([]byte("cassette: 1\ndefault:\n  steps:\n    - {text: hi}\nturns: []\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := map[string]int{}
+	play := player.Handler(nil)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paths[r.URL.Path]++
+		switch {
+		case r.Header.Get("Authorization") != "Bearer k":
+			http.Error(w, "no key", http.StatusUnauthorized)
+		case r.URL.Path == "/v1/models":
+			_, _ = w.Write([]byte(`{"data":[{"id":"served"},{"id":"text-embedding-3"}]}`))
+		case strings.HasSuffix(r.URL.Path, "/responses"):
+			http.NotFound(w, r)
+		default:
+			play.ServeHTTP(w, r)
+		}
+	}))
+	defer srv.Close()
+	d := newDaemon(t, `{}`, map[string]string{"OPENAI_API_KEY": "k", "OPENAI_API_URL": srv.URL + "/v1"})
+	d.SyncModels(context.Background())
+	ids := strings.Join(d.ModelChoice().IDs, " ")
+	if !strings.Contains(ids, "openai/served") || strings.Contains(ids, "embedding") {
+		t.Errorf("models: %s", ids)
+	}
+	m, err := d.models.Resolve("openai/served", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		text := ""
+		req := llm.Request{Model: m.Name, Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "x"}}}}}
+		for delta, err := range m.Client.Stream(context.Background(), req) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += delta.Text
+		}
+		if text != "hi" {
+			t.Errorf("answer %q", text)
+		}
+	}
+	if paths["/v1/responses"] != 1 || paths["/v1/chat/completions"] != 2 {
+		t.Errorf("requests: %v", paths)
+	}
+}
+
+func TestLimitsAndRetry(t *testing.T) {
+	d := newDaemon(t, `{"streamIdleTimeoutSeconds": 7, "connectTimeoutSeconds": 0, "providers": {"a": {"api": "openai-chat", "streamIdleTimeoutSeconds": 0.5,
+		"retry": {"maxRetries": 1, "baseDelayMs": 5, "backoffMultiplier": 3, "maxDelayMs": 9}, "rateLimitMaxWaitSeconds": 4}}}`, nil)
+	p := d.Config().Providers["a"]
+	want := llm.Limits{Connect: 0, FirstByte: 300 * time.Second, Idle: 500 * time.Millisecond, Total: 3600 * time.Second}
+	if got := d.models.limits(p); got != want {
+		t.Errorf("limits %+v", got)
+	}
+	r := retryPolicy(p)
+	if r.MaxRetries != 1 || r.BaseDelay != 5*time.Millisecond || r.Multiplier != 3 || r.MaxDelay != 9*time.Millisecond || r.MaxWait != 4*time.Second {
+		t.Errorf("retry %+v", r)
+	}
+}

@@ -1,0 +1,114 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if code, ok := Supervise(os.Args); ok {
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// both runs a test with and without a supervisor.
+func both(t *testing.T, fn func(t *testing.T, supervisor string)) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("runs POSIX commands")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("bare", func(t *testing.T) { fn(t, "") })
+	t.Run("supervised", func(t *testing.T) { fn(t, self) })
+}
+
+func TestRun(t *testing.T) {
+	both(t, func(t *testing.T, supervisor string) {
+		for script, want := range map[string]struct {
+			code int
+			out  string
+		}{
+			"echo out; echo err >&2": {0, "out\nerr\n"},
+			"exit 7":                 {7, ""},
+			"kill -KILL $$":          {-1, ""},
+			"cat":                    {0, ""},
+			"echo $EXTRA; pwd":       {0, "yes\n/\n"},
+		} {
+			var out bytes.Buffer
+			exit, err := Run(context.Background(), Spec{
+				Path: "/bin/sh", Args: []string{"-c", script}, Dir: "/", Env: []string{"EXTRA=yes"}, Stdout: &out, Stderr: &out, Supervisor: supervisor,
+			})
+			if err != nil || exit.Code != want.code || exit.Killed || out.String() != want.out {
+				t.Errorf("%s: %+v, %q, %v", script, exit, out.String(), err)
+			}
+		}
+		if _, err := Run(context.Background(), Spec{Path: "/does/not/exist", Supervisor: supervisor}); err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
+			t.Errorf("a program that does not exist: %v", err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := Run(ctx, Spec{Path: "/bin/true", Supervisor: supervisor}); err == nil {
+			t.Error("started although cancelled")
+		}
+	})
+}
+
+func TestKill(t *testing.T) {
+	both(t, func(t *testing.T, supervisor string) {
+		for _, script := range []string{"sleep 300", "trap '' TERM; sleep 300 & wait; sleep 300"} {
+			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+			start := time.Now()
+			exit, err := Run(ctx, Spec{Path: "/bin/sh", Args: []string{"-c", script}, Supervisor: supervisor})
+			cancel()
+			if err != nil || !exit.Killed || exit.Code == 0 || time.Since(start) > 3*time.Second {
+				t.Errorf("%s: %+v, %v after %s", script, exit, err, time.Since(start))
+			}
+		}
+	})
+}
+
+func TestWatch(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("runs POSIX commands")
+	}
+	cmd := exec.Command("sleep", "300")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	gone, stop := Watch(cmd.Process.Pid)
+	defer stop()
+	select {
+	case <-gone:
+		t.Fatal("a living process is gone")
+	case <-time.After(50 * time.Millisecond):
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	select {
+	case <-gone:
+	case <-time.After(10 * time.Second):
+		t.Fatal("a dead process is not gone")
+	}
+	again, stopAgain := Watch(cmd.Process.Pid)
+	defer stopAgain()
+	<-again
+	unused, stopUnused := Watch(os.Getpid())
+	stopUnused() // must not leak what waits
+	select {
+	case <-unused:
+		t.Error("we are gone")
+	default:
+	}
+}

@@ -1,0 +1,142 @@
+package openai
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// answers renders what a model makes of an HTTP answer.
+func answers(t *testing.T, api, contentType, body string) string {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write([]byte(body))
+	}))
+	defer srv.Close()
+	client := &http.Client{}
+	defer client.CloseIdleConnections()
+	cfg := Config{Provider: "p", URL: srv.URL, Client: client, Limits: llm.DefaultLimits(), Now: time.Now}
+	var m llm.Model = NewChat(cfg)
+	if api == APIResponses {
+		m = NewResponses(cfg)
+	}
+	var out []string
+	for d, err := range m.Stream(context.Background(), llm.Request{Model: "m"}) {
+		if err != nil {
+			e := llm.AsError(err)
+			return strings.Join(append(out, fmt.Sprintf("!%s %s", e.Kind, e.Message)), "|")
+		}
+		switch d.Kind {
+		case llm.TextDelta:
+			out = append(out, "t:"+d.Text)
+		case llm.ReasoningStart:
+			out = append(out, "r+")
+		case llm.ReasoningDelta:
+			out = append(out, "r:"+d.Text)
+		case llm.ReasoningEnd:
+			out = append(out, "r-"+string(d.Opaque))
+		case llm.ToolStart:
+			out = append(out, "c+"+d.ID+"="+d.Name)
+		case llm.ToolEnd:
+			out = append(out, "c-"+d.ID+"="+d.Text)
+		case llm.UsageDelta:
+			out = append(out, fmt.Sprintf("u:%d,%d,%d", d.Usage.Input, d.Usage.Output, d.Usage.CacheRead))
+		case llm.StopDelta:
+			out = append(out, "stop:"+string(d.Stop))
+		}
+	}
+	return strings.Join(out, "|")
+}
+
+// chunks makes a stream of events.
+func chunks(data ...string) string {
+	return "data: " + strings.Join(data, "\n\ndata: ") + "\n\n"
+}
+
+func delta(d string) string { return `{"choices":[{"index":0,"delta":` + d + `}]}` }
+
+func finish(reason string) string {
+	return `{"choices":[{"index":0,"delta":{},"finish_reason":"` + reason + `"}]}`
+}
+
+func TestChatDialects(t *testing.T) {
+	call := func(index, id, name, args string) string {
+		return delta(`{"tool_calls":[{` + index + `"id":"` + id + `","function":{"name":"` + name + `","arguments":"` + args + `"}}]}`)
+	}
+	const sse = "text/event-stream"
+	for name, c := range map[string]struct{ contentType, body, want string }{
+		"plain":             {sse, chunks(delta(`{"content":"a"}`), delta(`{"content":"b"}`), finish("stop"), `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}}}`, "[DONE]"), "t:a|t:b|u:6,2,4|stop:end"},
+		"no [DONE]":         {sse, chunks(delta(`{"content":"a"}`), finish("stop")), "t:a|u:0,0,0|stop:end"},
+		"mislabelled":       {"text/plain", chunks(delta(`{"content":"a"}`), finish("stop"), "[DONE]"), "t:a|u:0,0,0|stop:end"},
+		"length":            {sse, chunks(delta(`{"content":"a"}`), finish("length"), "[DONE]"), "t:a|u:0,0,0|stop:length"},
+		"reasoning_content": {sse, chunks(delta(`{"reasoning_content":"x"}`), delta(`{"reasoning_content":"y"}`), delta(`{"content":"a"}`), finish("stop"), "[DONE]"), "r+|r:x|r:y|r-|t:a|u:0,0,0|stop:end"},
+		"reasoning":         {sse, chunks(delta(`{"reasoning":"x"}`), finish("stop"), "[DONE]"), "r+|r:x|r-|u:0,0,0|stop:end"},
+		"two calls":         {sse, chunks(call(`"index":0,`, "1", "f", "{"), call(`"index":0,`, "", "", "}"), call(`"index":1,`, "2", "g", "{}"), finish("tool_calls"), "[DONE]"), "c+1=f|c+2=g|c-1={}|c-2={}|u:0,0,0|stop:tool_calls"},
+		"all index 0":       {sse, chunks(call(`"index":0,`, "1", "f", "{"), call(`"index":0,`, "", "", "}"), call(`"index":0,`, "2", "g", "["), call(`"index":0,`, "", "", "]"), finish("stop"), "[DONE]"), "c+1=f|c+2=g|c-1={}|c-2=[]|u:0,0,0|stop:tool_calls"},
+		"no index":          {sse, chunks(call("", "1", "f", "{"), call("", "", "", "}"), call("", "2", "g", "{}"), finish("stop"), "[DONE]"), "c+1=f|c+2=g|c-1={}|c-2={}|u:0,0,0|stop:tool_calls"},
+		"no ids":            {sse, chunks(call(`"index":0,`, "", "f", "{}"), call(`"index":1,`, "", "g", "{}"), finish("stop"), "[DONE]"), "c+call_0=f|c+call_1=g|c-call_0={}|c-call_1={}|u:0,0,0|stop:tool_calls"},
+		"id repeated":       {sse, chunks(call(`"index":0,`, "x", "f", "{"), call(`"index":0,`, "x", "", "}"), finish("stop"), "[DONE]"), "c+x=f|c-x={}|u:0,0,0|stop:tool_calls"},
+		"error in stream":   {sse, chunks(delta(`{"content":"a"}`), `{"error":{"message":"overheated"}}`), "t:a|!unknown p failed: overheated"},
+		"cut":               {sse, chunks(delta(`{"content":"a"}`)), "t:a|!premature_stop p ended the answer before it was complete"},
+		"only [DONE]":       {sse, chunks("[DONE]"), "!premature_stop p ended the answer without a finish reason"},
+		"garbage":           {sse, chunks("<html>"), "!protocol p sent something that is no JSON in its stream"},
+		"html":              {"text/html; charset=utf-8", "<h1>Welcome</h1>", "!protocol p did not stream but answered with text/html; charset=utf-8: <h1>Welcome</h1>"},
+		"json error":        {"application/json", `{"error":"model not loaded"}`, "!protocol p did not stream but answered with application/json: model not loaded"},
+	} {
+		if got := answers(t, APIChat, c.contentType, c.body); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+func TestResponsesEvents(t *testing.T) {
+	const done = `{"type":"response.completed","response":{"usage":{"input_tokens":10,"output_tokens":2,"input_tokens_details":{"cached_tokens":4}},"error":null}}`
+	for name, c := range map[string]struct{ body, want string }{
+		"text":           {chunks(`{"type":"response.created","response":{}}`, `{"type":"response.output_text.delta","delta":"a"}`, done), "t:a|u:6,2,4|stop:end"},
+		"[DONE] too":     {chunks(`{"type":"response.output_text.delta","delta":"a"}`, done, "[DONE]"), "t:a|u:6,2,4|stop:end"},
+		"call":           {chunks(`{"type":"response.output_item.added","item":{"type":"function_call","id":"i","call_id":"c","name":"f"}}`, `{"type":"response.function_call_arguments.delta","item_id":"i","delta":"{}"}`, `{"type":"response.output_item.done","item":{"type":"function_call","id":"i","call_id":"c","name":"f","arguments":"{}"}}`, done), "c+c=f|c-c={}|u:6,2,4|stop:tool_calls"},
+		"whole call":     {chunks(`{"type":"response.output_item.done","item":{"type":"function_call","id":"i","call_id":"c","name":"f","arguments":"{}"}}`, done), "c+c=f|c-c={}|u:6,2,4|stop:tool_calls"},
+		"summary parts":  {chunks(`{"type":"response.output_item.added","item":{"type":"reasoning","id":"r"}}`, `{"type":"response.reasoning_summary_text.delta","item_id":"r","delta":"x"}`, `{"type":"response.reasoning_summary_part.added","item_id":"r","summary_index":1}`, `{"type":"response.reasoning_summary_text.delta","item_id":"r","delta":"y"}`, `{"type":"response.output_item.done","item":{"type":"reasoning","id":"r","encrypted_content":"e"}}`, done), `r+|r:x|r:` + "\n\n" + `|r:y|r-{"type":"reasoning","id":"r","encrypted_content":"e"}|u:6,2,4|stop:end`},
+		"incomplete":     {chunks(`{"type":"response.incomplete","response":{"incomplete_details":{"reason":"max_output_tokens"}}}`), "u:0,0,0|stop:length"},
+		"filtered":       {chunks(`{"type":"response.incomplete","response":{"incomplete_details":{"reason":"content_filter"}}}`), "u:0,0,0|stop:refusal"},
+		"failed":         {chunks(`{"type":"response.failed","response":{"error":{"code":"server_error","message":"boom"}}}`), "!overloaded p failed: boom"},
+		"error":          {chunks(`{"type":"error","code":"rate_limit_exceeded","message":"slow"}`), "!rate_limited p failed: slow"},
+		"nested error":   {chunks(`{"type":"error","error":{"code":"context_length_exceeded","message":"too long"}}`), "!context_overflow p failed: too long"},
+		"unknown events": {chunks(`{"type":"response.something.new","delta":"x"}`, done), "u:6,2,4|stop:end"},
+		"cut":            {chunks(`{"type":"response.output_text.delta","delta":"a"}`), "t:a|!premature_stop p ended the answer before it was complete"},
+	} {
+		if got := answers(t, APIResponses, "text/event-stream", c.body); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+func FuzzChatStream(f *testing.F) {
+	f.Add(chunks(delta(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":"{"}}]}`), finish("stop")))
+	f.Fuzz(func(t *testing.T, body string) {
+		terminal := 0
+		s := chatStream{cfg: Config{Provider: "p"}, yield: func(d llm.Delta, _ error) bool {
+			if terminal > 0 {
+				t.Errorf("a delta after the end: %+v", d)
+			}
+			if d.Kind == llm.StopDelta {
+				terminal++
+			}
+			return true
+		}}
+		if err := s.read(llm.NewSSEReader(strings.NewReader(body))); (err == nil) != (terminal == 1) {
+			t.Errorf("%d terminal deltas and error %v", terminal, err)
+		}
+	})
+}
