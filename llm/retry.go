@@ -16,8 +16,7 @@ type RetryPolicy struct {
 	MaxDelay   time.Duration
 	MaxWait    time.Duration // longest Retry-After that is obeyed; beyond it, give up
 
-	Sleep  func(ctx context.Context, d time.Duration) error // nil: real time
-	Jitter func() float64                                   // in [0,1); nil: random
+	Jitter func() float64 // in [0,1); nil: random
 }
 
 // DefaultRetry is the reference's policy (eca-features, Appendix B).
@@ -60,7 +59,7 @@ func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 			if !yield(Delta{Kind: RetryDelta, Err: e, Retry: info}, nil) {
 				return
 			}
-			if err := r.policy.sleep(ctx, delay); err != nil {
+			if err := Sleep(ctx, delay); err != nil {
 				yield(Delta{}, err)
 				return
 			}
@@ -105,9 +104,10 @@ func (p RetryPolicy) next(attempt int, e *Error) (time.Duration, bool) {
 	return time.Duration(delay * (0.5 + jitter())), true
 }
 
-func (p RetryPolicy) sleep(ctx context.Context, d time.Duration) error {
-	if p.Sleep != nil {
-		return p.Sleep(ctx, d)
+// Sleep waits, or returns ctx's error when it ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()

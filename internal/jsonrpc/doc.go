@@ -11,6 +11,7 @@
 //   - writer.go: one ordered, bounded queue in front of the pipe; every message is
 //     exactly one Write call, and a peer that stopped reading blocks only callers
 //     that are willing to wait;
+//   - stream.go: what the module reads from and writes to, made of the two;
 //   - conn.go: handlers that run in arrival order and may continue concurrently
 //     (Later), `$/cancelRequest` in both directions, panics turned into -32603,
 //     request ids of our own from 1e9 upward so that they never collide with a

@@ -64,7 +64,7 @@ func (p *Player) serve(w http.ResponseWriter, r *http.Request, format wireFormat
 	}
 	flush()
 	for i, d := range deltas(s, v) {
-		if wait(r.Context(), s.Delay) != nil {
+		if llm.Sleep(r.Context(), s.Delay) != nil {
 			return
 		}
 		for _, ev := range format.events(d) {

@@ -31,7 +31,7 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 			return
 		}
 		for _, d := range deltas(s, v) {
-			if err := wait(ctx, s.Delay); err != nil {
+			if err := llm.Sleep(ctx, s.Delay); err != nil {
 				yield(llm.Delta{}, err)
 				return
 			}
@@ -52,20 +52,6 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 				yield(llm.Delta{Kind: llm.StopDelta, Stop: s.stop()}, nil)
 			}
 		}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
