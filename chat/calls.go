@@ -66,6 +66,10 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 	judged.Summary, judged.Details = plan.Summary, plan.Details
 	verdict := t.policy.Judge(tc, tool.Spec(), plan)
 	judged.Rule = verdict.Rule
+	if verdict.Details != nil {
+		judged.Details = verdict.Details
+	}
+	t.s.eng.deps.Log.Debug("tool call judged", "tool", tool.Spec().FullName(), "decision", verdict.Decision, "rule", verdict.Rule, "reason", verdict.Reason)
 	switch verdict.Decision {
 	case tools.Deny:
 		t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig})
@@ -121,6 +125,11 @@ func (t *turn) ask(judged event.ToolJudged) (Decision, error) {
 
 // execute runs a call and records its result.
 func (t *turn) execute(tool tools.Tool, tc tools.Call) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.s.eng.deps.Log.Error("tool call panicked", "tool", tool.Spec().FullName(), "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
 	if t.ctx.Err() != nil {
 		return
 	}

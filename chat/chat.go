@@ -66,6 +66,7 @@ type Model struct {
 	Name      string // the provider's name for it
 	Client    llm.Model
 	Reasoning bool
+	Headers   map[string]string         // extraHeaders
 	Extra     map[string]any            // extraPayload
 	Variants  map[string]map[string]any // by name
 	Limit     config.Limit

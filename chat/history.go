@@ -178,9 +178,6 @@ func rejection(r event.ToolRejected) string {
 	default:
 		text = "This call was interrupted. It may have taken effect in part."
 	}
-	if r.Note != "" {
-		text += " " + r.Note
-	}
 	return text
 }
 

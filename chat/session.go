@@ -143,9 +143,8 @@ type Prompt struct {
 // Accepted says what became of a prompt.
 type Accepted struct {
 	TurnID string
-	Model  string    // full id
-	Seq    event.Seq // last event that was appended when the prompt was accepted
-	Failed bool      // the turn ended before it reached a model; the log says why
+	Model  string // full id; empty if there is none
+	Failed bool   // the turn ended before it reached a model; the log says why
 }
 
 // Submission is a prompt on its way into the session.
@@ -255,14 +254,20 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	if err := s.lease.acquire(func() (func(), bool, error) { return s.eng.deps.Store.Lock(s.id) }); err != nil {
 		return Accepted{}, err
 	}
+	loaded := false
+	defer func() {
+		if !loaded {
+			s.lease.release()
+		}
+	}()
 	if err := s.load(); err != nil {
-		s.lease.release()
 		return Accepted{}, err
 	}
+	t := s.newTurn(p)
+	loaded = true
+	s.turn = t
 	s.become(running)
-	s.turn = s.newTurn(p)
-	acc := s.turn.start()
-	return acc, nil
+	return t.start(), nil
 }
 
 // load brings log and history up to what is stored, and repairs a turn that the
@@ -274,7 +279,11 @@ func (s *Session) load() error {
 	meta, last, found, err := s.eng.deps.Store.Meta(s.ctx, s.id)
 	if err != nil {
 		if s.history != nil || s.log.Next() == 1 {
-			return s.fresh() // go on with what is in memory; the log reports the store
+			// Go on with what is in memory; the log reports the store.
+			if s.history == nil {
+				s.history = newHistory()
+			}
+			return nil
 		}
 		return fmt.Errorf("the chat can not be read: %w", err)
 	}
@@ -313,13 +322,6 @@ func (s *Session) load() error {
 	s.history = h
 	if !finished {
 		s.repair(turn)
-	}
-	return nil
-}
-
-func (s *Session) fresh() error {
-	if s.history == nil {
-		s.history = newHistory()
 	}
 	return nil
 }
@@ -443,7 +445,7 @@ var (
 	errShutdown   = errors.New("eca is shutting down")
 )
 
-// oneLine makes a title of at most max runes.
+// oneLine makes a title of at most limit runes.
 func oneLine(s string, limit int) string {
 	s = strings.Trim(strings.Join(strings.Fields(s), " "), "\"'`*# ")
 	if r := []rune(s); len(r) > limit {

@@ -30,6 +30,7 @@ func (t *turn) title() {
 			llm.Text{Text: "The conversation:\n\n" + transcript(t.history.done)},
 		}}},
 		CacheKey: t.s.id + "/title",
+		Headers:  t.model.Headers,
 		Extra:    t.model.Extra,
 	}
 	s, client := t.s, t.model.Client

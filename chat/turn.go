@@ -150,16 +150,14 @@ func (t *turn) start() Accepted {
 	if err != nil {
 		t.emit(bodies...)
 		t.finish(fmt.Errorf("Error: %w", err)) //nolint:staticcheck // shown as it is
-		seq := t.s.log.Next() - 1
 		t.cancel(nil)
 		close(t.done)
-		return Accepted{TurnID: t.id, Model: "error", Seq: seq, Failed: true}
+		return Accepted{TurnID: t.id, Failed: true}
 	}
 	t.emit(append(bodies, event.Progress{Text: progressWaiting})...)
-	seq := t.s.log.Next() - 1
 	t.title()
 	go t.run()
-	return Accepted{TurnID: t.id, Model: model.ID, Seq: seq}
+	return Accepted{TurnID: t.id, Model: model.ID}
 }
 
 // run answers the prompt and ends the turn, whatever happens.
@@ -311,6 +309,7 @@ func (t *turn) build() llm.Request {
 		MaxOutput: t.model.Limit.Output,
 		Reasoning: t.model.Reasoning,
 		CacheKey:  t.s.id,
+		Headers:   t.model.Headers,
 		Extra:     t.extra(),
 	}
 	for _, tool := range t.tools.All() {

@@ -2,15 +2,10 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"maps"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -44,29 +39,20 @@ func (m *models) recorded(c llm.Model) llm.Model {
 }
 
 func (m *models) newClient(name string, p config.Provider) (llm.Model, error) {
-	limits := m.limits(p)
-	cfg := openai.Config{
-		Provider: name, Key: p.Key, Headers: maps.Clone(p.ExtraHeaders), Limits: limits, Now: m.opts.Now,
-	}
-	if cfg.Headers == nil {
-		cfg.Headers = map[string]string{}
-	}
-	cfg.Headers["User-Agent"] = "eca"
-	cfg.Headers["X-Llm-Application-Name"] = "eca"
 	switch p.API {
-	case openai.APIResponses, "openai":
-		cfg.Client = m.http(limits.Connect)
-		chatCfg := cfg
-		cfg.URL = endpoint(p, "/v1/responses")
-		chatCfg.URL = endpoint(config.Provider{URL: p.URL}, "/v1/chat/completions")
+	case openai.APIResponses, "openai": // the second is an older name of the first
+		responses, chat := m.endpoint(name, p), m.endpoint(name, p)
+		responses.URL = openai.URL(p.URL, p.Path, openai.APIResponses)
+		chat.URL = openai.URL(p.URL, "", openai.APIChat)
+		chat.Client = responses.Client
 		if p.Path != "" || strings.HasPrefix(p.URL, "https://api.openai.com") {
-			return openai.NewResponses(cfg), nil
+			return openai.NewResponses(responses), nil
 		}
-		return &withFallback{first: openai.NewResponses(cfg), second: openai.NewChat(chatCfg)}, nil
+		return openai.WithFallback(openai.NewResponses(responses), openai.NewChat(chat)), nil
 	case openai.APIChat:
-		cfg.Client = m.http(limits.Connect)
-		cfg.URL = endpoint(p, "/v1/chat/completions")
-		return openai.NewChat(cfg), nil
+		e := m.endpoint(name, p)
+		e.URL = openai.URL(p.URL, p.Path, openai.APIChat)
+		return openai.NewChat(e), nil
 	case apiCassette:
 		data, err := os.ReadFile(p.URL)
 		if err != nil {
@@ -81,23 +67,16 @@ func (m *models) newClient(name string, p config.Provider) (llm.Model, error) {
 	return nil, fmt.Errorf("provider %s: api %q is not known; this version speaks openai-responses, openai-chat and cassette", name, p.API)
 }
 
-// endpoint appends the path of a call to a provider's URL. Users write the URL with
-// and without the version.
-func endpoint(p config.Provider, path string) string {
-	base := strings.TrimRight(p.URL, "/")
-	if p.Path != "" {
-		return base + p.Path
+// endpoint is a provider's endpoint for the wire formats that take a bearer token; the
+// URL is the provider's own.
+func (m *models) endpoint(name string, p config.Provider) llm.Endpoint {
+	limits := m.limits(p)
+	headers := map[string]string{"User-Agent": "eca", "X-Llm-Application-Name": "eca"}
+	if p.Key != "" {
+		headers["Authorization"] = "Bearer " + p.Key
 	}
-	u, err := url.Parse(base)
-	hasPath := err == nil && u.Path != ""
-	short := strings.TrimPrefix(path, "/v1")
-	switch {
-	case strings.HasSuffix(base, "/v1"):
-		return base + short
-	case hasPath && path == "/v1/chat/completions":
-		return base + short
-	}
-	return base + path
+	maps.Copy(headers, p.ExtraHeaders)
+	return llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(limits.Connect), Limits: limits, Now: m.opts.Now}
 }
 
 // http returns a client whose connections must stand within a limit.
@@ -107,7 +86,7 @@ func (m *models) http(connect time.Duration) *http.Client {
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: connect,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second, ReadBufferSize: 32 << 10,
 	}}
-	m.https = append(m.https, c)
+	m.httpClients = append(m.httpClients, c)
 	return c
 }
 
@@ -147,46 +126,6 @@ func retryPolicy(p config.Provider) llm.RetryPolicy {
 	return r
 }
 
-// withFallback serves compatible servers that do not have the Responses API: when it
-// is not there, Chat Completions takes over for good.
-type withFallback struct {
-	first, second llm.Model
-
-	mu     sync.Mutex // guards fallen
-	fallen bool
-}
-
-func (f *withFallback) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
-	return func(yield func(llm.Delta, error) bool) {
-		f.mu.Lock()
-		fallen := f.fallen
-		f.mu.Unlock()
-		if !fallen {
-			for d, err := range f.first.Stream(ctx, req) {
-				var e *llm.Error
-				if errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) {
-					fallen = true
-					break
-				}
-				if !yield(d, err) {
-					return
-				}
-			}
-			if !fallen {
-				return
-			}
-			f.mu.Lock()
-			f.fallen = true
-			f.mu.Unlock()
-		}
-		for d, err := range f.second.Stream(ctx, req) {
-			if !yield(d, err) {
-				return
-			}
-		}
-	}
-}
-
 // fetchTimeout bounds asking one provider for its models.
 const fetchTimeout = 10 * time.Second
 
@@ -204,7 +143,10 @@ func (m *models) sync(ctx context.Context) {
 			continue
 		}
 		wg.Go(func() {
-			names, err := m.fetch(ctx, p)
+			m.mu.Lock()
+			at := m.endpoint(name, p)
+			m.mu.Unlock()
+			names, err := openai.ListModels(ctx, at)
 			if err != nil {
 				m.opts.Log.Debug("models could not be listed", "provider", name, "err", err)
 				return
@@ -215,61 +157,4 @@ func (m *models) sync(ctx context.Context) {
 		})
 	}
 	wg.Wait()
-}
-
-func (m *models) fetch(ctx context.Context, p config.Provider) ([]string, error) {
-	m.mu.Lock()
-	client := m.http(m.limits(p).Connect)
-	m.mu.Unlock()
-	path := "/v1/models"
-	base := strings.TrimRight(p.URL, "/")
-	if u, err := url.Parse(base); err == nil && u.Path != "" && p.API == openai.APIChat || strings.HasSuffix(base, "/v1") {
-		path = "/models"
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	if p.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+p.Key)
-	}
-	req.Header.Set("User-Agent", "eca")
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("status %d", resp.StatusCode)
-	}
-	const limit = 4 << 20
-	body, err := io.ReadAll(io.LimitReader(resp.Body, limit))
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, d := range list.Data {
-		if d.ID != "" && !notForChat(d.ID) {
-			out = append(out, d.ID)
-		}
-	}
-	return out, nil
-}
-
-// notForChat recognises models that do something else.
-func notForChat(id string) bool {
-	for _, sign := range []string{"embedding", "whisper", "tts", "dall-e", "moderation", "-audio", "realtime", "-image", "transcribe", "davinci", "babbage", "sora"} {
-		if strings.Contains(id, sign) {
-			return true
-		}
-	}
-	return false
 }

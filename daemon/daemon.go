@@ -1,6 +1,7 @@
 // Package daemon assembles eca: one engine with its models, tools, contexts and
 // store, from one configuration. The commands and the tests use it; nothing else
-// does. It has no behaviour of its own beyond wiring.
+// does. Besides wiring it decides which model a name means and how its provider is
+// reached (models.go, clients.go); it has no other behaviour.
 package daemon
 
 import (
@@ -163,9 +164,6 @@ func (d *Daemon) Engine() *chat.Engine { return d.engine }
 
 // Config returns the current configuration.
 func (d *Daemon) Config() *config.Loaded { return d.config.Load() }
-
-// Policy returns the current permission policy.
-func (d *Daemon) Policy() tools.Policy { return d.policy.Load() }
 
 // Tools returns the current tools.
 func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }

@@ -20,12 +20,12 @@ import (
 type models struct {
 	opts Options
 
-	mu       sync.Mutex // guards what follows
-	cfg      *config.Config
-	clients  map[string]llm.Model // by provider; made when first needed
-	https    []*http.Client
-	fetched  map[string][]string // model names by provider, from the network
-	recorder *cassette.Recorder
+	mu          sync.Mutex // guards what follows
+	cfg         *config.Config
+	clients     map[string]llm.Model // by provider; made when first needed
+	httpClients []*http.Client       // all that were made, to be closed
+	fetched     map[string][]string  // model names by provider, from the network
+	recorder    *cassette.Recorder
 }
 
 func newModels(o Options) *models {
@@ -57,7 +57,7 @@ func (m *models) configure(cfg *config.Config) {
 func (m *models) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, c := range m.https {
+	for _, c := range m.httpClients {
 		c.CloseIdleConnections()
 	}
 }
@@ -176,7 +176,7 @@ func (m *models) Resolve(name, current string) (chat.Model, error) {
 	}
 	mc := p.Models[model]
 	out := chat.Model{
-		ID: provider + "/" + model, Name: model, Client: client, Extra: mc.ExtraPayload, Variants: mc.Variants, Limit: mc.Limit, Cost: mc.Cost,
+		ID: provider + "/" + model, Name: model, Client: client, Headers: mc.ExtraHeaders, Extra: mc.ExtraPayload, Variants: mc.Variants, Limit: mc.Limit, Cost: mc.Cost,
 		Reasoning: canReason(p.API, model, mc),
 	}
 	if mc.ModelName != "" {

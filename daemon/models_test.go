@@ -11,7 +11,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
@@ -92,24 +91,6 @@ func TestDefaultModel(t *testing.T) {
 		if demo := c.want == "demo/offline"; demo != (len(d.Notices()) == 1) {
 			t.Errorf("%s: notices %v", name, d.Notices())
 		}
-	}
-}
-
-func TestEndpoint(t *testing.T) {
-	for in, want := range map[string][2]string{
-		"https://api.openai.com":    {"https://api.openai.com/v1/responses", "https://api.openai.com/v1/chat/completions"},
-		"https://x.example/v1/":     {"https://x.example/v1/responses", "https://x.example/v1/chat/completions"},
-		"https://x.example/api/v2":  {"https://x.example/api/v2/v1/responses", "https://x.example/api/v2/chat/completions"},
-		"http://localhost:1234":     {"http://localhost:1234/v1/responses", "http://localhost:1234/v1/chat/completions"},
-		"https://x.example/openai/": {"https://x.example/openai/v1/responses", "https://x.example/openai/chat/completions"},
-	} {
-		p := config.Provider{URL: in}
-		if r, c := endpoint(p, "/v1/responses"), endpoint(p, "/v1/chat/completions"); r != want[0] || c != want[1] {
-			t.Errorf("%s: %s %s", in, r, c)
-		}
-	}
-	if got := endpoint(config.Provider{URL: "https://x.example/", Path: "/own"}, "/v1/responses"); got != "https://x.example/own" {
-		t.Error(got)
 	}
 }
 

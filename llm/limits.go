@@ -10,8 +10,8 @@ import (
 
 // Limits bounds the time of a request; 0 turns a limit off.
 type Limits struct {
-	Connect   time.Duration // until the connection stands
-	FirstByte time.Duration // from sending the request to the first byte of the answer's body
+	Connect   time.Duration // until the connection stands; kept by the HTTP client
+	FirstByte time.Duration // from the start of the request to the first byte of the answer's body
 	Idle      time.Duration // between two bytes of the body
 	Total     time.Duration // the whole request
 }

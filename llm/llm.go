@@ -40,10 +40,11 @@ type Request struct {
 	System    string
 	Messages  []Message
 	Tools     []ToolSpec
-	MaxOutput int64          // tokens; 0 leaves it to the provider
-	Reasoning bool           // the model can reason and should
-	CacheKey  string         // stable per chat; providers may use it for prompt caching
-	Extra     map[string]any // merged into the body last: extraPayload and variants
+	MaxOutput int64             // tokens; 0 leaves it to the provider
+	Reasoning bool              // the model can reason and should
+	CacheKey  string            // stable per chat; providers may use it for prompt caching
+	Headers   map[string]string // of this model, beyond its provider's
+	Extra     map[string]any    // merged into the body last: extraPayload and variants
 }
 
 // Role of a message.

@@ -8,7 +8,7 @@ import (
 )
 
 // RetryPolicy bounds how often and how long a failed request is repeated. It is
-// the only place in eca that repeats model requests.
+// the only place in eca that repeats a failed model request.
 type RetryPolicy struct {
 	MaxRetries int           // further attempts after the first
 	BaseDelay  time.Duration // before the first repetition

@@ -72,11 +72,11 @@ func (s *Server) chatPrompt(ctx context.Context, req *jsonrpc.Request) (any, err
 			return failed, nil
 		case <-ctx.Done():
 		}
-		res := protocol.ChatPromptResult{ChatID: session.ID(), Model: acc.Model, Status: protocol.StatusPrompting}
 		if acc.Failed {
-			res.Status = protocol.StatusError
+			failed.ChatID = session.ID()
+			return failed, nil
 		}
-		return res, nil
+		return protocol.ChatPromptResult{ChatID: session.ID(), Model: acc.Model, Status: protocol.StatusPrompting}, nil
 	}), nil
 }
 

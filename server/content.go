@@ -179,8 +179,6 @@ func details(d *event.Details) protocol.Details {
 			out.Commands = append(out.Commands, protocol.ShellCommand{Command: c.Name, Args: args, ApprovalKey: c.Key, Remembered: c.Remembered})
 		}
 		return out
-	case d.JSON != nil:
-		return protocol.JSONOutputsDetails{Type: "jsonOutputs", JSONs: d.JSON}
 	}
 	return nil
 }

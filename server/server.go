@@ -3,7 +3,7 @@
 //
 // Handlers decode, call the engine and map errors; one file per method family. What
 // a chat shows comes from its event log alone: a view (view.go) per chat reads the
-// log and a pure function (content.go) maps events to notifications.
+// log and a fold without effects (content.go) maps events to notifications.
 //
 // It guarantees the order of eca-protocol section 8, no notification before
 // `initialized`, and none about chats the client does not know. A client that stops
@@ -170,8 +170,10 @@ func (s *Server) admits(method string) error {
 	switch {
 	case method == "initialize" || method == "exit" || method == "shutdown":
 		return nil
-	case s.lifecycle == created:
-		return jsonrpc.Errorf(jsonrpc.CodeNotInitialized, "%s before initialize", method)
+	case method == "initialized" && s.lifecycle >= initializing:
+		return nil
+	case s.lifecycle < initialized:
+		return jsonrpc.Errorf(jsonrpc.CodeNotInitialized, "%s before initialized", method)
 	case s.lifecycle == shutDown:
 		return jsonrpc.Errorf(jsonrpc.CodeNotInitialized, "%s after shutdown", method)
 	}

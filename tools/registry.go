@@ -3,7 +3,6 @@ package tools
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // Registry is an immutable set of tools. Models see it in a stable order, so that
@@ -44,13 +43,4 @@ func (r *Registry) Lookup(name string) (Tool, bool) {
 type Choice struct {
 	Spec
 	Disabled bool
-}
-
-// SplitName splits a full name into server and bare name. A name without a server
-// yields the server "unknown".
-func SplitName(full string) (server, name string) {
-	if server, name, ok := strings.Cut(full, "__"); ok && server != "" && name != "" {
-		return server, name
-	}
-	return "unknown", full
 }

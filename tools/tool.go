@@ -51,14 +51,14 @@ type Call struct {
 	ChatID    string
 	Agent     string
 	Roots     []string        // workspace roots, absolute; may be empty
-	Arguments json.RawMessage // a JSON object, valid for the tool's schema
+	Arguments json.RawMessage // a JSON object
 }
 
 // Plan is what a call would do, as data for the policy and for the user.
 type Plan struct {
 	Summary string         // one line for the user
 	Details *event.Details // for clients that can show more
-	Paths   []string       // absolute paths it reads or writes
+	Paths   []string       // absolute paths it names; a command may touch others
 }
 
 // Result is what a call returned.
@@ -90,6 +90,7 @@ type Verdict struct {
 	Decision Decision
 	Rule     string
 	Reason   string
+	Details  *event.Details // the plan's, with what the policy knows about it; nil: as they are
 }
 
 // Policy decides about calls.

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Seq numbers the events of one chat from 1, without order but "later".
-// Numbers of volatile events are not stored, so a stored log may have gaps.
+// Seq numbers the events of one chat from 1 upward. Volatile events have numbers too
+// but are not stored, so a stored log may have gaps.
 type Seq uint64
 
 // Event is one entry of a chat's log.
@@ -42,7 +42,7 @@ func KindOf(b Body) Kind {
 	return b.kind()
 }
 
-// TurnStarted opens a turn: a user message and everything done to answer it.
+// TurnStarted says that a turn, which began with its UserMessage, is being answered.
 type TurnStarted struct {
 	Model   string `json:"model"`             // full id, provider/model
 	Agent   string `json:"agent"`             //
@@ -108,8 +108,9 @@ type ToolArgsDelta struct {
 	Text   string `json:"text"`
 }
 
-// ToolJudged says that a call is complete and what the policy decided. A call
-// that is not Manual starts or is rejected at once.
+// ToolJudged says that a call is complete and whether it waits for the user. What
+// follows tells the decision: ToolStarted, ToolRejected, or ToolFinished at once for a
+// call that can not run.
 type ToolJudged struct {
 	Tool
 	Arguments json.RawMessage `json:"arguments"`        // a JSON object
@@ -141,14 +142,13 @@ const (
 	RejectedByUser   RejectReason = "userChoiceDeny"
 	RejectedByConfig RejectReason = "userConfigDeny"
 	RejectedByStop   RejectReason = "userPromptStop"
-	Interrupted      RejectReason = "interrupted" // the daemon died while the call was pending
+	Interrupted      RejectReason = "interrupted" // the turn failed or the daemon ended while the call was pending
 )
 
 // ToolRejected says that a call did not run, or was stopped while it ran.
 type ToolRejected struct {
 	CallID string       `json:"callId"`
 	Reason RejectReason `json:"reason"`
-	Note   string       `json:"note,omitempty"` // what the model is told, beyond the reason
 }
 
 // UsageReported follows each model response.
@@ -195,7 +195,7 @@ const (
 	FinishedRejected    FinishReason = "rejected"    // the user refused a tool call
 	FinishedFailed      FinishReason = "failed"      // see Err
 	FinishedSuperseded  FinishReason = "superseded"  // a newer prompt took over; nothing is shown
-	FinishedInterrupted FinishReason = "interrupted" // the daemon died; written at the next load
+	FinishedInterrupted FinishReason = "interrupted" // the daemon ended; if it was killed, written at the next load
 )
 
 // TurnFinished is the last event of its turn; there is exactly one.
@@ -215,7 +215,6 @@ type Unknown struct {
 type Details struct {
 	FileChange   *FileChange   `json:"fileChange,omitempty"`
 	ShellCommand *ShellCommand `json:"shellCommand,omitempty"`
-	JSON         []string      `json:"json,omitempty"` // pretty-printed JSON outputs
 }
 
 // FileChange is the effect of a call on one file.

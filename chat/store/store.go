@@ -4,7 +4,7 @@
 // Guarantees: what Append returned for survives the death of the process (kill -9);
 // Sync makes it survive the death of the machine. Several daemons can use one store:
 // writes are transactions with a busy timeout, and Lock gives one of them a chat
-// for the length of a turn; the lock dies with its process. A store of a newer
+// while it appends to it; the lock dies with its process. A store of a newer
 // version is refused, never changed.
 //
 // It does not cache, and it does not interpret events.
@@ -116,15 +116,11 @@ func (s *Store) open() (*sql.DB, error) {
 	return db, nil
 }
 
-// migrate brings the file to schemaVersion in one transaction.
+// migrate brings the file to schemaVersion in one transaction. The caller holds the
+// turnstile.
 func migrate(db *sql.DB) error {
-	tx, err := db.Begin()
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
 	var v int
-	if err := tx.QueryRow("PRAGMA user_version").Scan(&v); err != nil {
+	if err := db.QueryRow("PRAGMA user_version").Scan(&v); err != nil {
 		return err
 	}
 	switch {
@@ -133,6 +129,11 @@ func migrate(db *sql.DB) error {
 	case v > schemaVersion:
 		return ErrNewer
 	}
+	tx, err := db.Begin()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
 	if _, err := tx.Exec(schema); err != nil {
 		return err
 	}

@@ -168,6 +168,7 @@ type execClient struct {
 
 	// Owned by the reading goroutine until finished is sent.
 	midLine bool
+	refused bool
 }
 
 func newExecClient(f execFlags, cwd string, stdout, stderr io.Writer) *execClient {
@@ -218,12 +219,11 @@ func (c *execClient) turn(ctx, alive context.Context, prompt, extra string) (int
 	if err := c.conn.Call(alive, "chat/prompt", params, &res); err != nil {
 		return exitFailed, err
 	}
-	refused, interrupted := false, false
+	interrupted := false
 	for {
 		select {
 		case call := <-c.asking:
 			approve := c.decide(ctx, call)
-			refused = refused || !approve
 			method := "chat/toolCallApprove"
 			if !approve {
 				method = "chat/toolCallReject"
@@ -236,12 +236,12 @@ func (c *execClient) turn(ctx, alive context.Context, prompt, extra string) (int
 		case <-c.conn.Done():
 			return exitFailed, errors.New("the daemon ended unexpectedly")
 		case reason := <-c.finished:
-			return c.end(res.ChatID, reason, refused, interrupted), nil
+			return c.end(res.ChatID, reason, interrupted), nil
 		}
 	}
 }
 
-func (c *execClient) end(chatID, reason string, refused, interrupted bool) int {
+func (c *execClient) end(chatID, reason string, interrupted bool) int {
 	if !c.flags.json {
 		if c.midLine {
 			fmt.Fprintln(c.stdout)
@@ -253,7 +253,7 @@ func (c *execClient) end(chatID, reason string, refused, interrupted bool) int {
 		return exitInterrupted
 	case reason == "failed":
 		return exitFailed
-	case refused:
+	case c.refused:
 		return exitRefused
 	}
 	return 0
@@ -325,6 +325,7 @@ func (c *execClient) content(chatID, role string, raw json.RawMessage) error {
 			c.activity("  failed: " + firstLine(v.Outputs[0].Text))
 		}
 	case "toolCallRejected":
+		c.refused = true
 		c.activity("· refused: " + v.Summary)
 	case "progress":
 		if v.State == "running" && strings.HasPrefix(v.Text, "⏳") {

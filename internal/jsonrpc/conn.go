@@ -38,7 +38,8 @@ type Request struct {
 func (r *Request) Answered() <-chan struct{} { return r.answered }
 
 // Handler answers a request. It runs on the reading goroutine, in arrival order,
-// and must not wait; to wait, it returns a Later as its result.
+// and must not wait for anything but a short look at a disk; to wait for a model, a
+// tool or the peer, it returns a Later as its result.
 type Handler func(ctx context.Context, req *Request) (any, error)
 
 // Later is the part of a handler that may wait. It runs concurrently with the

@@ -63,7 +63,8 @@ func (p *Player) serve(w http.ResponseWriter, r *http.Request, format wireFormat
 		flush = f.Flush
 	}
 	flush()
-	for i, d := range deltas(s, v) {
+	sent := 0
+	for d := range deltas(s, v) {
 		if llm.Sleep(r.Context(), s.Delay) != nil {
 			return
 		}
@@ -74,7 +75,7 @@ func (p *Player) serve(w http.ResponseWriter, r *http.Request, format wireFormat
 		}
 		// A flush per delta is what a real provider does; in a flood, batches are what
 		// the network makes of it.
-		if s.Repeat == 0 || i%64 == 0 {
+		if sent++; s.Repeat == 0 || sent%64 == 0 {
 			flush()
 		}
 	}

@@ -30,7 +30,7 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 			yield(llm.Delta{}, llm.StatusError("The cassette", resp, e.Message, time.Time{}))
 			return
 		}
-		for _, d := range deltas(s, v) {
+		for d := range deltas(s, v) {
 			if err := llm.Sleep(ctx, s.Delay); err != nil {
 				yield(llm.Delta{}, err)
 				return
@@ -56,45 +56,52 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 }
 
 // deltas are what a step streams before its usage.
-func deltas(s *Step, v vars) []llm.Delta {
-	var out []llm.Delta
-	if s.Reasoning != "" {
-		const id = "reasoning_1"
-		out = append(out, llm.Delta{Kind: llm.ReasoningStart, ID: id})
-		for _, piece := range pieces(v.expand(s.Reasoning)) {
-			out = append(out, llm.Delta{Kind: llm.ReasoningDelta, ID: id, Text: piece})
+func deltas(s *Step, v vars) iter.Seq[llm.Delta] {
+	return func(yield func(llm.Delta) bool) {
+		more := true
+		emit := func(d llm.Delta) { more = more && yield(d) }
+		if s.Reasoning != "" {
+			const id = "reasoning_1"
+			emit(llm.Delta{Kind: llm.ReasoningStart, ID: id})
+			for _, piece := range pieces(v.expand(s.Reasoning)) {
+				emit(llm.Delta{Kind: llm.ReasoningDelta, ID: id, Text: piece})
+			}
+			emit(llm.Delta{Kind: llm.ReasoningEnd, ID: id})
 		}
-		out = append(out, llm.Delta{Kind: llm.ReasoningEnd, ID: id})
-	}
-	text := v.expand(s.Text)
-	for range s.Repeat {
-		out = append(out, llm.Delta{Kind: llm.TextDelta, Text: text})
-	}
-	if s.Repeat == 0 {
-		for _, piece := range pieces(text) {
-			out = append(out, llm.Delta{Kind: llm.TextDelta, Text: piece})
+		text := v.expand(s.Text)
+		for i := 0; i < s.Repeat && more; i++ {
+			emit(llm.Delta{Kind: llm.TextDelta, Text: text})
 		}
-	}
-	for i, c := range s.Calls {
-		id := c.ID
-		if id == "" {
-			id = fmt.Sprintf("call_%d_%d", v.step+1, i+1)
-		}
-		args := c.RawArguments
-		if args == "" {
-			raw, _ := json.Marshal(v.expandAny(c.Arguments)) // YAML values always encode
-			args = string(raw)
-			if c.Arguments == nil {
-				args = "{}"
+		if s.Repeat == 0 {
+			for _, piece := range pieces(text) {
+				emit(llm.Delta{Kind: llm.TextDelta, Text: piece})
 			}
 		}
-		out = append(out, llm.Delta{Kind: llm.ToolStart, ID: id, Name: c.Tool})
-		for half := range halves(args) {
-			out = append(out, llm.Delta{Kind: llm.ToolArgs, ID: id, Text: half})
+		for i, c := range s.Calls {
+			id := c.ID
+			if id == "" {
+				id = fmt.Sprintf("call_%d_%d", v.step+1, i+1)
+			}
+			args := c.write(v)
+			emit(llm.Delta{Kind: llm.ToolStart, ID: id, Name: c.Tool})
+			for half := range halves(args) {
+				emit(llm.Delta{Kind: llm.ToolArgs, ID: id, Text: half})
+			}
+			emit(llm.Delta{Kind: llm.ToolEnd, ID: id, Text: args})
 		}
-		out = append(out, llm.Delta{Kind: llm.ToolEnd, ID: id, Text: args})
 	}
-	return out
+}
+
+// write returns the arguments as the model writes them.
+func (c Call) write(v vars) string {
+	switch {
+	case c.RawArguments != "":
+		return c.RawArguments
+	case c.Arguments == nil:
+		return "{}"
+	}
+	raw, _ := json.Marshal(v.expandAny(c.Arguments)) // YAML values always encode
+	return string(raw)
 }
 
 // pieces cuts text after each word, as models stream it.

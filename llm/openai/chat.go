@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"iter"
 	"slices"
 	"strconv"
@@ -13,26 +14,26 @@ import (
 )
 
 // Chat is a model behind a Chat Completions endpoint.
-type Chat struct{ cfg Config }
+type Chat struct{ at llm.Endpoint }
 
 var _ llm.Model = (*Chat)(nil)
 
-// NewChat returns a client for the Chat Completions endpoint in cfg.
-func NewChat(cfg Config) *Chat { return &Chat{cfg} }
+// NewChat returns a client for the Chat Completions endpoint.
+func NewChat(at llm.Endpoint) *Chat { return &Chat{at} }
 
 // Stream implements llm.Model.
 func (c *Chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		body, err := chatBody(req, c.cfg.origin(APIChat))
+		body, err := chatBody(req, origin(c.at, APIChat))
 		if err != nil {
 			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
 			return
 		}
-		err = c.cfg.stream(ctx, body, func(sse *llm.SSEReader) error {
-			s := chatStream{cfg: c.cfg, yield: yield}
-			return s.read(sse)
+		err = c.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
+			s := chatStream{at: c.at, yield: yield}
+			return s.read(llm.NewSSEReader(answer))
 		})
-		if err != nil && !errors.Is(err, errStopped) {
+		if err != nil && !errors.Is(err, llm.ErrStopped) {
 			yield(llm.Delta{}, err)
 		}
 	}
@@ -78,7 +79,7 @@ type (
 	}
 )
 
-func chatBody(req llm.Request, origin string) ([]byte, error) {
+func chatBody(req llm.Request, from string) ([]byte, error) {
 	r := chatRequest{
 		Model: req.Model, Stream: true, StreamOptions: chatStreamOptions{true}, MaxTokens: req.MaxOutput,
 	}
@@ -86,7 +87,7 @@ func chatBody(req llm.Request, origin string) ([]byte, error) {
 		r.Messages = append(r.Messages, chatMessage{Role: "system", Content: &req.System})
 	}
 	for _, m := range req.Messages {
-		r.Messages = append(r.Messages, chatMessages(m, origin)...)
+		r.Messages = append(r.Messages, chatMessages(m, from)...)
 	}
 	for _, t := range req.Tools {
 		r.Tools = append(r.Tools, chatTool{"function", chatToolSpec{t.Name, t.Description, t.Schema}})
@@ -95,11 +96,11 @@ func chatBody(req llm.Request, origin string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mergeExtra(body, req.Extra)
+	return llm.MergeExtra(body, req.Extra)
 }
 
 // chatMessages splits a message: results are messages of their own there.
-func chatMessages(m llm.Message, origin string) []chatMessage {
+func chatMessages(m llm.Message, from string) []chatMessage {
 	var out []chatMessage
 	var text, reasoning []string
 	var calls []chatCall
@@ -108,7 +109,7 @@ func chatMessages(m llm.Message, origin string) []chatMessage {
 		case llm.Text:
 			text = append(text, part.Text)
 		case llm.Reasoning:
-			if part.API == origin {
+			if part.API == from {
 				reasoning = append(reasoning, part.Text)
 			}
 		case llm.ToolCall:
@@ -159,7 +160,7 @@ type chatChunk struct {
 
 // chatStream turns chunks into deltas.
 type chatStream struct {
-	cfg       Config
+	at        llm.Endpoint
 	yield     func(llm.Delta, error) bool
 	calls     []chatPending
 	reasoning string // id of the open reasoning block
@@ -178,7 +179,7 @@ type chatPending struct {
 
 func (s *chatStream) emit(d llm.Delta) error {
 	if !s.yield(d, nil) {
-		return errStopped
+		return llm.ErrStopped
 	}
 	return nil
 }
@@ -195,16 +196,16 @@ func (s *chatStream) read(sse *llm.SSEReader) error {
 		}
 		if string(raw.Data) == "[DONE]" {
 			if s.finish == "" {
-				return &llm.Error{Kind: llm.ErrPrematureStop, Message: s.cfg.Provider + " ended the answer without a finish reason"}
+				return &llm.Error{Kind: llm.ErrPrematureStop, Message: s.at.Provider + " ended the answer without a finish reason"}
 			}
 			return s.end()
 		}
 		var chunk chatChunk
 		if err := json.Unmarshal(raw.Data, &chunk); err != nil {
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.cfg.Provider + " sent something that is no JSON in its stream", Cause: err}
+			return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent something that is no JSON in its stream", Cause: err}
 		}
 		if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
-			return &llm.Error{Kind: llm.ErrUnknown, Message: s.cfg.Provider + " failed: " + errorText(raw.Data)}
+			return &llm.Error{Kind: llm.ErrUnknown, Message: s.at.Provider + " failed: " + llm.ErrorText(raw.Data)}
 		}
 		if err := s.chunk(&chunk); err != nil {
 			return err
@@ -303,7 +304,7 @@ func (s *chatStream) endReasoning() error {
 	}
 	id := s.reasoning
 	s.reasoning = ""
-	return s.emit(llm.Delta{Kind: llm.ReasoningEnd, ID: id, API: s.cfg.origin(APIChat)})
+	return s.emit(llm.Delta{Kind: llm.ReasoningEnd, ID: id, API: origin(s.at, APIChat)})
 }
 
 // end delivers what is known only at the end: calls, usage, the reason to stop.

@@ -13,188 +13,137 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"net"
+	"iter"
 	"net/http"
+	"net/url"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Names of the two wire formats, as configured by providers.<name>.api and as
-// marked on stored reasoning.
+// Names of the two wire formats, as configured by providers.<name>.api.
 const (
 	APIResponses = "openai-responses"
 	APIChat      = "openai-chat"
 )
 
 // origin marks reasoning with who made it: another provider can not read it back.
-func (c Config) origin(api string) string { return c.Provider + "/" + api }
+func origin(e llm.Endpoint, api string) string { return e.Provider + "/" + api }
 
-// maxErrorBody bounds how much of an error answer is read.
-const maxErrorBody = 64 << 10
-
-// Config is one provider's endpoint.
-type Config struct {
-	Provider string            // name for messages to the user
-	URL      string            // full URL of the endpoint
-	Key      string            // sent as a bearer token; empty sends none
-	Headers  map[string]string // extra headers
-	Client   *http.Client
-	Limits   llm.Limits
-	Now      func() time.Time
-}
-
-// stream posts body and hands the watched answer to read.
-func (c Config) stream(ctx context.Context, body []byte, read func(*llm.SSEReader) error) error {
-	ctx, dog := llm.Watch(ctx, c.Limits)
-	defer dog.Stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
-	if err != nil {
-		return &llm.Error{Kind: llm.ErrBadRequest, Message: fmt.Sprintf("%s: bad URL %q", c.Provider, c.URL), Cause: err}
+// URL returns where to send calls of an api, given a provider's URL as users write it,
+// with and without the version; path, if not empty, is the user's own.
+func URL(base, path, api string) string {
+	base = strings.TrimRight(base, "/")
+	if path != "" {
+		return base + path
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream")
-	if c.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+c.Key)
-	}
-	for k, v := range c.Headers {
-		req.Header.Set(k, v)
-	}
-	resp, err := c.Client.Do(req)
-	if err != nil {
-		return c.transportError(ctx, err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-		return llm.StatusError(c.Provider, resp, errorText(text), c.Now())
-	}
-	watched := dog.Body(resp.Body)
-	if ct := resp.Header.Get("Content-Type"); strings.HasPrefix(ct, "application/json") || strings.HasPrefix(ct, "text/html") {
-		text, _ := io.ReadAll(io.LimitReader(watched, maxErrorBody))
-		return &llm.Error{Kind: llm.ErrProtocol, Message: fmt.Sprintf("%s did not stream but answered with %s: %s", c.Provider, ct, errorText(text))}
-	}
-	err = read(llm.NewSSEReader(watched))
-	var typed *llm.Error
+	u, err := url.Parse(base)
+	hasPath := err == nil && u.Path != ""
 	switch {
-	case err == nil, errors.Is(err, errStopped):
-		return err
-	case errors.As(context.Cause(ctx), &typed):
-		return c.transportError(ctx, err)
-	case errors.As(err, &typed):
-		return typed
-	case errors.Is(err, io.EOF):
-		return &llm.Error{Kind: llm.ErrPrematureStop, Message: c.Provider + " ended the answer before it was complete", Cause: err}
-	case errors.Is(err, llm.ErrEventTooLarge):
-		return &llm.Error{Kind: llm.ErrProtocol, Message: c.Provider + ": " + err.Error(), Cause: err}
+	case api == APIResponses && strings.HasSuffix(base, "/v1"):
+		return base + "/responses"
+	case api == APIResponses:
+		return base + "/v1/responses"
+	case hasPath:
+		return base + "/chat/completions"
 	}
-	return c.transportError(ctx, err)
+	return base + "/v1/chat/completions"
 }
 
-// transportError explains a request that failed below HTTP.
-func (c Config) transportError(ctx context.Context, err error) error {
-	var limit *llm.Error
-	if errors.As(context.Cause(ctx), &limit) {
-		limit.Message = strings.Replace(limit.Message, "The model", c.Provider, 1)
-		return limit
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	e := &llm.Error{Kind: llm.ErrNetwork, Cause: err, Message: fmt.Sprintf("%s: the connection failed: %v", c.Provider, unwrapURL(err))}
-	var dns *net.DNSError
-	var op *net.OpError
-	switch {
-	case errors.As(err, &dns):
-		e.Message = fmt.Sprintf("%s: host %q was not found", c.Provider, dns.Name)
-	case errors.As(err, &op) && op.Op == "dial":
-		e.Message = fmt.Sprintf("%s: no connection to %s: %v", c.Provider, op.Addr, op.Err)
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		e.Kind, e.Message = llm.ErrPrematureStop, c.Provider+" closed the connection in the middle of its answer"
-	}
-	return e
+// WithFallback serves compatible servers that do not have the Responses API: when first
+// is not there (404, 405), second takes over for good.
+func WithFallback(first, second llm.Model) llm.Model {
+	return &withFallback{first: first, second: second}
 }
 
-// unwrapURL drops the method and URL that net/http puts in front of a cause.
-func unwrapURL(err error) error {
-	if u := errors.Unwrap(err); u != nil {
-		return u
-	}
-	return err
+type withFallback struct {
+	first, second llm.Model
+
+	mu     sync.Mutex // guards fallen
+	fallen bool
 }
 
-// errorText finds the human text in an error body.
-func errorText(body []byte) string {
-	var e struct {
-		Error   json.RawMessage `json:"error"`
-		Message string          `json:"message"`
-		Detail  json.RawMessage `json:"detail"`
-	}
-	if json.Unmarshal(body, &e) == nil {
-		var inner struct {
-			Message string `json:"message"`
-		}
-		var text string
-		for _, raw := range []json.RawMessage{e.Error, e.Detail} {
-			if json.Unmarshal(raw, &inner) == nil && inner.Message != "" {
-				return inner.Message
+func (f *withFallback) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		f.mu.Lock()
+		fallen := f.fallen
+		f.mu.Unlock()
+		if !fallen {
+			for d, err := range f.first.Stream(ctx, req) {
+				var e *llm.Error
+				if errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) {
+					fallen = true
+					break
+				}
+				if !yield(d, err) {
+					return
+				}
 			}
-			if json.Unmarshal(raw, &text) == nil && text != "" {
-				return text
+			if !fallen {
+				return
 			}
+			f.mu.Lock()
+			f.fallen = true
+			f.mu.Unlock()
 		}
-		if e.Message != "" {
-			return e.Message
-		}
+		f.second.Stream(ctx, req)(yield)
 	}
-	text := strings.Join(strings.Fields(string(body)), " ")
-	if len(text) > 500 {
-		text = strings.ToValidUTF8(text[:500], "") + "…"
-	}
-	return text
 }
 
-// mergeExtra puts extra into a JSON object: objects merge deeply, other values
-// replace, null removes (eca-features 6.3).
-func mergeExtra(body []byte, extra map[string]any) ([]byte, error) {
-	if len(extra) == 0 {
-		return body, nil
-	}
-	var m map[string]any
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber()
-	if err := dec.Decode(&m); err != nil {
+// ListModels asks a server for the names of its models. e.URL is the provider's, as
+// users write it.
+func ListModels(ctx context.Context, e llm.Endpoint) ([]string, error) {
+	// The list stands beside chat/completions.
+	at := strings.TrimSuffix(URL(e.URL, "", APIChat), "/chat/completions") + "/models"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(deepMerge(m, extra))
-}
-
-func deepMerge(base, over map[string]any) map[string]any {
-	out := maps.Clone(base)
-	for k, v := range over {
-		switch v := v.(type) {
-		case nil:
-			delete(out, k)
-		case map[string]any:
-			if b, ok := out[k].(map[string]any); ok {
-				out[k] = deepMerge(b, v)
-			} else {
-				out[k] = v
-			}
-		default:
-			out[k] = v
+	for k, v := range e.Headers {
+		req.Header.Set(k, v)
+	}
+	resp, err := e.Client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %d", resp.StatusCode)
+	}
+	const limit = 4 << 20
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit))
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, d := range list.Data {
+		if d.ID != "" && !notForChat(d.ID) {
+			out = append(out, d.ID)
 		}
 	}
-	return out
+	return out, nil
 }
 
-// errStopped ends reading when the consumer no longer wants deltas.
-var errStopped = errors.New("consumer stopped")
+// notForChat recognises models that do something else.
+func notForChat(id string) bool {
+	for _, sign := range []string{"embedding", "whisper", "tts", "dall-e", "moderation", "-audio", "realtime", "-image", "transcribe", "davinci", "babbage", "sora"} {
+		if strings.Contains(id, sign) {
+			return true
+		}
+	}
+	return false
+}

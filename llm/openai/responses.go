@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 
 	"github.com/openai/openai-go/v3/packages/param"
@@ -16,26 +17,26 @@ import (
 )
 
 // Responses is a model behind the Responses API.
-type Responses struct{ cfg Config }
+type Responses struct{ at llm.Endpoint }
 
 var _ llm.Model = (*Responses)(nil)
 
-// NewResponses returns a client for the Responses endpoint in cfg.
-func NewResponses(cfg Config) *Responses { return &Responses{cfg} }
+// NewResponses returns a client for the Responses endpoint.
+func NewResponses(at llm.Endpoint) *Responses { return &Responses{at} }
 
 // Stream implements llm.Model.
 func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		body, err := responsesBody(req, r.cfg.origin(APIResponses))
+		body, err := responsesBody(req, origin(r.at, APIResponses))
 		if err != nil {
 			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
 			return
 		}
-		err = r.cfg.stream(ctx, body, func(sse *llm.SSEReader) error {
-			s := responsesStream{cfg: r.cfg, yield: yield, calls: map[string]string{}}
-			return s.read(sse)
+		err = r.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
+			s := responsesStream{at: r.at, yield: yield, calls: map[string]string{}}
+			return s.read(llm.NewSSEReader(answer))
 		})
-		if err != nil && !errors.Is(err, errStopped) {
+		if err != nil && !errors.Is(err, llm.ErrStopped) {
 			yield(llm.Delta{}, err)
 		}
 	}
@@ -43,11 +44,11 @@ func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.D
 
 // responsesBody encodes a request. Nothing is stored at the provider; reasoning
 // travels encrypted with the history instead.
-func responsesBody(req llm.Request, origin string) ([]byte, error) {
+func responsesBody(req llm.Request, from string) ([]byte, error) {
 	p := responses.ResponseNewParams{
 		Model: req.Model,
 		Store: param.NewOpt(false),
-		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: responsesInput(req.Messages, origin)},
+		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: responsesInput(req.Messages, from)},
 	}
 	if req.System != "" {
 		p.Instructions = param.NewOpt(req.System)
@@ -78,10 +79,10 @@ func responsesBody(req llm.Request, origin string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mergeExtra(body, deepMerge(map[string]any{"stream": true}, req.Extra))
+	return llm.MergeExtra(body, llm.DeepMerge(map[string]any{"stream": true}, req.Extra))
 }
 
-func responsesInput(msgs []llm.Message, origin string) responses.ResponseInputParam {
+func responsesInput(msgs []llm.Message, from string) responses.ResponseInputParam {
 	var items responses.ResponseInputParam
 	for _, m := range msgs {
 		for _, part := range m.Parts {
@@ -93,7 +94,7 @@ func responsesInput(msgs []llm.Message, origin string) responses.ResponseInputPa
 				}
 				items = append(items, responses.ResponseInputItemParamOfMessage(part.Text, role))
 			case llm.Reasoning:
-				if part.API == origin && len(part.Opaque) > 0 {
+				if part.API == from && len(part.Opaque) > 0 {
 					items = append(items, param.Override[responses.ResponseInputItemUnionParam](part.Opaque))
 				}
 			case llm.ToolCall:
@@ -126,7 +127,7 @@ type responsesEvent struct {
 
 // responsesStream turns stream events into deltas.
 type responsesStream struct {
-	cfg   Config
+	at    llm.Endpoint
 	yield func(llm.Delta, error) bool
 	calls map[string]string // item id -> call id, of calls in progress
 	made  bool              // a tool call was made
@@ -134,7 +135,7 @@ type responsesStream struct {
 
 func (s *responsesStream) emit(d llm.Delta) error {
 	if !s.yield(d, nil) {
-		return errStopped
+		return llm.ErrStopped
 	}
 	return nil
 }
@@ -146,11 +147,11 @@ func (s *responsesStream) read(sse *llm.SSEReader) error {
 			return err
 		}
 		if string(raw.Data) == "[DONE]" {
-			continue // some compatible servers add it after the terminal event
+			continue // not part of this format, but some compatible servers send it
 		}
 		var ev responsesEvent
 		if err := json.Unmarshal(raw.Data, &ev); err != nil {
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.cfg.Provider + " sent something that is no JSON in its stream", Cause: err}
+			return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent something that is no JSON in its stream", Cause: err}
 		}
 		done, err := s.event(ev)
 		if done || err != nil {
@@ -194,7 +195,7 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 func (s *responsesStream) itemAdded(raw json.RawMessage) error {
 	var item responses.ResponseOutputItemUnion
 	if err := json.Unmarshal(raw, &item); err != nil {
-		return &llm.Error{Kind: llm.ErrProtocol, Message: s.cfg.Provider + " sent an unreadable output item", Cause: err}
+		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent an unreadable output item", Cause: err}
 	}
 	switch item.Type {
 	case "function_call":
@@ -209,7 +210,7 @@ func (s *responsesStream) itemAdded(raw json.RawMessage) error {
 func (s *responsesStream) itemDone(raw json.RawMessage) error {
 	var item responses.ResponseOutputItemUnion
 	if err := json.Unmarshal(raw, &item); err != nil {
-		return &llm.Error{Kind: llm.ErrProtocol, Message: s.cfg.Provider + " sent an unreadable output item", Cause: err}
+		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent an unreadable output item", Cause: err}
 	}
 	switch item.Type {
 	case "function_call":
@@ -222,7 +223,7 @@ func (s *responsesStream) itemDone(raw json.RawMessage) error {
 		s.made = true
 		return s.emit(llm.Delta{Kind: llm.ToolEnd, ID: item.CallID, Text: item.AsFunctionCall().Arguments})
 	case "reasoning":
-		d := llm.Delta{Kind: llm.ReasoningEnd, ID: item.ID, API: s.cfg.origin(APIResponses)}
+		d := llm.Delta{Kind: llm.ReasoningEnd, ID: item.ID, API: origin(s.at, APIResponses)}
 		if item.EncryptedContent != "" {
 			d.Opaque = append(json.RawMessage(nil), raw...)
 		}
@@ -246,7 +247,7 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 		} `json:"incomplete_details"`
 	}
 	if err := json.Unmarshal(raw, &resp); err != nil {
-		return &llm.Error{Kind: llm.ErrProtocol, Message: s.cfg.Provider + " sent an unreadable final response", Cause: err}
+		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent an unreadable final response", Cause: err}
 	}
 	u := resp.Usage
 	cached := u.InputTokensDetails.CachedTokens
@@ -278,9 +279,9 @@ func (s *responsesStream) failed(raw json.RawMessage) error {
 
 // apiError maps an error that arrived inside the stream.
 func (s *responsesStream) apiError(code, message string) error {
-	e := &llm.Error{Kind: llm.ErrUnknown, Message: s.cfg.Provider + " failed: " + message}
+	e := &llm.Error{Kind: llm.ErrUnknown, Message: s.at.Provider + " failed: " + message}
 	if message == "" {
-		e.Message = s.cfg.Provider + " failed without saying why"
+		e.Message = s.at.Provider + " failed without saying why"
 	}
 	switch code {
 	case "rate_limit_exceeded":

@@ -26,10 +26,10 @@ func answers(t *testing.T, api, contentType, body string) string {
 	defer srv.Close()
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
-	cfg := Config{Provider: "p", URL: srv.URL, Client: client, Limits: llm.DefaultLimits(), Now: time.Now}
-	var m llm.Model = NewChat(cfg)
+	at := llm.Endpoint{Provider: "p", URL: srv.URL, Client: client, Limits: llm.DefaultLimits(), Now: time.Now}
+	var m llm.Model = NewChat(at)
 	if api == APIResponses {
-		m = NewResponses(cfg)
+		m = NewResponses(at)
 	}
 	var out []string
 	for d, err := range m.Stream(context.Background(), llm.Request{Model: "m"}) {
@@ -122,11 +122,28 @@ func TestResponsesEvents(t *testing.T) {
 	}
 }
 
+func TestURL(t *testing.T) {
+	for in, want := range map[string][2]string{
+		"https://api.openai.com":    {"https://api.openai.com/v1/responses", "https://api.openai.com/v1/chat/completions"},
+		"https://x.example/v1/":     {"https://x.example/v1/responses", "https://x.example/v1/chat/completions"},
+		"https://x.example/api/v2":  {"https://x.example/api/v2/v1/responses", "https://x.example/api/v2/chat/completions"},
+		"http://localhost:1234":     {"http://localhost:1234/v1/responses", "http://localhost:1234/v1/chat/completions"},
+		"https://x.example/openai/": {"https://x.example/openai/v1/responses", "https://x.example/openai/chat/completions"},
+	} {
+		if r, c := URL(in, "", APIResponses), URL(in, "", APIChat); r != want[0] || c != want[1] {
+			t.Errorf("%s: %s %s", in, r, c)
+		}
+	}
+	if got := URL("https://x.example/", "/own", APIResponses); got != "https://x.example/own" {
+		t.Error(got)
+	}
+}
+
 func FuzzChatStream(f *testing.F) {
 	f.Add(chunks(delta(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":"{"}}]}`), finish("stop")))
 	f.Fuzz(func(t *testing.T, body string) {
 		terminal := 0
-		s := chatStream{cfg: Config{Provider: "p"}, yield: func(d llm.Delta, _ error) bool {
+		s := chatStream{at: llm.Endpoint{Provider: "p"}, yield: func(d llm.Delta, _ error) bool {
 			if terminal > 0 {
 				t.Errorf("a delta after the end: %+v", d)
 			}

@@ -95,8 +95,7 @@ func replaceFile(path, content string) error {
 	return os.Rename(tmp.Name(), path)
 }
 
-// change describes the change of a file from before to after. existed is false for
-// a new file.
+// change describes the change of a file from before to after.
 func change(path, before, after string) *event.Details {
 	const context = 3
 	unified, err := udiff.ToUnified("a", "b", before, udiff.Lines(before, after), context)

@@ -48,8 +48,9 @@ type Policy struct {
 var _ tools.Policy = (*Policy)(nil)
 
 // New returns the policy of a configuration. inside says whether a path belongs to
-// the workspace. memory outlives configurations. Rules that cannot be used are left
-// out on the safe side and reported.
+// the workspace. memory outlives configurations. Patterns that can not be used are
+// reported, and err on the safe side: in a deny or ask rule they match everything, in an
+// allow rule nothing.
 func New(cfg *config.Config, inside func(string) bool, memory *Memory) (*Policy, []error) {
 	p := &Policy{agents: map[string]rules{}, disabled: map[string][]*regexp2.Regexp{}, inside: inside, memory: memory}
 	var errs []error
@@ -66,6 +67,12 @@ func New(cfg *config.Config, inside func(string) bool, memory *Memory) (*Policy,
 
 // Judge implements tools.Policy.
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
+	v := p.decide(call, spec, plan)
+	v.Details = p.memory.annotate(spec, plan)
+	return v
+}
+
+func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	r := p.rulesFor(call.Agent)
 	args := stringArgs(call.Arguments)
 	if m := r.deny.match(spec, args); m != "" {
@@ -133,9 +140,11 @@ type ruleSet []rule
 
 // rule is one selector with its argument patterns.
 type rule struct {
-	name     string // for explanations, e.g. toolCall.approval.allow.eca__read_file
-	selector string
-	args     map[string][]*regexp2.Regexp // nil: any arguments
+	name      string // for explanations, e.g. toolCall.approval.allow.eca__read_file
+	selector  string
+	args      map[string][]*regexp2.Regexp // nil: any arguments
+	restricts bool                         // denies or asks
+	broken    bool                         // a pattern could not be compiled
 }
 
 func compile(name string, a *config.Approval, errs *[]error) rules {
@@ -152,16 +161,18 @@ func compile(name string, a *config.Approval, errs *[]error) rules {
 	default:
 		*errs = append(*errs, fmt.Errorf("%s.byDefault is %q; it must be ask, allow or deny. Asking", name, a.ByDefault))
 	}
-	r.deny = compileSet(name+".deny", a.Deny, errs)
-	r.ask = compileSet(name+".ask", a.Ask, errs)
-	r.allow = compileSet(name+".allow", a.Allow, errs)
+	r.deny = compileSet(name+".deny", a.Deny, true, errs)
+	r.ask = compileSet(name+".ask", a.Ask, true, errs)
+	r.allow = compileSet(name+".allow", a.Allow, false, errs)
 	return r
 }
 
-func compileSet(name string, set map[string]config.ApprovalRule, errs *[]error) ruleSet {
+// compileSet compiles rules. restricts says that the rules deny or ask, so that doubt
+// counts as a match.
+func compileSet(name string, set map[string]config.ApprovalRule, restricts bool, errs *[]error) ruleSet {
 	var out ruleSet
 	for selector, cr := range set {
-		r := rule{name: name + "." + selector, selector: selector}
+		r := rule{name: name + "." + selector, selector: selector, restricts: restricts}
 		if cr.ArgsMatchers != nil {
 			r.args = map[string][]*regexp2.Regexp{}
 		}
@@ -170,6 +181,7 @@ func compileSet(name string, set map[string]config.ApprovalRule, errs *[]error) 
 				re, err := compileRegexp(pat)
 				if err != nil {
 					*errs = append(*errs, fmt.Errorf("%s: %q is not a regular expression: %w", r.name, pat, err))
+					r.broken = true
 					continue
 				}
 				r.args[arg] = append(r.args[arg], re)
@@ -219,12 +231,16 @@ func (s ruleSet) match(spec tools.Spec, args map[string]string) string {
 		if !r.selects(spec) {
 			continue
 		}
-		if r.args == nil {
+		if r.args == nil || r.broken && r.restricts {
 			return r.name
 		}
 		for arg, patterns := range r.args {
 			value, ok := args[arg]
-			if ok && slices.ContainsFunc(patterns, func(re *regexp2.Regexp) bool { return fullMatch(re, value) }) {
+			if ok && slices.ContainsFunc(patterns, func(re *regexp2.Regexp) bool {
+				ok, err := re.MatchString(value)
+				// Out of time is doubt too.
+				return ok || err != nil && r.restricts
+			}) {
 				return r.name
 			}
 		}
@@ -296,6 +312,25 @@ func shellCommands(d *event.Details) []event.Command {
 		return nil
 	}
 	return d.ShellCommand.Commands
+}
+
+// annotate marks the remembered commands of a shell line for the user; nil if there are
+// none.
+func (m *Memory) annotate(spec tools.Spec, plan tools.Plan) *event.Details {
+	commands := slices.Clone(shellCommands(plan.Details))
+	any := false
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, c := range commands {
+		commands[i].Remembered = c.Key != "" && m.keys[spec.FullName()+" "+c.Key]
+		any = any || commands[i].Remembered
+	}
+	if !any {
+		return nil
+	}
+	sc := *plan.Details.ShellCommand
+	sc.Commands = commands
+	return &event.Details{ShellCommand: &sc}
 }
 
 func (m *Memory) allows(spec tools.Spec, plan tools.Plan) bool {

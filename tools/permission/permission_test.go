@@ -25,7 +25,7 @@ func policy(t *testing.T, options string) *Policy {
 }
 
 func spec(full string) tools.Spec {
-	server, name := tools.SplitName(full)
+	server, name, _ := strings.Cut(full, "__")
 	return tools.Spec{Server: server, Name: name}
 }
 
@@ -149,5 +149,12 @@ func TestBadRulesAreReported(t *testing.T) {
 	}
 	if v := p.Judge(tools.Call{Arguments: json.RawMessage(`{"command":"x"}`)}, spec("eca__shell_command"), tools.Plan{}); v.Decision != tools.Ask {
 		t.Errorf("a rule with a broken pattern allows: %+v", v)
+	}
+	cfg = config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": {"byDefault": "allow", "deny": {"eca__shell_command": {"argsMatchers": {"command": ["(", "x"]}}, "eca__grep": {"argsMatchers": {"pattern": ["(a+)+b"]}}}}}}`), Getenv: func(string) string { return "" }})
+	p, _ = New(cfg.Config, func(string) bool { return true }, NewMemory())
+	for tool, args := range map[string]string{"eca__shell_command": `{"command":"y"}`, "eca__grep": `{"pattern":"` + strings.Repeat("a", 200) + `"}`} {
+		if v := p.Judge(tools.Call{Arguments: json.RawMessage(args)}, spec(tool), tools.Plan{}); v.Decision != tools.Deny {
+			t.Errorf("a deny rule that can not be judged allows: %+v", v)
+		}
 	}
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Jobs are background commands. They outlive the turn that started them and die
-// with the daemon. Their output goes to files that the model can read.
+// Jobs are background commands. They outlive the turn that started them and die with
+// the daemon (if it is killed: on Linux, see package proc). Their output goes to files
+// that the model can read until then.
 type Jobs struct {
 	dir string
 

@@ -1,0 +1,191 @@
+package cassette
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func user(text string) llm.Message {
+	return llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: text}}}
+}
+
+func results(texts ...string) llm.Message {
+	m := llm.Message{Role: llm.User}
+	for _, t := range texts {
+		m.Parts = append(m.Parts, llm.ToolResult{Text: t})
+	}
+	return m
+}
+
+var said = llm.Message{Role: llm.Assistant}
+
+// ask renders an answer.
+func ask(t *testing.T, m llm.Model, req llm.Request) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var b strings.Builder
+	for d, err := range m.Stream(ctx, req) {
+		if err != nil {
+			return b.String() + "!" + string(llm.AsError(err).Kind) + " " + err.Error()
+		}
+		switch d.Kind {
+		case llm.TextDelta:
+			b.WriteString(d.Text)
+		case llm.ToolEnd:
+			b.WriteString("[" + d.ID + " " + d.Text + "]")
+		}
+	}
+	return b.String()
+}
+
+func TestWhichStepAnswers(t *testing.T) {
+	p, err := Parse([]byte(`
+cassette: 1
+title: A title
+turns:
+  - steps: [{text: first}]
+  - user: '(?i)magic'
+    steps:
+      - {text: by word, calls: [{tool: x, arguments: {a: ["${workspace}/b", 1]}}]}
+      - text: 'found ${result:(?m)^name=(\w+)$} and ${result:nothing}'
+  - steps: [{text: third}]
+default:
+  steps: [{text: default}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const system = "x\n\n## Workspace folders\n- /ws\n- /other\n"
+	for _, c := range []struct {
+		msgs []llm.Message
+		want string
+	}{
+		{[]llm.Message{user("hi")}, "first"},
+		{[]llm.Message{user("Magic!")}, `by word[call_1_1 {"a":["/ws/b",1]}]`},
+		{[]llm.Message{user("Magic!"), said, results("a", "name=bob\nx")}, "found bob and "},
+		{[]llm.Message{user("hi"), said, results("x"), said, user("second")}, "default"}, // its place belongs to a word
+		{[]llm.Message{user("a"), said, user("b"), said, user("c")}, "third"},
+		{[]llm.Message{user("a"), said, user("b"), said, user("c"), said, user("d")}, "default"},
+		{[]llm.Message{user("hi"), said, results("x")}, `!bad_request The cassette's turn for "hi" has 1 steps; step 2 was asked for`},
+	} {
+		if got := ask(t, p, llm.Request{System: system, Messages: c.msgs}); got != c.want {
+			t.Errorf("%v:\ngot  %s\nwant %s", c.msgs, got, c.want)
+		}
+	}
+	if got := ask(t, p, llm.Request{Purpose: llm.PurposeTitle, Messages: []llm.Message{user("magic")}}); got != "A title" {
+		t.Errorf("title: %s", got)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	p, err := Parse([]byte(`
+cassette: 1
+turns:
+  - {user: flaky, steps: [{error: {status: 503, times: 2}, text: ok}]}
+  - {user: cut, steps: [{text: half, cut: true}]}
+  - {user: raw, steps: [{text: half, raw: x}]}
+  - {user: hang, steps: [{text: half, hang: true}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := func(s string) llm.Request { return llm.Request{Messages: []llm.Message{user(s)}} }
+	for i, want := range []string{"!overloaded", "!overloaded", "ok", "ok"} {
+		if got := ask(t, p, one("flaky")); !strings.HasPrefix(got, want) {
+			t.Errorf("try %d: %s", i+1, got)
+		}
+	}
+	for _, c := range [][2]string{{"cut", "half!premature_stop"}, {"raw", "half!protocol"}, {"none", "!bad_request"}} {
+		if got := ask(t, p, one(c[0])); !strings.HasPrefix(got, c[1]) {
+			t.Errorf("%s: %s", c[0], got)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	var last error
+	for _, err := range p.Stream(ctx, one("hang")) {
+		last = err
+	}
+	if last == nil {
+		t.Error("a hanging step ended by itself")
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"cassette: 2\nturns: []":                         "version is 2",
+		"turns: []":                                      "version is 0",
+		"cassette: 1\nturns: [{steps: []}]":              "turn 1 has no steps",
+		"cassette: 1\nturns: [{user: '(', steps: [{}]}]": "turn 1: user",
+		"cassette: 1\nturn: []":                          "turn",
+		"{":                                              "read cassette",
+	} {
+		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := Demo(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A recording plays back the same conversation, without the secrets.
+func TestRecord(t *testing.T) {
+	dir := t.TempDir()
+	p, err := Parse([]byte(`
+cassette: 1
+title: My title
+turns:
+  - steps:
+      - {reasoning: hm, text: "the password is hunter22", calls: [{id: c1, tool: x, arguments: {path: "${workspace}/a"}}, {id: c2, tool: y, rawArguments: '{"bro'}]}
+      - {text: done, stop: length}
+  - steps: [{text: broken, cut: true}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := NewRecorder(dir, redact.New("hunter22"), func(err error) { t.Error(err) })
+	m := rec.Wrap(p)
+	const system = "## Workspace folders\n- /ws\n"
+	history := [][]llm.Message{
+		{user("go, hunter22")},
+		{user("go, hunter22"), said, results("r")},
+		{user("go, hunter22"), said, results("r"), said, user("more")},
+	}
+	for _, msgs := range history {
+		ask(t, m, llm.Request{System: system, Messages: msgs, CacheKey: "chat/1"})
+	}
+	ask(t, m, llm.Request{Purpose: llm.PurposeTitle, Messages: history[0], CacheKey: "chat/1/title"})
+	data, err := os.ReadFile(filepath.Join(dir, "chat_1.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(data), "hunter22") || strings.Contains(string(data), "broken") {
+		t.Errorf("recorded:\n%s", data)
+	}
+	again, err := Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"the password is " + redact.Mark + `[c1 {"path":"/elsewhere/a"}][c2 {"bro]`, "done"} {
+		req := llm.Request{System: "## Workspace folders\n- /elsewhere\n", Messages: history[i]}
+		if got := ask(t, again, req); got != want {
+			t.Errorf("played back: %s, want %s", got, want)
+		}
+	}
+	if got := ask(t, again, llm.Request{Purpose: llm.PurposeTitle}); got != "My title" {
+		t.Errorf("title %q", got)
+	}
+}

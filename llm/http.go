@@ -1,0 +1,180 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// ErrStopped ends the reading of an answer that the consumer no longer wants. Post
+// passes it on as it is.
+var ErrStopped = errors.New("consumer stopped")
+
+// Endpoint is one URL of a provider, with all that wire formats share about talking to
+// it. Limits.Connect is the Client's to keep; the others are kept here.
+type Endpoint struct {
+	Provider string            // name for messages to the user
+	URL      string            //
+	Headers  map[string]string // credentials too
+	Client   *http.Client
+	Limits   Limits
+	Now      func() time.Time
+}
+
+// maxErrorBody bounds how much of an error answer is read.
+const maxErrorBody = 64 << 10
+
+// Post sends a request and hands the body of its answer to read. It returns what read
+// returns, and a typed *Error for everything else that can go wrong: a status that is
+// not 2xx, an answer that is no stream, a time limit, a lost connection. io.EOF from
+// read means that the answer ended too early. When ctx ends, its error is returned.
+func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]string, read func(io.Reader) error) error {
+	ctx, dog := Watch(ctx, e.Limits)
+	defer dog.Stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
+	if err != nil {
+		return &Error{Kind: ErrBadRequest, Message: fmt.Sprintf("%s: bad URL %q", e.Provider, e.URL), Cause: err}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	for _, set := range []map[string]string{e.Headers, headers} {
+		for k, v := range set {
+			req.Header.Set(k, v)
+		}
+	}
+	resp, err := e.Client.Do(req)
+	if err != nil {
+		return e.transportError(ctx, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+		return StatusError(e.Provider, resp, ErrorText(text), e.Now())
+	}
+	watched := dog.Body(resp.Body)
+	if ct := resp.Header.Get("Content-Type"); strings.HasPrefix(ct, "application/json") || strings.HasPrefix(ct, "text/html") {
+		text, _ := io.ReadAll(io.LimitReader(watched, maxErrorBody))
+		return &Error{Kind: ErrProtocol, Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Provider, ct, ErrorText(text))}
+	}
+	err = read(watched)
+	var typed *Error
+	switch {
+	case err == nil, errors.Is(err, ErrStopped):
+		return err
+	case errors.As(context.Cause(ctx), &typed):
+		return e.transportError(ctx, err)
+	case errors.As(err, &typed):
+		return typed
+	case errors.Is(err, io.EOF):
+		return &Error{Kind: ErrPrematureStop, Message: e.Provider + " ended the answer before it was complete", Cause: err}
+	case errors.Is(err, ErrEventTooLarge):
+		return &Error{Kind: ErrProtocol, Message: e.Provider + ": " + err.Error(), Cause: err}
+	}
+	return e.transportError(ctx, err)
+}
+
+// transportError explains a request that failed below HTTP.
+func (e Endpoint) transportError(ctx context.Context, err error) error {
+	var limit *Error
+	if errors.As(context.Cause(ctx), &limit) {
+		limit.Message = strings.Replace(limit.Message, "The model", e.Provider, 1)
+		return limit
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	out := &Error{Kind: ErrNetwork, Cause: err, Message: fmt.Sprintf("%s: the connection failed: %v", e.Provider, unwrapURL(err))}
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &dns):
+		out.Message = fmt.Sprintf("%s: host %q was not found", e.Provider, dns.Name)
+	case errors.As(err, &op) && op.Op == "dial":
+		out.Message = fmt.Sprintf("%s: no connection to %s: %v", e.Provider, op.Addr, op.Err)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		out.Kind, out.Message = ErrPrematureStop, e.Provider+" closed the connection in the middle of its answer"
+	}
+	return out
+}
+
+// unwrapURL drops the method and URL that net/http puts in front of a cause.
+func unwrapURL(err error) error {
+	if u := errors.Unwrap(err); u != nil {
+		return u
+	}
+	return err
+}
+
+// ErrorText finds the human text in an error body.
+func ErrorText(body []byte) string {
+	var e struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+	}
+	if json.Unmarshal(body, &e) == nil {
+		var inner struct {
+			Message string `json:"message"`
+		}
+		var text string
+		for _, raw := range []json.RawMessage{e.Error, e.Detail} {
+			if json.Unmarshal(raw, &inner) == nil && inner.Message != "" {
+				return inner.Message
+			}
+			if json.Unmarshal(raw, &text) == nil && text != "" {
+				return text
+			}
+		}
+		if e.Message != "" {
+			return e.Message
+		}
+	}
+	text := strings.Join(strings.Fields(string(body)), " ")
+	if len(text) > 500 {
+		text = strings.ToValidUTF8(text[:500], "") + "…"
+	}
+	return text
+}
+
+// MergeExtra puts extra into a JSON object: objects merge deeply, other values
+// replace, null removes (eca-features 6.3).
+func MergeExtra(body []byte, extra map[string]any) ([]byte, error) {
+	if len(extra) == 0 {
+		return body, nil
+	}
+	var m map[string]any
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	if err := dec.Decode(&m); err != nil {
+		return nil, err
+	}
+	return json.Marshal(DeepMerge(m, extra))
+}
+
+// DeepMerge returns base with over put into it, as MergeExtra does.
+func DeepMerge(base, over map[string]any) map[string]any {
+	out := maps.Clone(base)
+	for k, v := range over {
+		switch v := v.(type) {
+		case nil:
+			delete(out, k)
+		case map[string]any:
+			if b, ok := out[k].(map[string]any); ok {
+				out[k] = DeepMerge(b, v)
+			} else {
+				out[k] = v
+			}
+		default:
+			out[k] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+type args struct {
+	Path  string   `json:"path" jsonschema:"where"`
+	Limit int      `json:"limit,omitempty"`
+	Mode  string   `json:"mode,omitempty"`
+	Names []string `json:"names,omitempty"`
+}
+
+func define(run func(args) (Result, error)) Tool {
+	return Definition[args]{
+		Name: "thing", Description: " does it \n", Enums: map[string][]string{"mode": {"fast", "slow"}},
+		Plan: func(context.Context, Call, args) (Plan, error) { return Plan{Summary: "doing"}, nil },
+		Run:  func(_ context.Context, _ Call, a args, _ Sink) (Result, error) { return run(a) },
+	}.Build()
+}
+
+func TestDefinition(t *testing.T) {
+	var got args
+	tool := define(func(a args) (Result, error) { got = a; return Text("ok"), nil })
+	spec := tool.Spec()
+	var schema struct {
+		Type       string
+		Required   []string
+		Properties map[string]struct {
+			Type        any
+			Description string
+			Enum        []string
+		}
+	}
+	if err := json.Unmarshal(spec.Schema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	if schema.Type != "object" || strings.Join(schema.Required, " ") != "path" || schema.Properties["path"].Description != "where" || len(schema.Properties["mode"].Enum) != 2 || schema.Properties["limit"].Type != "integer" {
+		t.Errorf("schema %s", spec.Schema)
+	}
+	if spec.FullName() != "eca__thing" || spec.Description != "does it" {
+		t.Errorf("spec %+v", spec)
+	}
+	for in, want := range map[string]string{
+		`{"path":"x","limit":3,"mode":"fast"}`:               "",
+		`{"path":"x","limit":null,"mode":"","summary":"hi"}`: "", // absent, and a key of the model's own
+		`{"path":""}`:              "",
+		`{}`:                       "needs path",
+		`{"path":null}`:            "needs path",
+		`{"path":7}`:               "INVALID_ARGS",
+		`{"path":"x","limit":"3"}`: "INVALID_ARGS",
+		`{"path":"x","mode":"no"}`: "INVALID_ARGS",
+		`[]`:                       "not a JSON object",
+		`{"path":`:                 "not a JSON object",
+	} {
+		call := Call{Arguments: json.RawMessage(in)}
+		_, planErr := tool.Plan(context.Background(), call)
+		_, runErr := tool.Run(context.Background(), call, nil)
+		for _, err := range []error{planErr, runErr} {
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", in, err, want)
+			}
+		}
+	}
+	_, _ = tool.Run(context.Background(), Call{Arguments: json.RawMessage(`{"path":"p","names":["a"]}`)}, nil)
+	if got.Path != "p" || len(got.Names) != 1 {
+		t.Errorf("arguments %+v", got)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := tool.Run(ctx, Call{Arguments: json.RawMessage(`{"path":"p"}`)}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled call ran: %v", err)
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	a := define(func(args) (Result, error) { return Text("a"), nil })
+	r := NewRegistry(a)
+	for _, name := range []string{"eca__thing", "thing"} {
+		if _, ok := r.Lookup(name); !ok {
+			t.Errorf("no %s", name)
+		}
+	}
+	if _, ok := r.Lookup("other__thing"); ok {
+		t.Error("another server's tool was found")
+	}
+}
+
+// What is cut is valid text, says how to get the rest, and the rest is there.
+func TestLimit(t *testing.T) {
+	for name, text := range map[string]string{
+		"lines": strings.Repeat("line\n", 50), "bytes": strings.Repeat("é", 300), "both": strings.Repeat(strings.Repeat("é", 100)+"\n", 50),
+	} {
+		dir := t.TempDir()
+		tool := Limit(define(func(args) (Result, error) { return Result{Outputs: []string{"short", text}}, nil }), Limits{Lines: 10, Bytes: 101, Dir: dir})
+		res, err := tool.Run(context.Background(), Call{ID: "../../evil id", Arguments: json.RawMessage(`{"path":"p"}`)}, nil)
+		if err != nil || res.Outputs[0] != "short" {
+			t.Fatal(err, res)
+		}
+		short, notice, _ := strings.Cut(res.Outputs[1], "\n\n[cut:")
+		if len(short) > 101 || strings.Count(short, "\n") >= 10 || strings.ToValidUTF8(short, "?") != short || !strings.HasPrefix(text, short) {
+			t.Errorf("%s: cut to %q", name, short)
+		}
+		files, _ := filepath.Glob(filepath.Join(dir, "*"))
+		if len(files) != 1 || !strings.Contains(notice, filepath.ToSlash(files[0])) {
+			t.Fatalf("%s: %v, %q", name, files, notice)
+		}
+		if whole, _ := os.ReadFile(files[0]); string(whole) != text {
+			t.Errorf("%s: the file has %d bytes", name, len(whole))
+		}
+	}
+	exact := Limit(define(func(args) (Result, error) { return Text(strings.Repeat("line\n", 10)), nil }), Limits{Lines: 10, Bytes: 1000})
+	if res, _ := exact.Run(context.Background(), Call{Arguments: json.RawMessage(`{"path":"p"}`)}, nil); strings.Contains(res.Outputs[0], "[cut") {
+		t.Errorf("an output that fits was cut: %q", res.Outputs[0])
+	}
+}
