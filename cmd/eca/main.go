@@ -34,7 +34,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A client that goes away is an error to handle, not a reason to die uncleanly.
-	signal.Ignore(syscall.SIGPIPE)
+	// (Ignoring the signal would be inherited by commands, which rely on it in pipes.)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
