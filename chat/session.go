@@ -254,9 +254,9 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	if err := s.lease.acquire(func() (func(), bool, error) { return s.eng.deps.Store.Lock(s.id) }); err != nil {
 		return Accepted{}, err
 	}
-	loaded := false
+	begun := false
 	defer func() {
-		if !loaded {
+		if !begun {
 			s.lease.release()
 		}
 	}()
@@ -264,7 +264,7 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 		return Accepted{}, err
 	}
 	t := s.newTurn(p)
-	loaded = true
+	begun = true
 	s.turn = t
 	s.become(running)
 	return t.start(), nil
