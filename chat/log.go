@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -455,8 +456,14 @@ func weight(b event.Body) int {
 }
 
 func detailsWeight(d *event.Details) int {
-	if d == nil || d.FileChange == nil {
-		return 0
+	n := 0
+	if d != nil && d.FileChange != nil {
+		n += len(d.FileChange.Diff)
 	}
-	return len(d.FileChange.Diff)
+	if d != nil && d.ShellCommand != nil {
+		for _, c := range d.ShellCommand.Commands {
+			n += len(c.Name) + len(strings.Join(c.Args, " "))
+		}
+	}
+	return n
 }

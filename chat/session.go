@@ -46,7 +46,7 @@ type Session struct {
 
 	ctx        context.Context // ends when the session is closed
 	cancel     context.CancelFunc
-	background sync.WaitGroup // title requests
+	background sync.WaitGroup // title requests and syncs of the store
 	gone       chan struct{}  // the session's goroutine has ended
 
 	lease lease

@@ -332,8 +332,8 @@ func (t *turn) extra() map[string]any {
 	return out
 }
 
-// environment tells the model where it is. It must not change during a chat, or the
-// provider's prompt cache is lost.
+// environment tells the model where it is. It should change as seldom as possible: the
+// provider's prompt cache is lost when it does, as when a chat goes on in another folder.
 func environment(roots []string) string {
 	var b strings.Builder
 	b.WriteString("## Workspace folders\n")

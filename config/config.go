@@ -149,7 +149,7 @@ type ApprovalRule struct {
 	ArgsMatchers map[string][]string `json:"argsMatchers"`
 }
 
-// AgentOrDefault returns a name that names a primary agent: the given one, else the
+// AgentOrDefault returns the name of a primary agent: the given one, else the
 // configured default, else code.
 func (c *Config) AgentOrDefault(name string) string {
 	// The seed protocol's names (eca-protocol, section 9).
@@ -158,7 +158,7 @@ func (c *Config) AgentOrDefault(name string) string {
 		name = "code"
 	}
 	for _, n := range []string{name, c.Chat.DefaultAgent, c.DefaultAgent} {
-		if _, ok := c.Agents[n]; ok && n != "" {
+		if a, ok := c.Agents[n]; ok && a.Mode != "subagent" {
 			return n
 		}
 	}

@@ -7,9 +7,10 @@ package daemon
 import (
 	"encoding/json"
 	"log/slog"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -196,13 +197,13 @@ const demoModel = demoProvider + "/offline"
 const demoProvider = "demo"
 
 // isLoopback says whether a URL leads to this machine.
-func isLoopback(url string) bool {
-	for _, p := range []string{"http://localhost", "http://127.", "http://[::1]"} {
-		if strings.HasPrefix(url, p) {
-			return true
-		}
+func isLoopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
 	}
-	return false
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
 var _ chat.Models = (*models)(nil)

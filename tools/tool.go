@@ -1,7 +1,6 @@
 // Package tools defines what a tool is to eca, and holds the registry of those the
 // model may call. The tools themselves live in packages below it, one .go file with
-// its description in a .md file beside it; MCP servers' tools implement the same
-// interface.
+// its description in a .md file beside it.
 //
 // A tool says what it is (Spec), what a call would do (Plan) and does it (Run). It
 // does not ask the user: whether a call runs is decided by a Policy from the plan,
@@ -71,7 +70,8 @@ type Result struct {
 // Text makes a successful result of one output.
 func Text(s string) Result { return Result{Outputs: []string{s}} }
 
-// Sink receives output while a call runs. It may be nil.
+// Sink receives output while a call runs. It may be nil, and the engine passes nil: it
+// shows results only.
 type Sink func(chunk string)
 
 // Decision is what a policy says about a call.

@@ -139,17 +139,21 @@ type File struct {
 	Depth int // 1 for direct children
 }
 
-// Walk visits what lies below dir, folders before their content, in lexical order,
-// leaving out hidden entries, `.git` and what ignore files exclude. fn may return
+// Walk visits what lies below dir (which may itself be a link to a folder), folders
+// before their content, in lexical order, leaving out hidden entries, `.git` and what ignore files exclude. fn may return
 // filepath.SkipDir or filepath.SkipAll.
 func Walk(ctx context.Context, dir string, fn func(File) error) error {
-	rules := ignore.ForTree(dir)
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	top, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	rules := ignore.ForTree(top)
+	return filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			if path == dir {
+			if path == top {
 				return err
 			}
 			if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
@@ -157,10 +161,10 @@ func Walk(ctx context.Context, dir string, fn func(File) error) error {
 			}
 			return err
 		}
-		if path == dir {
+		if path == top {
 			return nil
 		}
-		rel, err := filepath.Rel(dir, path)
+		rel, err := filepath.Rel(top, path)
 		if err != nil {
 			return err
 		}
@@ -171,6 +175,6 @@ func Walk(ctx context.Context, dir string, fn func(File) error) error {
 			return nil
 		}
 		rel = filepath.ToSlash(rel)
-		return fn(File{Path: path, Rel: rel, Dir: d.IsDir(), Depth: strings.Count(rel, "/") + 1})
+		return fn(File{Path: filepath.Join(dir, filepath.FromSlash(rel)), Rel: rel, Dir: d.IsDir(), Depth: strings.Count(rel, "/") + 1})
 	})
 }

@@ -91,6 +91,20 @@ func TestWalkDoesNotFollowLinksOut(t *testing.T) {
 	if err := os.Symlink(out, filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
+	alias := filepath.Join(base, "alias")
+	if err := os.Symlink(root, alias); err != nil {
+		t.Fatal(err)
+	}
+	visited := 0
+	if err := Walk(context.Background(), alias, func(f File) error {
+		visited++
+		if f.Path != filepath.Join(alias, f.Rel) {
+			t.Errorf("below a link: %s", f.Path)
+		}
+		return nil
+	}); err != nil || visited != 2 {
+		t.Errorf("below a link to a folder: %d entries, %v", visited, err)
+	}
 	var got []string
 	if err := Walk(context.Background(), root, func(f File) error { got = append(got, f.Rel); return nil }); err != nil {
 		t.Fatal(err)

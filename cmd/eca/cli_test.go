@@ -221,6 +221,13 @@ func TestExecFails(t *testing.T) {
 	}
 }
 
+func TestExecWithUnusableChatID(t *testing.T) {
+	_, errOut, code := runProgram(t, newPlace(t), "", "exec", "go", "--chat", "a b")
+	if code != exitFailed || !strings.Contains(errOut, "a b") {
+		t.Errorf("exit %d, stderr %s", code, errOut)
+	}
+}
+
 func TestExecInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no SIGINT between processes")

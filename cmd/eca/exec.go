@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/server"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -220,6 +221,10 @@ func (c *execClient) turn(ctx, alive context.Context, prompt, extra string) (int
 		return exitFailed, err
 	}
 	interrupted := false
+	// Any other refusal is explained by content that is on its way.
+	if res.Status == "error" && !chat.ValidID(res.ChatID) {
+		return exitFailed, fmt.Errorf("the prompt was refused: %q is no valid chat id", c.flags.chat)
+	}
 	for {
 		select {
 		case call := <-c.asking:

@@ -13,7 +13,8 @@ import (
 
 const module = "github.com/seed-dec29ce4/eca"
 
-// level of a room: imports go to higher numbers only. A room that matches no entry
+// level of a room: imports go to higher numbers, and within a level only where allowed
+// says so. A room that matches no entry
 // fails the test: give it a place first.
 //
 //	1 commands   2 faces, daemon   3 engine   4 models, tools, contexts
@@ -46,7 +47,7 @@ func allowed(from, to string) bool {
 	case level(from) == 4 && level(to) == 4:
 		return to == "llm" || to == "tools" // siblings meet in the root packages
 	case from == "chat" && level(to) == 4:
-		return slices.Contains([]string{"llm", "tools", "contexts", "extensions"}, to)
+		return slices.Contains([]string{"llm", "tools", "contexts"}, to)
 	case level(from) == 6:
 		return level(to) == 6 && strings.HasPrefix(to, "internal/")
 	case level(from) == 5:

@@ -35,7 +35,7 @@ func TestMisusedCalls(t *testing.T) {
 			}
 			switch name := pkg.Name + "." + sel.Sel.Name; {
 			case name == "time.Now" && (room == "chat" || strings.HasPrefix(room, "llm")):
-				t.Errorf("%s uses time.Now; use the injected clock (Deps.Now, Config.Now)", path)
+				t.Errorf("%s uses time.Now; use the injected clock (Deps.Now, Endpoint.Now)", path)
 			case (name == "fmt.Print" || name == "fmt.Println" || name == "fmt.Printf" || name == "os.Stdout") && !strings.HasPrefix(room, "cmd/") && room != "internal/proc":
 				t.Errorf("%s uses %s; stdout belongs to the protocol, log with slog", path, name)
 			case name == "os.Exit" && !strings.HasPrefix(room, "cmd/"):

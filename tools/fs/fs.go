@@ -1,8 +1,8 @@
 // Package fs holds the native tools that read and change files: directory_tree,
 // read_file, write_file, edit_file and move_file (eca-features, section 17).
 //
-// Changing tools describe their change as a diff in the plan, before they run, and
-// compute it again when they run: the file may have changed while the user was
+// Tools that change content describe the change as a diff in the plan, before they run,
+// and compute it again when they run: the file may have changed while the user was
 // asked. Files are replaced atomically; a failed write leaves the old content.
 //
 // The package does not decide which paths may be touched: it reports them in the

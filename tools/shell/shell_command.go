@@ -1,8 +1,10 @@
 // Package shell holds the native tool shell_command (eca-features, section 17).
 //
-// A command runs in the user's shell, in its own process group. When it ends, times
+// A command runs in bash (else sh; PowerShell on Windows; or as configured), in its own
+// process group. When it ends, times
 // out or is stopped, nothing of its group is left. Output is captured up to a
-// limit, the newest part wins; what a timed-out command had printed is kept.
+// limit: the end of it, or the beginning of a background command's. What a timed-out
+// command had printed is kept.
 //
 // The package parses command lines only to describe them (parse.go); whether a
 // command may run is the policy's business.
@@ -38,7 +40,7 @@ const (
 
 // Options configure the tool.
 type Options struct {
-	Path       string   // shell to run; empty means bash -c, or PowerShell on Windows
+	Path       string   // shell to run; empty means bash -c, else sh -c, or PowerShell on Windows
 	Args       []string // its arguments before the command
 	SummaryMax int      // length of the label; toolCall.shellCommand.summaryMaxLength
 	Executable string   // our own, for ECA_EXECUTABLE in the child's environment
