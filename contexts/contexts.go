@@ -95,7 +95,7 @@ func file(roots []string, ref Ref) (Block, error) {
 	if err != nil {
 		return Block{}, fmt.Errorf("%s can not be read", path)
 	}
-	if strings.ContainsRune(string(data[:min(len(data), 8000)]), 0) {
+	if workspace.IsBinary(data) {
 		return Block{}, fmt.Errorf("%s is a binary file", filepath.Base(path))
 	}
 	text, label := string(data), path

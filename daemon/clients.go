@@ -41,10 +41,10 @@ func (m *models) recorded(c llm.Model) llm.Model {
 func (m *models) newClient(name string, p config.Provider) (llm.Model, error) {
 	switch p.API {
 	case openai.APIResponses, "openai": // the second is an older name of the first
-		responses, chat := m.endpoint(name, p), m.endpoint(name, p)
+		responses := m.endpoint(name, p)
+		chat := responses
 		responses.URL = openai.URL(p.URL, p.Path, openai.APIResponses)
 		chat.URL = openai.URL(p.URL, "", openai.APIChat)
-		chat.Client = responses.Client
 		if p.Path != "" || strings.HasPrefix(p.URL, "https://api.openai.com") {
 			return openai.NewResponses(responses), nil
 		}
@@ -79,14 +79,17 @@ func (m *models) endpoint(name string, p config.Provider) llm.Endpoint {
 	return llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(limits.Connect), Limits: limits, Now: m.opts.Now}
 }
 
-// http returns a client whose connections must stand within a limit.
+// http returns the client whose connections must stand within a limit.
 func (m *models) http(connect time.Duration) *http.Client {
+	if c, ok := m.httpClients[connect]; ok {
+		return c
+	}
 	dialer := &net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}
 	c := &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: connect,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second, ReadBufferSize: 32 << 10,
 	}}
-	m.httpClients = append(m.httpClients, c)
+	m.httpClients[connect] = c
 	return c
 }
 

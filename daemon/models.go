@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
@@ -22,14 +23,17 @@ type models struct {
 
 	mu          sync.Mutex // guards what follows
 	cfg         *config.Config
-	clients     map[string]llm.Model // by provider; made when first needed
-	httpClients []*http.Client       // all that were made, to be closed
-	fetched     map[string][]string  // model names by provider, from the network
+	clients     map[string]llm.Model           // by provider; made when first needed
+	httpClients map[time.Duration]*http.Client // by connection limit
+	fetched     map[string][]string            // model names by provider, from the network
 	recorder    *cassette.Recorder
 }
 
 func newModels(o Options) *models {
-	return &models{opts: o, cfg: &config.Config{}, clients: map[string]llm.Model{}, fetched: map[string][]string{}}
+	return &models{
+		opts: o, cfg: &config.Config{}, clients: map[string]llm.Model{}, fetched: map[string][]string{},
+		httpClients: map[time.Duration]*http.Client{},
+	}
 }
 
 // configure takes a new configuration; running requests keep their clients.

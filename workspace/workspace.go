@@ -8,6 +8,7 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -129,6 +130,15 @@ func resolveLinks(path string, left int) string {
 		}
 		rest = filepath.Join(filepath.Base(p), rest)
 	}
+}
+
+// binaryHead is how much of a file is looked at to tell text from anything else.
+const binaryHead = 8000
+
+// IsBinary says whether data, or the beginning of it, is something else than text: it
+// has a zero byte where one would be seen.
+func IsBinary(data []byte) bool {
+	return bytes.IndexByte(data[:min(len(data), binaryHead)], 0) >= 0
 }
 
 // File is one entry of a walk.

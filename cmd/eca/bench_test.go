@@ -60,18 +60,8 @@ func firstByte(b *testing.B, p place, bin, input string, args ...string) time.Du
 	b.Helper()
 	cmd := exec.Command(bin, args...)
 	cmd.Dir, cmd.Env = p.root, p.env
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
 	start := time.Now()
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	stdin, stdout := startPiped(b, cmd)
 	if input != "" {
 		fmt.Fprintf(stdin, "Content-Length: %d\r\n\r\n%s", len(input), input)
 	}
@@ -163,26 +153,15 @@ func served(b *testing.B, bin, url string) (*fake.Editor, *exec.Cmd) {
 	b.Helper()
 	here := newPlace(b, "OPENAI_API_KEY=sk-bench", "OPENAI_API_URL="+url, `ECA_CONFIG={"chat":{"title":false},"providers":{"openai":{"fetchModels":false}}}`)
 	cmd := exec.Command(bin, "server", "--log-level", "error")
-	cmd.Dir, cmd.Env, cmd.Stderr = here.root, here.env, os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	cmd.Dir, cmd.Env = here.root, here.env
+	p := connect(b, cmd)
 	b.Cleanup(func() {
-		_ = stdin.Close()
+		_ = p.stdin.Close()
 		_ = cmd.Wait()
 	})
-	e := fake.Connect(b, stdout, stdin)
-	e.Open(here.root, nil)
-	e.Await(0, "the start", fake.Contains("$/progress", `"finish"`))
-	return e, cmd
+	p.Open(here.root, nil)
+	p.Await(0, "the start", fake.Contains("$/progress", `"finish"`))
+	return p.Editor, cmd
 }
 
 // BenchmarkDeltas: text deltas per second from the provider's socket to the editor's

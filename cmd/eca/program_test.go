@@ -112,20 +112,32 @@ type process struct {
 
 func (p place) serve(t testing.TB, args ...string) *process {
 	t.Helper()
-	cmd := p.command(append([]string{"server"}, args...)...)
+	return connect(t, p.command(append([]string{"server"}, args...)...))
+}
+
+// startPiped starts a program with pipes for its input and output.
+func startPiped(t testing.TB, cmd *exec.Cmd) (stdin io.WriteCloser, stdout io.Reader) {
+	t.Helper()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout, err := cmd.StdoutPipe()
+	stdout, err = cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	return stdin, stdout
+}
+
+// connect starts a server and puts a fake editor on its pipes.
+func connect(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdin, stdout := startPiped(t, cmd)
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return &process{Editor: fake.Connect(t, stdout, stdin), cmd: cmd, stdin: stdin, stderr: &stderr}
 }

@@ -104,6 +104,9 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.in, got, c.want)
 		}
 	}
+	// Responses are never answered, with or without sense.
+	r.send(frame(`{"jsonrpc":"2.0","id":5,"error":null,"result":{}}`) + frame(`{"jsonrpc":"2.0","id":{},"result":1}`) + frame(`{"jsonrpc":"2.0","id":10,"method":"nothing"}`))
+	r.expect(`{"jsonrpc":"2.0","id":10,"result":null}`)
 	// Failing notifications, panics included, end nothing.
 	r.send(frame(`{"jsonrpc":"2.0","method":"unknown"}`) + frame(`{"jsonrpc":"2.0","method":"panic"}`) + frame(`{"jsonrpc":"2.0","id":9,"method":"nothing"}`))
 	r.expect(`{"jsonrpc":"2.0","id":9,"result":null}`)

@@ -1,7 +1,6 @@
 package jsonrpc
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,23 +66,33 @@ func (s *stream) ReadFrame(ctx context.Context) ([]byte, int64, error) {
 		if s.trace != nil {
 			s.trace(true, body)
 		}
-		if body[0] == '{' {
-			if _, err := jsonrpc2.DecodeMessage(body); err != nil {
-				if body = repairResponse(body); body == nil {
-					continue
-				}
-			}
-			if _, err := jsonrpc2.DecodeMessage(body); err != nil {
-				if err := s.reject(ctx, &frameError{codeInvalidRequest, "not a JSON-RPC 2.0 message"}); err != nil {
-					s.markEOF()
-					return nil, 0, err
-				}
-				continue
-			}
-			body = restoreID(body)
+		if body, err = s.admit(ctx, body); err != nil {
+			s.markEOF()
+			return nil, 0, err
 		}
-		return body, int64(len(body)), nil
+		if body != nil {
+			return body, int64(len(body)), nil
+		}
 	}
+}
+
+// admit returns a message as the module accepts it, and nil for one that is dropped or
+// was answered here: the module would end the connection over it.
+func (s *stream) admit(ctx context.Context, body []byte) ([]byte, error) {
+	if body[0] == '[' {
+		return body, nil
+	}
+	if _, err := jsonrpc2.DecodeMessage(body); err == nil {
+		return restoreID(body), nil
+	}
+	fixed, isResponse := repairResponse(body)
+	switch {
+	case !isResponse:
+		return nil, s.reject(ctx, &frameError{codeInvalidRequest, "not a JSON-RPC 2.0 message"})
+	case fixed == nil:
+		return nil, nil // nobody answers a response
+	}
+	return restoreID(fixed), nil
 }
 
 // reject answers a malformed message with a null id.
@@ -164,17 +173,17 @@ func (s *stream) Close() error {
 }
 
 // repairResponse drops a null error or result next to the other, as some clients send
-// them. It returns nil for a response that can not be read: nobody answers a response.
-func repairResponse(body []byte) []byte {
+// them. It returns nil for a response that can not be read all the same.
+func repairResponse(body []byte) (fixed []byte, isResponse bool) {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(body, &m) != nil {
-		return body
+		return nil, false
 	}
 	_, hasMethod := m["method"]
 	result, hasResult := m["result"]
 	fault, hasFault := m["error"]
 	if hasMethod || !hasResult && !hasFault {
-		return body
+		return nil, false
 	}
 	switch {
 	case string(fault) == "null":
@@ -183,13 +192,13 @@ func repairResponse(body []byte) []byte {
 		delete(m, "result")
 	}
 	fixed, err := json.Marshal(m)
+	if err == nil {
+		_, err = jsonrpc2.DecodeMessage(fixed)
+	}
 	if err != nil {
-		return nil
+		return nil, true
 	}
-	if _, err := jsonrpc2.DecodeMessage(fixed); err != nil {
-		return nil
-	}
-	return fixed
+	return fixed, true
 }
 
 // restoreID undoes shiftID on a response to one of our requests.
@@ -201,23 +210,16 @@ func restoreID(body []byte) []byte {
 	return shiftID(body, view.IDRaw, -firstID)
 }
 
-// shiftID returns body with the numeric id in span changed by delta. Ids out of
-// our range are left alone.
+// shiftID returns body with the numeric id in span, which is a part of body, changed by
+// delta. Ids out of our range are left alone.
 func shiftID(body, span []byte, delta int64) []byte {
 	n, err := strconv.ParseInt(string(span), 10, 64)
 	if err != nil || n+delta < 0 {
 		return body
 	}
-	i := bytes.Index(body, span)
-	for i >= 0 && &body[i] != &span[0] {
-		j := bytes.Index(body[i+1:], span)
-		if j < 0 {
-			return body
-		}
-		i += 1 + j
-	}
-	if i < 0 {
-		return body
+	i := 0
+	for &body[i] != &span[0] {
+		i++
 	}
 	out := append([]byte(nil), body[:i]...)
 	out = strconv.AppendInt(out, n+delta, 10)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // maxFile bounds the files these tools read whole.
@@ -55,15 +56,10 @@ func readText(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if isBinary(data) {
+	if workspace.IsBinary(data) {
 		return "", fmt.Errorf("%s is a binary file", path)
 	}
 	return string(data), nil
-}
-
-func isBinary(data []byte) bool {
-	head := data[:min(len(data), 8000)]
-	return strings.ContainsRune(string(head), 0)
 }
 
 // replaceFile writes content to path atomically, creating folders as needed. A link

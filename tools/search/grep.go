@@ -148,7 +148,7 @@ func (s *search) file(ctx context.Context, path string) error {
 		return nil
 	}
 	r := bufio.NewReaderSize(f, maxLine)
-	if head, _ := r.Peek(8000); bytes.IndexByte(head, 0) >= 0 {
+	if head, _ := r.Peek(maxLine); workspace.IsBinary(head) {
 		return nil
 	}
 	count := 0
