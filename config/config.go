@@ -9,28 +9,47 @@
 // It guarantees that loading never fails: what is broken (a file that does not
 // parse, a value of the wrong type) is left out, named in Problems with its file,
 // line and cause, and the rest works. For every value that is used, Origin says
-// where it came from. It does not watch files and does not write them.
+// where it came from. It writes a file only through EditFile, which keeps comments and
+// format. It does not watch files, but names those to watch.
 package config
 
 // Config is the effective configuration. It must not be changed.
 type Config struct {
-	Providers      map[string]Provider `json:"providers"`
-	DefaultModel   string              `json:"defaultModel"` // provider/model; empty: chosen from what is usable
-	DefaultAgent   string              `json:"defaultAgent"`
-	Agents         map[string]Agent    `json:"agent"`
-	Prompts        Prompts             `json:"prompts"`
-	Chat           Chat                `json:"chat"`
-	DisabledTools  []string            `json:"disabledTools"`
-	ToolCall       ToolCall            `json:"toolCall"`
-	WelcomeMessage string              `json:"welcomeMessage"`
-	PureConfig     bool                `json:"pureConfig"`
+	Providers      map[string]Provider  `json:"providers"`
+	MCPServers     map[string]MCPServer `json:"mcpServers"`
+	DefaultModel   string               `json:"defaultModel"` // provider/model; empty: chosen from what is usable
+	FetchModels    *bool                `json:"fetchModels"`  // default of the providers', and whether to fetch the public catalogue of models
+	DefaultAgent   string               `json:"defaultAgent"`
+	Agents         map[string]Agent     `json:"agent"`
+	Prompts        Prompts              `json:"prompts"`
+	Chat           Chat                 `json:"chat"`
+	DisabledTools  []string             `json:"disabledTools"`
+	ToolCall       ToolCall             `json:"toolCall"`
+	Completion     Completion           `json:"completion"`
+	Rewrite        Rewrite              `json:"rewrite"`
+	WelcomeMessage string               `json:"welcomeMessage"`
+	PureConfig     bool                 `json:"pureConfig"`
+	Env            string               `json:"env"` // EnvTest for test suites
 
-	AutoCompactPercentage int `json:"autoCompactPercentage"`
+	// VariantsByModel gives variants to models whose name matches a pattern.
+	VariantsByModel map[string]VariantRule `json:"variantsByModel"`
+
+	// AutoCompactPercentage is how full the context may be before the conversation is
+	// compacted; 0 is never. See AutoCompact.
+	AutoCompactPercentage int     `json:"autoCompactPercentage"`
+	Compact               Compact `json:"compact"`
+
+	// LSPTimeoutSeconds bounds what the editor is asked about code; 0 is no limit.
+	LSPTimeoutSeconds float64 `json:"lspTimeoutSeconds"`
 
 	// Time limits of model requests in seconds; 0 turns a limit off. A provider's own
 	// values win.
 	TimeLimits
 }
+
+// EnvTest is for suites that compare traffic (eca-recorded): what happens in the
+// background happens in a fixed order, and deltas are shown as they came, never merged.
+const EnvTest = "test"
 
 // TimeLimits bound a model request, in seconds. Nil means: not set here.
 type TimeLimits struct {
@@ -46,13 +65,36 @@ type Provider struct {
 	URL          string            `json:"url"`
 	Key          string            `json:"key"`
 	Path         string            `json:"completionUrlRelativePath"`
+	ThinkStart   string            `json:"thinkTagStart"` // of openai-chat; default: <think>
+	ThinkEnd     string            `json:"thinkTagEnd"`   // default: </think>
 	ExtraHeaders map[string]string `json:"extraHeaders"`
 	FetchModels  *bool             `json:"fetchModels"`  // default: true
 	RequiresAuth *bool             `json:"requiresAuth"` // default: true; false for local servers without a key
 	Models       map[string]Model  `json:"models"`
 	Retry        Retry             `json:"retry"`
 	RateLimit    *float64          `json:"rateLimitMaxWaitSeconds"`
+
+	// CacheRetention is how long prompts stay in caches that must be asked: short (five
+	// minutes) or long (an hour).
+	CacheRetention string `json:"cacheRetention"`
+
 	TimeLimits
+}
+
+// MCPServer is one mcpServers.<name> (eca-features 19). Its strings are as they were
+// written: ${...} is resolved when a server is started, so that it is neither shown nor
+// written back resolved.
+type MCPServer struct {
+	Command      string            `json:"command,omitempty"`
+	Args         []string          `json:"args,omitempty"`
+	Env          map[string]string `json:"env,omitempty"`
+	URL          string            `json:"url,omitempty"`
+	Headers      map[string]string `json:"headers,omitempty"`
+	ClientID     string            `json:"clientId,omitempty"`
+	ClientSecret string            `json:"clientSecret,omitempty"`
+	OAuthPort    int               `json:"oauthPort,omitempty"`
+	AuthScope    string            `json:"authScope,omitempty"`
+	Disabled     bool              `json:"disabled,omitempty"`
 }
 
 // Retry is providers.<name>.retry.
@@ -68,10 +110,19 @@ type Model struct {
 	ModelName    string                    `json:"modelName"` // what the provider calls it, if not the key
 	ExtraPayload map[string]any            `json:"extraPayload"`
 	ExtraHeaders map[string]string         `json:"extraHeaders"`
-	Reason       *bool                     `json:"reason"` // can it reason; unknown means yes for the Responses API
+	History      string                    `json:"reasoningHistory"` // what reasoning is sent back: all (default), of the turn, or off
+	Reason       *bool                     `json:"reason"`           // can it reason
+	ImageInput   *bool                     `json:"imageInput"`       // does it take images
 	Limit        Limit                     `json:"limit"`
 	Cost         Cost                      `json:"cost"`
 	Variants     map[string]map[string]any `json:"variants"`
+}
+
+// VariantRule is one variantsByModel.<pattern> (eca-features 6.3).
+type VariantRule struct {
+	Variants         map[string]map[string]any `json:"variants"`
+	ExcludeProviders []string                  `json:"excludeProviders"`
+	API              []string                  `json:"api"` // empty: any; a single one may be written as a string
 }
 
 // Limit is in tokens; 0 is unknown.
@@ -88,6 +139,11 @@ type Cost struct {
 	CacheWrite *float64 `json:"cacheWrite"`
 }
 
+// Compact is the compact section.
+type Compact struct {
+	Model string `json:"model"` // writes the summaries; empty: the chat's own
+}
+
 // Agent is one agent.<name>.
 type Agent struct {
 	Mode          string        `json:"mode"` // primary or subagent
@@ -98,6 +154,8 @@ type Agent struct {
 	Variant       string        `json:"variant"`
 	DisabledTools []string      `json:"disabledTools"`
 	ToolCall      AgentToolCall `json:"toolCall"`
+
+	AutoCompactPercentage *int `json:"autoCompactPercentage"` // nil inherits the global one
 }
 
 // AgentToolCall is an agent's own approval; nil inherits the global one.
@@ -107,9 +165,13 @@ type AgentToolCall struct {
 
 // Prompts are texts for the model.
 type Prompts struct {
-	Chat      string            `json:"chat"`
-	ChatTitle string            `json:"chatTitle"`
-	Tools     map[string]string `json:"tools"` // descriptions by full tool name
+	Chat       string            `json:"chat"`
+	Compact    string            `json:"compact"`
+	ChatTitle  string            `json:"chatTitle"`
+	Init       string            `json:"init"` // what the command /init asks for
+	Completion string            `json:"completion"`
+	Rewrite    string            `json:"rewrite"`
+	Tools      map[string]string `json:"tools"` // descriptions by full tool name
 }
 
 // Chat is the chat section.
@@ -130,10 +192,24 @@ type ToolCall struct {
 		Args             []string `json:"args"`
 		SummaryMaxLength int      `json:"summaryMaxLength"`
 	} `json:"shellCommand"`
+	EditorNav struct {
+		Enabled bool `json:"enabled"`
+	} `json:"editorNav"`
 	OutputTruncation struct {
 		Lines  int `json:"lines"`
 		SizeKb int `json:"sizeKb"`
 	} `json:"outputTruncation"`
+}
+
+// Completion is the completion section.
+type Completion struct {
+	Model string `json:"model"` // provider/model; empty: the default model
+}
+
+// Rewrite is the rewrite section.
+type Rewrite struct {
+	Model            string `json:"model"`            // provider/model; empty: the default model
+	FullFileMaxLines int    `json:"fullFileMaxLines"` // of larger files the model sees a part
 }
 
 // Approval is toolCall.approval. Keys of the maps select tools.
@@ -147,6 +223,14 @@ type Approval struct {
 // ApprovalRule narrows a selector to calls whose arguments match.
 type ApprovalRule struct {
 	ArgsMatchers map[string][]string `json:"argsMatchers"`
+}
+
+// AutoCompact returns the AutoCompactPercentage of an agent.
+func (c *Config) AutoCompact(agent string) int {
+	if p := c.Agents[agent].AutoCompactPercentage; p != nil {
+		return *p
+	}
+	return c.AutoCompactPercentage
 }
 
 // AgentOrDefault returns the name of a primary agent: the given one, else the

@@ -20,11 +20,13 @@ type layer struct {
 	source  string
 	content map[string]any
 	lines   map[string]int // by joined path
+
+	included map[string]string // by joined path; see include
 }
 
 // origin returns where a path stands in this layer.
 func (l *layer) origin(path []string) Origin {
-	return Origin{Source: l.source, Line: l.lines[join(path)]}
+	return Origin{Source: l.source, Line: l.lines[join(path)], included: l.included[join(path)]}
 }
 
 // parse reads JSON with comments.
@@ -34,17 +36,17 @@ func parse(source string, data []byte) (*layer, *Problem) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return l, nil
 	}
-	root, err := hujson.Parse(data)
+	root, err := hujson.Parse(withNewline(data))
 	if err != nil {
 		line, cause := splitPosition(err.Error())
-		return nil, &Problem{Origin{source, line}, cause}
+		return nil, &Problem{Origin{Source: source, Line: line}, cause}
 	}
-	if string(bytes.TrimSpace(root.Pack())) == "null" {
+	if isNull(&root) {
 		return l, nil
 	}
 	obj, ok := root.Value.(*hujson.Object)
 	if !ok {
-		return nil, &Problem{Origin{source, 1}, "the configuration must be a JSON object"}
+		return nil, &Problem{Origin{Source: source, Line: 1}, "the configuration must be a JSON object"}
 	}
 	l.index(data, obj, nil)
 	std := root.Clone()
@@ -53,6 +55,15 @@ func parse(source string, data []byte) (*layer, *Problem) {
 		return nil, &Problem{Origin{Source: source}, err.Error()}
 	}
 	return l, nil
+}
+
+// withNewline returns a text whose last line is complete, as the parser wants comments to
+// be.
+func withNewline(text []byte) []byte {
+	if bytes.HasSuffix(text, []byte("\n")) {
+		return text
+	}
+	return append(slices.Clone(text), '\n')
 }
 
 // index records the line of every key.
@@ -90,6 +101,9 @@ func (b *builder) interpolate(v any, l *layer, dir string, path []string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, sub := range v {
+			if len(path) == 0 && key == "mcpServers" {
+				continue // see MCPServer
+			}
 			v[key] = b.interpolate(sub, l, dir, append(slices.Clone(path), key))
 		}
 		return v
@@ -99,10 +113,11 @@ func (b *builder) interpolate(v any, l *layer, dir string, path []string) any {
 		}
 		return v
 	case string:
-		out, err := Expand(v, b.in.Getenv, dir)
+		out, err := expand(v, b.in.Getenv, dir, b.looked)
 		if err != nil {
 			b.problem(l.origin(path), "%s: %v", strings.Join(path, "."), err)
 		}
+		l.include(path, v, out)
 		return out
 	}
 	return v
@@ -114,6 +129,11 @@ const maxIncluded = 1 << 20
 // Expand resolves ${env:NAME}, ${env:NAME:default} and ${file:path}. What cannot be
 // resolved becomes empty and is reported; a missing variable is not an error.
 func Expand(s string, getenv func(string) string, dir string) (string, error) {
+	return expand(s, getenv, dir, func(string) {})
+}
+
+// expand is Expand that tells which files it looks for.
+func expand(s string, getenv func(string) string, dir string, looked func(path string)) (string, error) {
 	var errs []error
 	var out strings.Builder
 	for {
@@ -142,7 +162,7 @@ func Expand(s string, getenv func(string) string, dir string) (string, error) {
 			}
 			out.WriteString(val)
 		case "file":
-			text, err := includeFile(arg, dir)
+			text, err := includeFile(arg, dir, looked)
 			if err != nil {
 				errs = append(errs, err)
 			}
@@ -157,7 +177,7 @@ func Expand(s string, getenv func(string) string, dir string) (string, error) {
 	return out.String(), errors.Join(errs...)
 }
 
-func includeFile(path, dir string) (string, error) {
+func includeFile(path, dir string, looked func(path string)) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
 			path = filepath.Join(home, rest)
@@ -166,6 +186,7 @@ func includeFile(path, dir string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
+	looked(path)
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", fmt.Errorf("${file:%s} cannot be read: %w", path, errors.Unwrap(err))

@@ -1,11 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -32,6 +31,10 @@ type Inputs struct {
 	ConfigHome  string                   // folder of the global config.json
 	Roots       []string                 // workspace folders
 
+	// Previous is the configuration that was in effect until now; may be nil. A file
+	// that can not be read or does not parse keeps its version from there.
+	Previous *Loaded
+
 	// Restrict is the seam for workspace trust: it returns the part of a workspace
 	// file's content that may act. Nil lets everything act.
 	Restrict func(root string, content map[string]any) map[string]any
@@ -41,21 +44,44 @@ type Inputs struct {
 type Loaded struct {
 	*Config
 	Problems []Problem
+	// Files are the files that were read or looked for, those of ${file:...} included.
+	// Load comes to another result only when one of them changes.
+	Files []string
 
 	origins map[string]Origin
+	texts   map[string][]byte // of the configuration files, as far as they are in effect
+	global  string            // the file for what no file says yet
 }
 
 // Origin says where a value came from.
 type Origin struct {
 	Source string // defaults, initializationOptions, ECA_CONFIG, environment, or a file's path
 	Line   int    // 0 if unknown
+
+	included string // what of the value is not written there, see layer.include
 }
+
+// IsDefault says that nobody but eca itself chose the value.
+func (o Origin) IsDefault() bool { return o.Source == defaults }
+
+// defaults is the Source of built-in values.
+const defaults = "defaults"
 
 func (o Origin) String() string {
 	if o.Line > 0 {
 		return fmt.Sprintf("%s:%d", o.Source, o.Line)
 	}
 	return o.Source
+}
+
+// environmentSource begins the source of a value that an environment variable alone
+// provides.
+const environmentSource = "environment variable "
+
+// Variable returns the environment variable that provided the value, because nothing
+// else did.
+func (o Origin) Variable() (name string, ok bool) {
+	return strings.CutPrefix(o.Source, environmentSource)
 }
 
 // Problem is something in the configuration that is not used.
@@ -89,18 +115,24 @@ func Home(getenv func(string) string) string {
 
 // Load reads and merges all layers.
 func Load(in Inputs) *Loaded {
-	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}}
-	b.text("defaults", defaultsJSONC, "")
+	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, texts: map[string][]byte{}}
+	b.text(defaults, defaultsJSONC)
 	b.prompts()
 	if len(in.InitOptions) > 0 {
-		b.text("initializationOptions", in.InitOptions, "")
+		b.text("initializationOptions", in.InitOptions)
 	}
 	if pure, _ := b.merged["pureConfig"].(bool); !pure {
 		b.userLayers()
 	}
 	b.providerEnvironment()
+	b.googlePreset()
 	cfg := b.decode()
-	return &Loaded{Config: cfg, Problems: b.problems, origins: b.origins}
+	// In an order of their own: two loads of the same can be compared.
+	slices.Sort(b.files)
+	slices.SortFunc(b.problems, func(x, y Problem) int {
+		return cmp.Or(strings.Compare(x.Source, y.Source), x.Line-y.Line, strings.Compare(x.Cause, y.Cause))
+	})
+	return &Loaded{Config: cfg, Problems: b.problems, Files: b.files, origins: b.origins, texts: b.texts, global: in.globalFile()}
 }
 
 // builder merges layers into one map.
@@ -109,6 +141,8 @@ type builder struct {
 	merged   map[string]any
 	origins  map[string]Origin
 	problems []Problem
+	files    []string
+	texts    map[string][]byte
 }
 
 func (b *builder) problem(o Origin, format string, args ...any) {
@@ -117,51 +151,38 @@ func (b *builder) problem(o Origin, format string, args ...any) {
 
 func (b *builder) userLayers() {
 	if env := b.in.Getenv("ECA_CONFIG"); env != "" {
-		b.text("ECA_CONFIG", []byte(env), "")
+		b.text("ECA_CONFIG", []byte(env))
+	}
+	if path := b.in.globalFile(); path != "" && !b.file(path, "") && b.in.ConfigFile != "" {
+		b.problem(Origin{Source: path}, "the file does not exist")
 	}
 	if b.in.ConfigFile != "" {
-		if !b.file(b.in.ConfigFile, "") {
-			b.problem(Origin{Source: b.in.ConfigFile}, "the file does not exist")
-		}
 		return
-	}
-	if b.in.ConfigHome != "" {
-		b.file(filepath.Join(b.in.ConfigHome, "config.json"), "")
 	}
 	for _, root := range b.in.Roots {
 		b.file(filepath.Join(root, ".eca", "config.json"), root)
 	}
 }
 
-// file adds a file's layer; root is set for workspace files. It reports whether the
-// file exists.
-func (b *builder) file(path, root string) bool {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false
-	}
-	if err != nil {
-		b.problem(Origin{Source: path}, "%v", err)
-		return true
-	}
-	b.text(path, data, root)
-	return true
-}
-
-// text adds a layer.
-func (b *builder) text(source string, data []byte, root string) {
+// text adds a layer that is not a file.
+func (b *builder) text(source string, data []byte) {
 	l, err := parse(source, data)
 	if err != nil {
 		b.problems = append(b.problems, *err)
 		return
 	}
+	b.layer(l, "")
+}
+
+// layer adds a layer; root is set for workspace files.
+func (b *builder) layer(l *layer, root string) {
 	content := migrate(l.content)
 	if root != "" && b.in.Restrict != nil {
 		content = b.in.Restrict(root, content)
 	}
 	dir := ""
-	if filepath.IsAbs(source) {
-		dir = filepath.Dir(source)
+	if filepath.IsAbs(l.source) {
+		dir = filepath.Dir(l.source)
 	}
 	content, _ = b.interpolate(content, l, dir, nil).(map[string]any)
 	b.merge(b.merged, content, l, nil)
@@ -175,7 +196,7 @@ func (b *builder) merge(base, over map[string]any, l *layer, path []string) {
 		b.origins[join(at)] = l.origin(at)
 		sub, isMap := v.(map[string]any)
 		if !isMap {
-			if v == nil {
+			if v == nil && !inPayload(at) {
 				delete(base, key)
 			} else {
 				base[key] = v
@@ -191,6 +212,21 @@ func (b *builder) merge(base, over map[string]any, l *layer, path []string) {
 	}
 }
 
+// inPayload says whether a path leads into what is merged into a request's body: there
+// null has a meaning of its own.
+func inPayload(path []string) bool {
+	at := func(i int, key string) bool { return len(path) > i && path[i] == key }
+	switch {
+	case at(0, "providers") && at(2, "models") && at(4, "extraPayload"):
+		return len(path) > 5
+	case at(0, "providers") && at(2, "models") && at(4, "variants"):
+		return len(path) > 6
+	case at(0, "variantsByModel") && at(2, "variants"):
+		return len(path) > 4
+	}
+	return false
+}
+
 // prompts adds the built-in prompt texts to the defaults.
 func (b *builder) prompts() {
 	text := func(name string) string {
@@ -200,10 +236,13 @@ func (b *builder) prompts() {
 		}
 		return strings.TrimSpace(string(data))
 	}
-	l := &layer{source: "defaults"}
+	l := &layer{source: defaults}
 	b.merge(b.merged, map[string]any{
-		"prompts": map[string]any{"chat": text("code"), "chatTitle": text("title")},
-		"agent":   map[string]any{"plan": map[string]any{"prompts": map[string]any{"chat": text("plan")}}},
+		"prompts": map[string]any{
+			"chat": text("code"), "chatTitle": text("title"), "compact": text("compact"), "init": text("init"),
+			"completion": text("completion"), "rewrite": text("rewrite"),
+		},
+		"agent": map[string]any{"plan": map[string]any{"prompts": map[string]any{"chat": text("plan")}}},
 	}, l, nil)
 }
 
@@ -223,9 +262,21 @@ func (b *builder) providerEnvironment() {
 			env := strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + suffix
 			if val := b.in.Getenv(env); val != "" {
 				p[field] = val
-				b.origins[join([]string{"providers", name, field})] = Origin{Source: "environment variable " + env}
+				b.origins[join([]string{"providers", name, field})] = Origin{Source: environmentSource + env}
 			}
 		}
+	}
+}
+
+// googlePreset keeps configurations of the reference working, which knows only Google's
+// OpenAI-compatible API: somebody's own url without an api is such a one.
+func (b *builder) googlePreset() {
+	url, api := []string{"providers", "google", "url"}, join([]string{"providers", "google", "api"})
+	own := !b.originOf(url).IsDefault() || b.in.Getenv("GOOGLE_API_URL") != ""
+	providers, _ := b.merged["providers"].(map[string]any)
+	if p, ok := providers["google"].(map[string]any); ok && own && b.origins[api].IsDefault() {
+		p["api"] = "openai-chat"
+		b.origins[api] = b.originOf(url)
 	}
 }
 
@@ -366,6 +417,15 @@ func migrate(m map[string]any) map[string]any {
 		renameKey(chat, "defaultBehavior", "defaultAgent")
 		if w, ok := chat["welcomeMessage"]; ok {
 			m["welcomeMessage"] = w
+		}
+	}
+	if rules, ok := m["variantsByModel"].(map[string]any); ok {
+		for _, r := range rules {
+			if r, ok := r.(map[string]any); ok {
+				if api, ok := r["api"].(string); ok {
+					r["api"] = []any{api}
+				}
+			}
 		}
 	}
 	// initializationOptions of old and current clients name the first agent so.

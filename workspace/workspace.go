@@ -4,7 +4,11 @@
 // A Workspace is immutable. It guarantees that Contains judges a path by where it
 // really leads (symbolic links resolved, also for files that do not exist yet), and
 // that Walk neither follows a link out of a root nor descends into ignored folders.
-// It does not watch for changes and keeps no index.
+// A Finder answers queries for files from one walk for some seconds. It holds at most
+// 200,000 files and folders, roots in their order and each from its top: what comes
+// after is not found by name, only by path.
+//
+// The package does not watch for changes and keeps no index.
 package workspace
 
 import (
@@ -63,6 +67,16 @@ func FromURI(uri string) string {
 		rest = rest[1:]
 	}
 	return filepath.FromSlash(rest)
+}
+
+// ToURI returns the file URI of an absolute path, percent-encoded.
+func ToURI(path string) string {
+	path = filepath.ToSlash(path)
+	if hasDrive(path) {
+		path = "/" + path
+	}
+	u := url.URL{Scheme: "file", Path: path}
+	return u.String()
 }
 
 func hasDrive(p string) bool {

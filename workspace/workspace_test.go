@@ -113,3 +113,13 @@ func TestWalkDoesNotFollowLinksOut(t *testing.T) {
 		t.Errorf("walked %v", got)
 	}
 }
+
+func TestToURI(t *testing.T) {
+	for in, want := range map[string]string{
+		"/home/u/a b": "file:///home/u/a%20b", "/日#?%": "file:///%E6%97%A5%23%3F%25", "C:/x": "file:///C:/x", "/": "file:///",
+	} {
+		if got := ToURI(in); got != want || FromURI(got) != filepath.FromSlash(in) {
+			t.Errorf("%s: %s, and back %s", in, got, FromURI(got))
+		}
+	}
+}

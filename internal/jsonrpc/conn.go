@@ -106,7 +106,7 @@ func NewConn(r io.Reader, w io.Writer, opts Options) *Conn {
 		in:      newFrameReader(r, opts.MaxFrame),
 		src:     r,
 		trace:   opts.Trace,
-		pending: map[jsonrpc2.ID]chan struct{}{},
+		pending: map[jsonrpc2.ID]*answer{},
 		ended:   make(chan struct{}),
 	}
 	s.out = newWriter(w, s.markEOF)
@@ -178,6 +178,9 @@ func (c *Conn) dispatcher(root context.Context, h Handler) jsonrpc2.Handler {
 		if later, ok := result.(Later); ok && err == nil {
 			jsonrpc2.Async(libCtx)
 			result, err = later(ctx)
+		}
+		if req.IsCall {
+			c.stream.keepMembers(req.id, err)
 		}
 		return result, wireError(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -66,6 +67,8 @@ func echo(_ context.Context, req *Request) (any, error) {
 		return nil, nil
 	case "panic":
 		panic("oh no")
+	case "members":
+		return nil, fmt.Errorf("wrapped: %w", &Error{Code: -1, Message: "no", Data: json.RawMessage(`{"a":1}`), Members: map[string]any{"type": "info", "b": "<\"}}"}})
 	case "plain":
 		return nil, errors.New("a plain error")
 	case "html":
@@ -86,6 +89,9 @@ func TestAnswers(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":3,"method":"nope"}`, `{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Method not found","data":{"method":"nope"}}}`},
 		{`{"jsonrpc":"2.0","id":4,"method":"panic"}`, `{"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"internal error in panic: oh no"}}`},
 		{`{"jsonrpc":"2.0","id":5,"method":"plain"}`, `{"jsonrpc":"2.0","id":5,"error":{"code":-32603,"message":"a plain error"}}`},
+		{`{"jsonrpc":"2.0","id":11,"method":"members"}`, `{"jsonrpc":"2.0","id":11,"error":{"code":-1,"message":"no","data":{"a":1},"b":"<\"}}","type":"info"}}`},
+		{`{"jsonrpc":"2.0","id":"s","method":"members"}`, `{"jsonrpc":"2.0","id":"s","error":{"code":-1,"message":"no","data":{"a":1},"b":"<\"}}","type":"info"}}`},
+		{`{"jsonrpc":"2.0","id":11,"method":"plain"}`, `{"jsonrpc":"2.0","id":11,"error":{"code":-32603,"message":"a plain error"}}`},
 		{`{"jsonrpc":"2.0","id":6,"method":"html"}`, `{"jsonrpc":"2.0","id":6,"result":{"x":"<b>&👋"}}`},
 		{`{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"not a JSON-RPC 2.0 message"}}`},
 		{`{"id":7}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"not a JSON-RPC 2.0 message"}}`},

@@ -18,6 +18,7 @@ const (
 	CodeInternal         = -32603
 	CodeNotInitialized   = -32002
 	CodeRequestCancelled = -32800
+	CodeRequestFailed    = -32803 // a valid request that could not be served
 )
 
 // Error is a JSON-RPC error object. Handlers return it to choose the code; any
@@ -26,6 +27,10 @@ type Error struct {
 	Code    int
 	Message string
 	Data    json.RawMessage
+
+	// Members are added to the error object, beside the others. They are for clients
+	// that look for something there; they are not sent in a batch, and not received.
+	Members map[string]any
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,8 +24,14 @@ type stream struct {
 	ended chan struct{} // closed at the end of input
 	once  sync.Once
 
-	mu      sync.Mutex // guards pending
-	pending map[jsonrpc2.ID]chan struct{}
+	mu      sync.Mutex // guards pending, and the members of its answers
+	pending map[jsonrpc2.ID]*answer
+}
+
+// answer is a response that is owed to the peer.
+type answer struct {
+	queued  chan struct{}  // closed once the response is queued
+	members map[string]any // see Error
 }
 
 var _ jsonrpc2.Stream = (*stream)(nil)
@@ -37,9 +44,9 @@ func (s *stream) expectAnswer(id jsonrpc2.ID) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.pending[id]; old != nil {
-		close(old) // the peer uses an id twice; nobody shall wait for the first
+		close(old.queued) // the peer uses an id twice; nobody shall wait for the first
 	}
-	s.pending[id] = ch
+	s.pending[id] = &answer{queued: ch}
 	return ch
 }
 
@@ -124,11 +131,53 @@ func (s *stream) Write(ctx context.Context, msg jsonrpc2.Message) (int64, error)
 	}
 	// A response is owed to the peer even when its own request was cancelled, and must
 	// not hold up the reading of what comes next.
+	id, known := view.ID.ID()
+	if known {
+		body = addMembers(body, s.membersOf(id))
+	}
 	err = s.write(context.Background(), body, true)
-	if id, ok := view.ID.ID(); ok {
+	if known {
 		s.markAnswered(id)
 	}
 	return int64(len(body)), err
+}
+
+// keepMembers remembers, for the response to id, what the module can not write.
+func (s *stream) keepMembers(id jsonrpc2.ID, err error) {
+	var e *Error
+	if !errors.As(err, &e) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.pending[id]; a != nil {
+		a.members = e.Members
+	}
+}
+
+func (s *stream) membersOf(id jsonrpc2.ID) map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.pending[id]; a != nil {
+		return a.members
+	}
+	return nil
+}
+
+// addMembers puts members into the error object of an encoded response, which the
+// module writes last.
+func addMembers(body []byte, members map[string]any) []byte {
+	const end = "}}"
+	if len(members) == 0 || !bytes.HasSuffix(body, []byte(end)) {
+		return body
+	}
+	raw, err := marshal(members)
+	if err != nil {
+		return body // the error is worth more than what is said beside it
+	}
+	body = append(body[:len(body)-len(end)], ',')
+	body = append(body, raw[1:len(raw)-1]...)
+	return append(body, end...)
 }
 
 // WriteFrame queues a batch response.
@@ -150,9 +199,9 @@ func (s *stream) WriteFrame(_ context.Context, body []byte) (int64, error) {
 func (s *stream) markAnswered(id jsonrpc2.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ch := s.pending[id]; ch != nil {
+	if a := s.pending[id]; a != nil {
 		delete(s.pending, id)
-		close(ch)
+		close(a.queued)
 	}
 }
 

@@ -3,6 +3,7 @@
 package redact
 
 import (
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,15 +19,31 @@ const minSecret = 6
 type Redactor struct {
 	known    []string
 	patterns []*regexp.Regexp
-	fields   *regexp.Regexp // of JSON whose names say that they are secret
+	parts    []part
+}
+
+// part is a secret beside something that stays.
+type part struct {
+	pattern *regexp.Regexp
+	to      string
 }
 
 // New returns a redactor that also knows the given values.
 func New(secrets ...string) *Redactor {
-	r := &Redactor{fields: regexp.MustCompile(`(?i)("(?:key|[a-z_-]*api[-_]?key|[a-z_-]*password|[a-z_-]*token|[a-z_-]*secret|authorization)"\s*:\s*")(?:[^"\\]|\\.)*"`)}
+	r := &Redactor{parts: []part{
+		// JSON fields whose names say so.
+		{regexp.MustCompile(`(?i)("(?:key|[a-z_-]*api[-_]?key|[a-z_-]*password|[a-z_-]*token|[a-z_-]*secret|authorization)"\s*:\s*")(?:[^"\\]|\\.)*"`), "${1}" + Mark + `"`},
+		// URLs: who asks, and parameters.
+		{regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#@"'<>]+@`), "${1}" + Mark + "@"},
+		{regexp.MustCompile(`(?i)([?&](?:[a-z0-9_-]*(?:key|token|secret|passw(?:or)?d|sig|signature))=)[^&\s#"'<>]+`), "${1}" + Mark},
+	}}
 	for _, s := range secrets {
-		if len(s) >= minSecret {
-			r.known = append(r.known, s)
+		if len(s) < minSecret {
+			continue
+		}
+		r.known = append(r.known, s)
+		if quoted, err := json.Marshal(s); err == nil && string(quoted[1:len(quoted)-1]) != s {
+			r.known = append(r.known, string(quoted[1:len(quoted)-1]))
 		}
 	}
 	// A secret that contains another must go first.
@@ -56,5 +73,15 @@ func (r *Redactor) String(s string) string {
 	for _, p := range r.patterns {
 		s = p.ReplaceAllString(s, Mark)
 	}
-	return r.fields.ReplaceAllString(s, "${1}"+Mark+`"`)
+	for _, p := range r.parts {
+		s = p.pattern.ReplaceAllString(s, p.to)
+	}
+	return s
+}
+
+// SecretName says whether a value by this name is probably a secret.
+func SecretName(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasSuffix(name, "key") || slices.ContainsFunc([]string{"token", "secret", "passw", "passphrase", "credential", "authorization", "cookie"},
+		func(word string) bool { return strings.Contains(name, word) })
 }

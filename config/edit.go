@@ -1,0 +1,240 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
+)
+
+// Change is one change of a configuration file; see Set and Delete.
+type Change struct {
+	path   []string
+	value  any
+	remove bool
+}
+
+// Set is the change that puts a value, which becomes JSON, at a path of keys. Objects on
+// the way that are missing are made. Where an object replaces an object, only what
+// differs is touched.
+func Set(value any, path ...string) Change { return Change{path: path, value: value} }
+
+// Delete is the change that removes what is at a path of keys, if there is something.
+func Delete(path ...string) Change { return Change{path: path, remove: true} }
+
+// Edit makes changes, in order, in the text of a configuration file. All but the changed
+// values stays as it is: order, format and comments, except those within a value that is
+// replaced or removed. A text without content counts as an empty object. The names of
+// providers match in any spelling.
+//
+// It is an error if the text does not parse, or if a path leads through something that
+// is no object.
+func Edit(src []byte, changes ...Change) ([]byte, error) {
+	return edit("configuration", src, changes)
+}
+
+// edit is Edit with a name of the text for errors.
+func edit(source string, src []byte, changes []Change) ([]byte, error) {
+	text, bom := bytes.CutPrefix(src, utf8BOM())
+	if _, broken := parse(source, text); broken != nil {
+		return nil, errors.New(broken.String())
+	}
+	text = withObject(withNewline(text))
+	before := text
+	for _, c := range changes {
+		var err error
+		if text, err = c.apply(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", source, err)
+		}
+	}
+	if bytes.Equal(text, before) {
+		return src, nil
+	}
+	if _, broken := parse(source, text); broken != nil {
+		return nil, fmt.Errorf("the change would break the file: %s", broken)
+	}
+	if len(src) > 0 && !bytes.HasSuffix(src, []byte("\n")) {
+		text = bytes.TrimSuffix(text, []byte("\n"))
+	}
+	if bom {
+		text = append(utf8BOM(), text...)
+	}
+	return text, nil
+}
+
+// withObject returns a text that parses with an object in it, where it has none yet.
+func withObject(text []byte) []byte {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return []byte("{}\n")
+	}
+	if root, err := hujson.Parse(text); err == nil && isNull(&root) {
+		return splice(text, cut{root.StartOffset, root.EndOffset, []byte("{}")})
+	}
+	return text
+}
+
+func (c Change) apply(text []byte) ([]byte, error) {
+	if len(c.path) == 0 || slices.ContainsFunc(c.path, func(k string) bool { return !utf8.ValidString(k) }) {
+		return nil, fmt.Errorf("%q is not a path of keys", c.path)
+	}
+	if c.remove {
+		return remove(text, c.path)
+	}
+	raw, err := encode(c.value)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", strings.Join(c.path, "."), err)
+	}
+	return set(text, c.path, raw)
+}
+
+// place is where a path leads in a text.
+type place struct {
+	text   []byte
+	root   *hujson.Value
+	object *hujson.Value // the last object on the way
+	index  int           // of the member in it, -1 if there is none
+	rest   []string      // the keys from that object on
+}
+
+// find follows a path. It is an error if something on the way is no object; null counts
+// as missing, as it does when layers are merged.
+func find(text []byte, path []string) (place, error) {
+	root, err := hujson.Parse(text)
+	if err != nil {
+		return place{}, err
+	}
+	p := place{text: text, root: &root, object: &root}
+	for i, key := range path {
+		object, ok := p.object.Value.(*hujson.Object)
+		if !ok {
+			return place{}, fmt.Errorf("%s is not an object", strings.Join(path[:i], "."))
+		}
+		p.rest, p.index = path[i:], lastMember(object, path[:i], key)
+		if p.index < 0 || i == len(path)-1 {
+			break
+		}
+		value := &object.Members[p.index].Value
+		if isNull(value) {
+			break
+		}
+		p.object = value
+	}
+	return p, nil
+}
+
+func isNull(v *hujson.Value) bool { return v.Value.Kind() == 'n' }
+
+// lastMember returns the index of a key, -1 if it is missing. Of equal keys the last
+// counts.
+func lastMember(object *hujson.Object, parent []string, key string) int {
+	provider := len(parent) == 1 && parent[0] == "providers"
+	for i, m := range slices.Backward(object.Members) {
+		name, ok := m.Name.Value.(hujson.Literal)
+		if ok && (name.String() == key || provider && Kebab(name.String()) == Kebab(key)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// set puts a value at a path.
+func set(text []byte, path []string, raw []byte) ([]byte, error) {
+	p, err := find(text, path)
+	if err != nil {
+		return nil, err
+	}
+	if p.index < 0 {
+		return p.insert(nest(p.rest[1:], raw)), nil
+	}
+	old := &p.object.Value.(*hujson.Object).Members[p.index].Value
+	if len(p.rest) > 1 { // through null
+		return p.replace(old, nest(p.rest[1:], raw)), nil
+	}
+	before, after := decode(standard(old)), decode(raw)
+	oldMap, wasObject := before.(map[string]any)
+	newMap, isObject := after.(map[string]any)
+	switch {
+	case reflect.DeepEqual(before, after):
+		return text, nil
+	case wasObject && isObject:
+		return setMembers(text, path, oldMap, newMap)
+	}
+	return p.replace(old, raw), nil
+}
+
+// setMembers makes one object into another. It removes first: two spellings of a
+// provider's name are the same key.
+func setMembers(text []byte, path []string, before, after map[string]any) ([]byte, error) {
+	var err error
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if _, stays := after[key]; stays {
+			continue
+		}
+		if text, err = remove(text, append(slices.Clone(path), key)); err != nil {
+			return nil, err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		raw, err := encode(after[key])
+		if err != nil {
+			return nil, err
+		}
+		if text, err = set(text, append(slices.Clone(path), key), raw); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
+// remove takes away what is at a path, all of it if a key is there twice.
+func remove(text []byte, path []string) ([]byte, error) {
+	for {
+		p, err := find(text, path)
+		if err != nil || p.index < 0 || len(p.rest) > 1 {
+			return text, err
+		}
+		text = p.remove()
+	}
+}
+
+// nest wraps a value in objects.
+func nest(keys []string, raw []byte) []byte {
+	for _, key := range slices.Backward(keys) {
+		raw = slices.Concat([]byte("{"), hujson.String(key), []byte(":"), raw, []byte("}"))
+	}
+	return raw
+}
+
+// encode returns compact JSON, without the escapes that are for HTML.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+// decode reads JSON that is known to be valid, numbers as they are written.
+func decode(raw []byte) any {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	_ = dec.Decode(&v)
+	return v
+}
+
+// standard returns a value of a file as plain JSON.
+func standard(v *hujson.Value) []byte {
+	c := v.Clone()
+	c.Minimize()
+	return c.Pack()
+}
+
+func utf8BOM() []byte { return []byte("\xef\xbb\xbf") }

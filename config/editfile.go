@@ -1,0 +1,97 @@
+package config
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/gofrs/flock"
+
+	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+)
+
+// EditFile makes changes in a configuration file as Edit does. The file is made if it is
+// missing, with its folders, for its owner alone; else it keeps its mode. It is replaced
+// as a whole or not at all, and where a link leads to it, the link stays. Other processes
+// that use EditFile wait for each other.
+//
+// A file that does not parse, or is read-only, is not touched: the error names it, with
+// the line.
+func EditFile(path string, changes ...Change) error {
+	target, err := followLinks(path)
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", path, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return fmt.Errorf("edit %s: %w", path, err)
+	}
+	// Where the system can not lock there, an edit is no less whole, but one of two at
+	// the same time may be lost.
+	lock := fileLock(target)
+	if lock.Lock() == nil {
+		defer lock.Close()
+	}
+	mode := fs.FileMode(0o600)
+	src, err := os.ReadFile(target)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("edit configuration: %w", err)
+	}
+	if info, err := os.Stat(target); err == nil {
+		mode = info.Mode().Perm()
+	}
+	out, err := edit(path, src, changes)
+	switch {
+	case err != nil:
+		return err
+	case bytes.Equal(out, src):
+		return nil
+	case mode&0o200 == 0:
+		return fmt.Errorf("edit %s: %w: the file is read-only", path, fs.ErrPermission)
+	}
+	if err := atomicfile.Write(target, out, mode); err != nil {
+		return fmt.Errorf("edit %s: %w", path, err)
+	}
+	return nil
+}
+
+// followLinks returns where a path leads to; that need not exist.
+func followLinks(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	for range 40 { // as many as common systems follow
+		if err != nil {
+			return "", err
+		}
+		info, statErr := os.Lstat(path)
+		if isLink := statErr == nil && info.Mode()&fs.ModeSymlink != 0; !isLink {
+			return path, nil
+		}
+		var target string
+		if target, err = os.Readlink(path); err != nil {
+			return "", err
+		}
+		if filepath.IsAbs(target) {
+			path = target
+			continue
+		}
+		// A target like ../x is meant from where the folder really is.
+		dir, evalErr := filepath.EvalSymlinks(filepath.Dir(path))
+		path, err = filepath.Join(dir, target), evalErr
+	}
+	return "", errors.New("too many links")
+}
+
+// fileLock returns the lock for a file's edits: its folder, which leaves nothing behind,
+// or where folders can not be locked a file in the user's own temporary folder.
+func fileLock(target string) *flock.Flock {
+	if runtime.GOOS != "windows" {
+		return flock.New(filepath.Dir(target), flock.SetFlag(os.O_RDONLY))
+	}
+	sum := sha256.Sum256([]byte(target))
+	return flock.New(filepath.Join(os.TempDir(), "eca-"+hex.EncodeToString(sum[:16])+".lock"))
+}

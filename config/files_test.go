@@ -1,0 +1,70 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// A file that is broken while somebody edits it counts as it was; one that is gone
+// counts no more.
+func TestPrevious(t *testing.T) {
+	home := t.TempDir()
+	path := filepath.Join(home, "config.json")
+	var last *Loaded
+	load := func() (welcome string, problems int) {
+		last = Load(Inputs{Getenv: env(nil), ConfigHome: home, Previous: last})
+		return last.WelcomeMessage, len(last.Problems)
+	}
+	without, _ := load()
+	for _, c := range []struct {
+		text, welcome string
+		problems      int
+	}{
+		{`{"welcomeMessage": bro`, without, 1},
+		{`{"welcomeMessage": "1"}`, "1", 0},
+		{`{"welcomeMessage": "2`, "1", 1},
+		{`[]`, "1", 1},
+		{"", without, 0},
+		{`{`, without, 1},
+		{`{"welcomeMessage": "3"} // the end`, "3", 0},
+	} {
+		write(t, path, c.text)
+		if welcome, problems := load(); welcome != c.welcome || problems != c.problems {
+			t.Errorf("%q: %q, %v", c.text, welcome, last.Problems)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if welcome, problems := load(); welcome != without || problems != 0 {
+		t.Errorf("without the file: %q, %v", welcome, last.Problems)
+	}
+}
+
+// The configuration names the files it depends on, and the one in which to change a value.
+func TestFilesAndOwner(t *testing.T) {
+	home, root := t.TempDir(), t.TempDir()
+	global, local := filepath.Join(home, "config.json"), filepath.Join(root, ".eca", "config.json")
+	write(t, local, `{"providers": {"mine": {"key": "${file:key.txt}"}}, "prompts": {"chat": "${file:/none}"}}`)
+	in := Inputs{Getenv: env(map[string]string{"ECA_CONFIG": `{"defaultModel": "x/y"}`}), ConfigHome: home, Roots: []string{root}}
+	l := Load(in)
+	want := []string{global, local, filepath.Join(root, ".eca", "key.txt"), "/none"}
+	slices.Sort(want)
+	if filepath.Separator == '/' && !slices.Equal(l.Files, want) {
+		t.Errorf("files %q, want %q", l.Files, want)
+	}
+	for key, want := range map[string]string{"mine": local, "openai": global, "nobody": global} {
+		if got := l.Owner("providers", key); got != want {
+			t.Errorf("owner of %s: %s, want %s", key, got, want)
+		}
+	}
+	if got := l.Owner("defaultModel"); got != global {
+		t.Errorf("owner of a value from the environment: %s", got)
+	}
+	in.ConfigFile = filepath.Join(home, "other.json")
+	if l := Load(in); l.Owner("defaultModel") != in.ConfigFile || !slices.Equal(l.Files, []string{in.ConfigFile}) {
+		t.Errorf("with --config-file: %q %q", l.Owner("defaultModel"), l.Files)
+	}
+}

@@ -1,0 +1,170 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/tailscale/hujson"
+)
+
+// cut replaces text[from:to].
+type cut struct {
+	from, to int
+	with     []byte
+}
+
+// splice makes cuts that do not overlap.
+func splice(text []byte, cuts ...cut) []byte {
+	slices.SortStableFunc(cuts, func(a, b cut) int { return a.from - b.from })
+	var out []byte
+	at := 0
+	for _, c := range cuts {
+		out = append(append(out, text[at:c.from]...), c.with...)
+		at = c.to
+	}
+	return append(out, text[at:]...)
+}
+
+// replace puts a value in place of another.
+func (p place) replace(old *hujson.Value, raw []byte) []byte {
+	was := p.text[old.StartOffset:old.EndOffset]
+	// What stood on one line stays on one line; what was no list or object had no form.
+	oneLine := (was[0] == '[' || was[0] == '{') && !bytes.ContainsRune(was, '\n')
+	if !oneLine && startsLine(p.text, p.object.Value.(*hujson.Object).Members[p.index].Name.StartOffset) {
+		raw = p.indented(raw, indentAt(p.text, old.StartOffset))
+	}
+	return splice(p.text, cut{old.StartOffset, old.EndOffset, raw})
+}
+
+// insert adds the missing member as the last one of its object.
+func (p place) insert(raw []byte) []byte {
+	object := p.object.Value.(*hujson.Object)
+	key := append(hujson.String(p.rest[0]), ": "...)
+	outer := indentAt(p.text, p.object.StartOffset)
+	indent := outer + p.unit()
+	tail := p.object.StartOffset + 1 // where the comments and space before the brace begin
+	end := p.object.EndOffset - 1
+	var cuts []cut
+	var comma []byte
+	if n := len(object.Members); n > 0 {
+		last := &object.Members[n-1]
+		if startsLine(p.text, last.Name.StartOffset) {
+			indent = indentAt(p.text, last.Name.StartOffset)
+		}
+		tail = last.Value.EndOffset + len(last.Value.AfterExtra)
+		if last.Value.AfterExtra != nil { // as hujson marks a trailing comma; the new member gets one too
+			tail++
+			comma = []byte(",")
+		} else {
+			cuts = append(cuts, cut{tail, tail, []byte(",")})
+		}
+	}
+	newline := p.newline()
+	space := trailingSpace(p.text[tail:end])
+	switch i := bytes.IndexByte(p.text[end-space:end], '\n'); {
+	case i >= 0: // the brace is on a line of its own
+		at := end - space + i
+		if at > tail && p.text[at-1] == '\r' {
+			at--
+		}
+		member := slices.Concat([]byte(newline+indent), key, p.indented(raw, indent), comma)
+		cuts = append(cuts, cut{at, at, member})
+	case len(object.Members) == 0:
+		member := slices.Concat([]byte(newline+indent), key, p.indented(raw, indent), []byte(newline+outer))
+		cuts = append(cuts, cut{end - space, end, member})
+	default:
+		cuts = append(cuts, cut{end - space, end - space, slices.Concat([]byte(" "), key, raw, comma)})
+	}
+	return splice(p.text, cuts...)
+}
+
+// remove takes the member away, with the comma that is too many then, and with its line
+// if nothing else is on it.
+func (p place) remove() []byte {
+	object := p.object.Value.(*hujson.Object)
+	m := &object.Members[p.index]
+	from, to := m.Name.StartOffset, m.Value.EndOffset
+	var cuts []cut
+	last := p.index == len(object.Members)-1
+	comma := to + len(m.Value.AfterExtra)
+	switch {
+	case last && m.Value.AfterExtra == nil && p.index > 0:
+		before := &object.Members[p.index-1].Value
+		at := before.EndOffset + len(before.AfterExtra)
+		cuts = append(cuts, cut{at, at + 1, nil})
+	case last && m.Value.AfterExtra == nil:
+	case len(bytes.TrimSpace(m.Value.AfterExtra)) == 0:
+		to = comma + 1
+	default:
+		cuts = append(cuts, cut{comma, comma + 1, nil})
+	}
+	after := to + blanks(p.text[to:])
+	switch newline := bytes.HasPrefix(p.text[after:], []byte("\n")) || bytes.HasPrefix(p.text[after:], []byte("\r\n")); {
+	case newline && startsLine(p.text, from):
+		from = lineStart(p.text, from)
+		to = after + bytes.IndexByte(p.text[after:], '\n') + 1
+	case last:
+		for isBlank(p.text[from-1]) {
+			from--
+		}
+	default:
+		to = after
+	}
+	return splice(p.text, append(cuts, cut{from, to, nil})...)
+}
+
+// indented formats a value that stands on a line of some indentation.
+func (p place) indented(raw []byte, indent string) []byte {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, indent, p.unit()) != nil {
+		return raw
+	}
+	return bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(p.newline()))
+}
+
+// unit is how far the file indents a level.
+func (p place) unit() string {
+	if root, ok := p.root.Value.(*hujson.Object); ok && len(root.Members) > 0 {
+		at := root.Members[0].Name.StartOffset
+		if s := indentAt(p.text, at); s != "" && startsLine(p.text, at) {
+			return s
+		}
+	}
+	return "  "
+}
+
+func (p place) newline() string {
+	if bytes.Contains(p.text, []byte("\r\n")) {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// blanks counts the spaces and tabs that a text begins with.
+func blanks(text []byte) int {
+	n := 0
+	for n < len(text) && isBlank(text[n]) {
+		n++
+	}
+	return n
+}
+
+// trailingSpace counts the white space that a text ends with.
+func trailingSpace(text []byte) int { return len(text) - len(bytes.TrimRight(text, " \t\r\n")) }
+
+func lineStart(text []byte, at int) int { return bytes.LastIndexByte(text[:at], '\n') + 1 }
+
+// indentAt returns what the line of an offset begins with.
+func indentAt(text []byte, at int) string {
+	start := lineStart(text, at)
+	return string(text[start : start+blanks(text[start:])])
+}
+
+// startsLine says whether only spaces and tabs stand before an offset on its line.
+func startsLine(text []byte, at int) bool {
+	start := lineStart(text, at)
+	return start+blanks(text[start:]) >= at
+}

@@ -1,0 +1,214 @@
+package config
+
+import (
+	"encoding/json"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/redact"
+)
+
+// Value is one value of the effective configuration that somebody set.
+type Value struct {
+	Path   []string
+	Value  any // as encoding/json decodes it; objects are empty, lists are whole
+	Origin Origin
+	// Secret says that the value must not be shown: its name says so, it is a header or an
+	// environment for a child, or it came from the environment or from an included file.
+	Secret bool
+}
+
+// Values lists what is set, ordered by path.
+func (l *Loaded) Values() []Value {
+	var out []Value
+	l.each(func(v Value, set bool) {
+		if set {
+			out = append(out, v)
+		}
+	})
+	slices.SortFunc(out, func(a, b Value) int { return slices.Compare(a.Path, b.Path) })
+	return out
+}
+
+// Secrets lists texts that must not be shown anywhere. What Values calls secret only
+// because it was included is among them unless it is plainly something else: a folder,
+// an address, prose.
+func (l *Loaded) Secrets() []string {
+	set := map[string]bool{}
+	add := func(s string) {
+		set[s] = true
+		if words := strings.Fields(s); len(words) == 2 {
+			set[words[1]] = true // Bearer ...
+		}
+	}
+	l.each(func(v Value, _ bool) {
+		for _, s := range texts(v.Value) {
+			if secretPath(v.Path) {
+				add(s)
+			}
+			if u, err := url.Parse(s); err == nil && u.User != nil {
+				password, _ := u.User.Password()
+				add(password)
+			}
+		}
+	})
+	for _, o := range l.origins {
+		for piece := range strings.SplitSeq(o.included, "\x00") {
+			harmless := len(strings.Fields(piece)) > 3
+			for _, prefix := range []string{"/", "~", "http://", "https://"} {
+				harmless = harmless || strings.HasPrefix(piece, prefix)
+			}
+			if !harmless {
+				add(piece)
+			}
+		}
+	}
+	delete(set, "")
+	return slices.Sorted(maps.Keys(set))
+}
+
+// each calls fn with every value; set is false for one that nobody set.
+func (l *Loaded) each(fn func(v Value, set bool)) {
+	raw, err := json.Marshal(l.Config)
+	var all map[string]any
+	if err != nil || json.Unmarshal(raw, &all) != nil {
+		return // it was decoded from JSON
+	}
+	l.walk(all, nil, fn)
+}
+
+func (l *Loaded) walk(v any, path []string, fn func(Value, bool)) {
+	if m, ok := v.(map[string]any); ok {
+		maps.DeleteFunc(m, func(_ string, sub any) bool { return sub == nil }) // unset
+		for key, sub := range m {
+			l.walk(sub, append(slices.Clone(path), key), fn)
+		}
+		if len(m) > 0 || len(path) == 0 {
+			return
+		}
+	}
+	origin, set := l.Origin(path...)
+	if !set && !isZero(v) {
+		// Its key was written in another case.
+		for at := path; !set && len(at) > 0; at = at[:len(at)-1] {
+			origin, set = l.Origin(at...)
+		}
+	}
+	fn(Value{Path: path, Value: v, Origin: origin, Secret: secret(path, v, origin)}, set && v != nil)
+}
+
+func isZero(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return v == ""
+	case bool:
+		return !v
+	case float64:
+		return v == 0
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return v == nil
+}
+
+// secret says whether a value must not be shown. Numbers and switches can be.
+func secret(path []string, v any, o Origin) bool {
+	return len(texts(v)) > 0 && (secretPath(path) || o.included != "" || strings.HasPrefix(o.Source, environmentSource))
+}
+
+// secretPath says whether the values at a path are secret because of what they are. Keys
+// that users choose, like the names of providers, say nothing.
+func secretPath(path []string) bool {
+	last := len(path) - 1
+	if redact.SecretName(path[last]) {
+		return true
+	}
+	if path[0] == "mcpServers" && last >= 2 {
+		return slices.Contains([]string{"env", "headers", "args"}, path[2])
+	}
+	for i, name := range path[:last] {
+		switch name {
+		case "extraHeaders":
+			return true
+		case "extraPayload":
+			return slices.ContainsFunc(path[i+1:], redact.SecretName)
+		}
+	}
+	return false
+}
+
+// texts returns the strings of a value.
+func texts(v any) []string {
+	switch v := v.(type) {
+	case string:
+		if v != "" {
+			return []string{v}
+		}
+	case []any:
+		var out []string
+		for _, e := range v {
+			out = append(out, texts(e)...)
+		}
+		return out
+	case map[string]any:
+		var out []string
+		for _, e := range v {
+			out = append(out, texts(e)...)
+		}
+		return out
+	}
+	return nil
+}
+
+// include notes which parts of a value were not written where the value stands, but
+// came from the environment or a file. A fallback is written there.
+func (l *layer) include(path []string, written, value string) {
+	if value == written {
+		return
+	}
+	literals := literals(written)
+	rest := strings.TrimPrefix(value, literals[0])
+	for i, literal := range literals[1:] {
+		var piece string
+		switch {
+		case i == len(literals)-2:
+			piece = strings.TrimSuffix(rest, literal)
+		case literal == "":
+			continue // two side by side are one piece
+		default:
+			piece, rest, _ = strings.Cut(rest, literal)
+		}
+		if piece == "" || strings.Contains(written, piece) {
+			continue
+		}
+		if l.included == nil {
+			l.included = map[string]string{}
+		}
+		key := join(path)
+		if before := l.included[key]; before != "" {
+			piece = before + "\x00" + piece
+		}
+		l.included[key] = piece
+	}
+}
+
+// literals returns what stands in front of, between and behind the ${...} of a text.
+func literals(s string) []string {
+	var out []string
+	for {
+		i := strings.Index(s, "${")
+		end := -1
+		if i >= 0 {
+			end = strings.IndexByte(s[i:], '}')
+		}
+		if end < 0 {
+			return append(out, s)
+		}
+		out = append(out, s[:i])
+		s = s[i+end+1:]
+	}
+}

@@ -1,0 +1,183 @@
+package artifact
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// staleTemp is the age at which a file that was being written has lost its writer.
+const staleTemp = time.Hour
+
+// item is a stored item as a walk saw it.
+type item struct {
+	hash string
+	time time.Time // when it was last put
+	size int64     // on the disk
+}
+
+// Collect removes the items that are older than minAge and that keep, which may be nil,
+// does not ask for. If the rest is above the quota, it goes too, oldest first, whatever
+// keep says. minAge must be longer than it takes from a Put until keep knows the hash.
+//
+// removed and freed (bytes on the disk) include what other processes removed in the
+// same moment. An item that can not be removed does not stop the others; err is the
+// first such error, or that of ctx.
+func (s *Store) Collect(ctx context.Context, keep func(hash string) bool, minAge time.Duration) (removed int, freed int64, err error) {
+	items, total, err := s.walk(ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("collect artifacts: %w", err)
+	}
+	now := s.o.Now()
+	old := func(it item) bool { return now.Sub(it.time) > minAge && (keep == nil || !keep(it.hash)) }
+	var rest []item
+	var first error
+	remove := func(it item) {
+		gone, err := s.remove(ctx, it)
+		if gone {
+			removed++
+			freed += it.size
+		}
+		first = cmp.Or(first, err)
+	}
+	for _, it := range items {
+		if ctx.Err() != nil {
+			break
+		}
+		if old(it) {
+			remove(it)
+		} else {
+			rest = append(rest, it)
+		}
+	}
+	for _, it := range rest {
+		if total-freed <= s.o.Quota || ctx.Err() != nil {
+			break
+		}
+		remove(it)
+	}
+	if err := cmp.Or(ctx.Err(), first); err != nil {
+		return removed, freed, fmt.Errorf("collect artifacts: %w", err)
+	}
+	return removed, freed, nil
+}
+
+// reserve makes room for size bytes. The caller holds s.mu.
+func (s *Store) reserve(ctx context.Context, size int64) error {
+	if s.known && s.used+size <= s.o.Quota && s.added+size <= s.o.Quota/16 {
+		return nil
+	}
+	items, total, err := s.walk(ctx)
+	if err != nil {
+		return err
+	}
+	if total+size > s.o.Quota {
+		// An eighth more than needed, so that the next Put need not do it again.
+		goal := max(0, s.o.Quota-s.o.Quota/8-size)
+		for _, it := range items {
+			if total <= goal {
+				break
+			}
+			gone, removeErr := s.remove(ctx, it)
+			if gone {
+				total -= it.size
+			}
+			err = cmp.Or(err, removeErr)
+		}
+	}
+	s.used, s.added, s.known = total, 0, true
+	if total+size > s.o.Quota && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", ErrFull, cmp.Or(err, fmt.Errorf("%d of %d bytes are used", total, s.o.Quota)))
+	}
+	return ctx.Err()
+}
+
+// walk returns all items, oldest first, and what they take together. It removes the
+// files of writers that died.
+func (s *Store) walk(ctx context.Context) (items []item, total int64, err error) {
+	dirs, err := readDir(s.dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, dir := range dirs {
+		isTemp := dir.Name() == tempDir
+		if !dir.IsDir() || len(dir.Name()) != 2 && !isTemp {
+			continue
+		}
+		files, err := readDir(filepath.Join(s.dir, dir.Name()))
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, f := range files {
+			if err := ctx.Err(); err != nil {
+				return nil, 0, err
+			}
+			hash := dir.Name() + f.Name()
+			if !f.Type().IsRegular() || !isTemp && !valid(hash) {
+				continue
+			}
+			info, err := f.Info()
+			switch {
+			case errors.Is(err, fs.ErrNotExist): // removed in the meantime
+			case err != nil:
+				return nil, 0, err
+			case !isTemp:
+				items = append(items, item{hash, info.ModTime(), onDisk(info.Size())})
+				total += onDisk(info.Size())
+			case s.o.Now().Sub(info.ModTime()) > staleTemp:
+				_ = os.Remove(filepath.Join(s.dir, tempDir, f.Name())) // or at the next walk
+			}
+		}
+	}
+	slices.SortFunc(items, func(a, b item) int { return a.time.Compare(b.time) })
+	return items, total, nil
+}
+
+// readDir lists a folder; one that does not exist is empty.
+func readDir(path string) ([]fs.DirEntry, error) {
+	list, err := os.ReadDir(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return list, err
+}
+
+// remove deletes an item, unless it was put again since the walk saw it.
+func (s *Store) remove(ctx context.Context, it item) (gone bool, err error) {
+	unlock, err := s.lock(ctx, (*flock.Flock).TryLockContext)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	info, err := os.Lstat(s.path(it.hash))
+	if err == nil {
+		if !info.ModTime().Equal(it.time) {
+			return false, nil
+		}
+		err = os.Remove(s.path(it.hash))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return err == nil, err
+}
+
+// lock stands between those who make an item new (shared, many at once) and those who
+// remove what they saw to be old (exclusive), in all processes. It is held for two
+// system calls. Where there are no locks, unlock does nothing.
+func (s *Store) lock(ctx context.Context, take func(*flock.Flock, context.Context, time.Duration) (bool, error)) (unlock func(), err error) {
+	const retry = time.Millisecond
+	l := flock.New(filepath.Join(s.dir, "lock"))
+	if ok, _ := take(l, ctx, retry); !ok {
+		return func() {}, ctx.Err()
+	}
+	return func() { _ = l.Close() }, nil
+}

@@ -1,0 +1,29 @@
+// Package atomicfile replaces files as wholes: who reads one sees the old content or the
+// new, also when the writer dies in between. It does not follow links and does not lock.
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Write puts data in place of the file at path, which need not exist, through a temporary
+// file in the same folder. The content is on the disk before it gets its name.
+func Write(path string, data []byte, mode fs.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
