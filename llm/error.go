@@ -68,28 +68,32 @@ func StatusError(provider string, resp *http.Response, message string, now time.
 		e.Kind = ErrAuth
 	case s == http.StatusTooManyRequests:
 		e.Kind = ErrRateLimited
-	case s == http.StatusRequestEntityTooLarge || s == http.StatusBadRequest && overflow(message):
+		if e.RetryAfter == 0 {
+			e.RetryAfter = untilReset(resp.Header, now)
+		}
+	case s == http.StatusRequestEntityTooLarge || s == http.StatusBadRequest && IsOverflow(message):
 		e.Kind = ErrContextOverflow
 	case s == http.StatusRequestTimeout || s >= 500:
 		e.Kind = ErrOverloaded
 	default:
 		e.Kind = ErrBadRequest
 	}
-	text := http.StatusText(e.Status)
 	if message == "" {
 		message = "no further explanation"
 	}
-	e.Message = strings.TrimSpace(fmt.Sprintf("%s answered %d %s: %s", provider, e.Status, text, message))
+	// Some codes have no standard text.
+	status := strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
+	e.Message = fmt.Sprintf("%s answered %s: %s", provider, status, message)
 	if e.RetryAfter > 0 {
 		e.Message += fmt.Sprintf(" (try again in %s)", e.RetryAfter.Round(time.Second))
 	}
 	return e
 }
 
-// overflow recognises the ways providers say that a conversation is too long.
-func overflow(message string) bool {
+// IsOverflow recognises the ways providers say that a conversation is too long.
+func IsOverflow(message string) bool {
 	m := strings.ToLower(message)
-	for _, sign := range []string{"context length", "context_length", "context window", "maximum context", "too many tokens", "prompt is too long"} {
+	for _, sign := range []string{"context length", "context_length", "context window", "context limit", "maximum context", "too many tokens", "prompt is too long"} {
 		if strings.Contains(m, sign) {
 			return true
 		}

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
 // ErrStopped ends the reading of an answer that the consumer no longer wants. Post
@@ -27,6 +29,10 @@ type Endpoint struct {
 	Client   *http.Client
 	Limits   Limits
 	Now      func() time.Time
+
+	// Explain, if not nil, refines the error for an answer that is not 2xx with what only
+	// the wire format can read from its body.
+	Explain func(e *Error, body []byte)
 }
 
 // maxErrorBody bounds how much of an error answer is read.
@@ -37,6 +43,25 @@ const maxErrorBody = 64 << 10
 // not 2xx, an answer that is no stream, a time limit, a lost connection. io.EOF from
 // read means that the answer ended too early. When ctx ends, its error is returned.
 func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]string, read func(io.Reader) error) error {
+	err := e.post(ctx, body, headers, read)
+	var typed *Error
+	if errors.As(err, &typed) {
+		typed.Message = e.withoutSecrets(typed.Message)
+	}
+	return err
+}
+
+// withoutSecrets removes from a text what was sent to authenticate: some servers repeat
+// it in their errors.
+func (e Endpoint) withoutSecrets(text string) string {
+	var secrets []string
+	for _, v := range e.Headers {
+		secrets = append(secrets, strings.TrimPrefix(v, "Bearer "))
+	}
+	return redact.New(secrets...).String(text)
+}
+
+func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]string, read func(io.Reader) error) error {
 	ctx, dog := Watch(ctx, e.Limits)
 	defer dog.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
@@ -56,8 +81,7 @@ func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]stri
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-		return StatusError(e.Provider, resp, ErrorText(text), e.Now())
+		return e.statusError(resp)
 	}
 	watched := dog.Body(resp.Body)
 	if ct := resp.Header.Get("Content-Type"); strings.HasPrefix(ct, "application/json") || strings.HasPrefix(ct, "text/html") {
@@ -79,6 +103,55 @@ func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]stri
 		return &Error{Kind: ErrProtocol, Message: e.Provider + ": " + err.Error(), Cause: err}
 	}
 	return e.transportError(ctx, err)
+}
+
+// statusError explains an answer that is not 2xx.
+func (e Endpoint) statusError(resp *http.Response) *Error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	out := StatusError(e.Provider, resp, ErrorText(body), e.Now())
+	if e.Explain != nil {
+		e.Explain(out, body)
+	}
+	return out
+}
+
+// maxDocument bounds what Exchange reads; descriptions of models come with licenses.
+const maxDocument = 16 << 20
+
+// Exchange asks for one JSON document, as for a list of models, and decodes it into
+// answer. A question that is not nil is posted as JSON. Errors contain neither the URL,
+// which may have a key in it, nor what was sent to authenticate. Only ctx limits the time.
+func (e Endpoint) Exchange(ctx context.Context, question, answer any) error {
+	method, body := http.MethodGet, []byte(nil)
+	if question != nil {
+		var err error
+		method = http.MethodPost
+		if body, err = json.Marshal(question); err != nil {
+			return err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, e.URL, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("%s: bad URL", e.Provider)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for k, v := range e.Headers {
+		req.Header.Set(k, v)
+	}
+	resp, err := e.Client.Do(req)
+	if err != nil {
+		return e.transportError(ctx, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		err := e.statusError(resp)
+		err.Message = e.withoutSecrets(err.Message)
+		return err
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxDocument)).Decode(answer); err != nil {
+		return fmt.Errorf("%s: the answer can not be read: %w", e.Provider, err)
+	}
+	return nil
 }
 
 // transportError explains a request that failed below HTTP.
@@ -115,6 +188,10 @@ func unwrapURL(err error) error {
 
 // ErrorText finds the human text in an error body.
 func ErrorText(body []byte) string {
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0] // Google's compatible API wraps its errors
+	}
 	var e struct {
 		Error   json.RawMessage `json:"error"`
 		Message string          `json:"message"`
@@ -167,14 +244,31 @@ func DeepMerge(base, over map[string]any) map[string]any {
 		case nil:
 			delete(out, k)
 		case map[string]any:
-			if b, ok := out[k].(map[string]any); ok {
-				out[k] = DeepMerge(b, v)
-			} else {
-				out[k] = v
+			b, ok := out[k].(map[string]any)
+			if !ok {
+				b = map[string]any{}
 			}
+			out[k] = DeepMerge(b, v)
 		default:
 			out[k] = v
 		}
+	}
+	return out
+}
+
+// MergePayloads returns base with over put into it, for MergeExtra: null stays, so that
+// it removes there.
+func MergePayloads(base, over map[string]any) map[string]any {
+	out := maps.Clone(base)
+	if out == nil {
+		out = map[string]any{}
+	}
+	for k, v := range over {
+		o, isMap := v.(map[string]any)
+		if b, ok := out[k].(map[string]any); ok && isMap {
+			v = MergePayloads(b, o)
+		}
+		out[k] = v
 	}
 	return out
 }

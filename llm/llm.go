@@ -3,14 +3,16 @@
 // package below it (llm/openai, llm/cassette, ...) and implements Model.
 //
 // What is the same for all of them is here too: the retry policy (retry.go), the
-// time limits of a request (limits.go) and the reader of server-sent events
-// (sse.go). Providers never retry on their own.
+// time limits of a request (limits.go) and the readers of streams (sse.go, ndjson.go).
+// Providers never retry on their own.
 //
-// The package knows nothing of chats, tools' effects, or configuration.
+// What users are told about providers is in provider.go. The package knows nothing of
+// chats, of what tools do, or of where the configuration comes from.
 package llm
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"iter"
 )
@@ -29,8 +31,11 @@ type Purpose string
 
 // Purposes of requests.
 const (
-	PurposeTurn  Purpose = "turn"
-	PurposeTitle Purpose = "title"
+	PurposeTurn       Purpose = "turn"
+	PurposeTitle      Purpose = "title"
+	PurposeCompact    Purpose = "compact"
+	PurposeRewrite    Purpose = "rewrite"
+	PurposeCompletion Purpose = "completion"
 )
 
 // Request is one model call, independent of any wire format.
@@ -41,6 +46,7 @@ type Request struct {
 	Messages  []Message
 	Tools     []ToolSpec
 	MaxOutput int64             // tokens; 0 leaves it to the provider
+	Context   int64             // tokens the model takes together; 0 is unknown
 	Reasoning bool              // the model can reason and should
 	CacheKey  string            // stable per chat; providers may use it for prompt caching
 	Headers   map[string]string // of this model, beyond its provider's
@@ -63,11 +69,27 @@ type Message struct {
 	Parts []Part
 }
 
-// Part is Text, Reasoning, ToolCall or ToolResult.
+// Part is Text, Image, Reasoning, ToolCall or ToolResult.
 type Part interface{ isPart() }
 
 // Text is plain text of either role.
 type Text struct{ Text string }
+
+// Image is a picture from the user or from a tool.
+type Image struct {
+	MediaType string // image/png, image/jpeg, image/gif or image/webp
+	Data      []byte
+}
+
+// DataURL returns the image as a data: URL.
+func (i Image) DataURL() string {
+	return "data:" + i.MediaType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
+}
+
+// Placeholder is what a model is told in place of an image it can not take.
+func (i Image) Placeholder() string {
+	return "[An image (" + i.MediaType + ") was left out: you can not see images of this kind.]"
+}
 
 // Reasoning is the model's earlier reasoning. Opaque is what the provider gave
 // with it and wants back; it is sent only to the API that made it.
@@ -90,9 +112,11 @@ type ToolResult struct {
 	ID     string
 	Text   string
 	Failed bool
+	Images []Image
 }
 
 func (Text) isPart()       {}
+func (Image) isPart()      {}
 func (Reasoning) isPart()  {}
 func (ToolCall) isPart()   {}
 func (ToolResult) isPart() {}
@@ -117,7 +141,7 @@ const (
 	ToolStart                // ID, Name
 	ToolArgs                 // ID, Text
 	ToolEnd                  // ID, Text: the whole arguments as the model wrote them
-	UsageDelta               // Usage
+	UsageDelta               // Usage; at most once
 	StopDelta                // Stop
 	RetryDelta               // Err, Retry: the request failed and will be repeated
 )

@@ -97,6 +97,38 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// Without Retry-After, a rate limit says when it is reset.
+func TestUntilReset(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		headers []string // names and values
+		want    time.Duration
+	}{
+		"none":           {nil, 0},
+		"time":           {[]string{"anthropic-ratelimit-tokens-reset", "2026-01-02T03:04:15Z"}, 11 * time.Second},
+		"duration":       {[]string{"x-ratelimit-reset-requests", "6m0s", "x-ratelimit-remaining-requests", "0"}, 361 * time.Second},
+		"seconds":        {[]string{"RateLimit-Reset", "30"}, 31 * time.Second},
+		"since 1970":     {[]string{"anthropic-ratelimit-unified-reset", "1767323065"}, 21 * time.Second},
+		"the last":       {[]string{"x-ratelimit-reset-tokens", "3s", "x-ratelimit-reset-requests", "9s"}, 10 * time.Second},
+		"some remain":    {[]string{"x-ratelimit-reset-tokens", "3s", "x-ratelimit-reset-requests", "9s", "x-ratelimit-remaining-requests", "12"}, 4 * time.Second},
+		"past":           {[]string{"anthropic-ratelimit-tokens-reset", "2026-01-02T03:04:00Z"}, 0},
+		"unintelligible": {[]string{"x-ratelimit-reset", "soon"}, 0},
+		"absurd":         {[]string{"x-ratelimit-reset", "1e300"}, 0},
+	} {
+		resp := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{}}
+		for i := 0; i < len(c.headers); i += 2 {
+			resp.Header.Set(c.headers[i], c.headers[i+1])
+		}
+		if got := StatusError("p", resp, "", now).RetryAfter; got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		resp.StatusCode = http.StatusInternalServerError
+		if got := StatusError("p", resp, "", now).RetryAfter; got != 0 {
+			t.Errorf("%s: another error waits %s", name, got)
+		}
+	}
+}
+
 // Each limit ends the request with a typed error; bytes postpone the idle limit only.
 func TestWatchdog(t *testing.T) {
 	limits := Limits{FirstByte: 5 * time.Second, Idle: time.Second, Total: 10 * time.Second}

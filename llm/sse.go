@@ -3,17 +3,8 @@ package llm
 import (
 	"bufio"
 	"bytes"
-	"errors"
-	"fmt"
 	"io"
 )
-
-// maxSSEEvent bounds one event. Providers send whole tool arguments and encrypted
-// reasoning in single events; a megabyte is rare, 16 are abuse.
-const maxSSEEvent = 16 << 20
-
-// ErrEventTooLarge is returned for an event above 16 MiB.
-var ErrEventTooLarge = errors.New("server-sent event is too large")
 
 // SSEEvent is one server-sent event. Data is valid until the next call of Next.
 type SSEEvent struct {
@@ -24,13 +15,25 @@ type SSEEvent struct {
 // SSEReader reads a text/event-stream (WHATWG HTML, section 9.2), ignoring
 // comments, ids and retry hints. Lines may end in \n or \r\n.
 type SSEReader struct {
-	r    *bufio.Reader
-	data []byte
+	lines lineReader
+	data  []byte
 }
 
 // NewSSEReader reads events from r.
 func NewSSEReader(r io.Reader) *SSEReader {
-	return &SSEReader{r: bufio.NewReaderSize(r, 32<<10)}
+	return &SSEReader{lines: newLineReader(r)}
+}
+
+// Whole returns the JSON object that some servers answer with although they were asked
+// to stream and say that they do. If the answer is a stream, object is nil and stream
+// reads it from its beginning.
+func Whole(answer io.Reader) (object []byte, stream io.Reader, err error) {
+	r := bufio.NewReader(answer)
+	if first, err := r.Peek(1); err != nil || first[0] != '{' {
+		return nil, r, nil //nolint:nilerr // reading on meets the error again
+	}
+	object, err = io.ReadAll(io.LimitReader(r, maxEvent))
+	return object, nil, err
 }
 
 // Next returns the next event that has data. At the end of input it returns io.EOF,
@@ -39,7 +42,7 @@ func (s *SSEReader) Next() (SSEEvent, error) {
 	s.data = s.data[:0]
 	name, has := "", false
 	for {
-		line, err := s.line()
+		line, err := s.lines.next()
 		if err != nil {
 			return SSEEvent{}, err
 		}
@@ -60,33 +63,10 @@ func (s *SSEReader) Next() (SSEEvent, error) {
 				s.data = append(s.data, '\n')
 			}
 			has = true
-			if len(s.data)+len(value) > maxSSEEvent {
+			if len(s.data)+len(value) > maxEvent {
 				return SSEEvent{}, ErrEventTooLarge
 			}
 			s.data = append(s.data, value...)
 		}
 	}
-}
-
-// line returns one line without its end. The slice is valid until the next call.
-func (s *SSEReader) line() ([]byte, error) {
-	line, err := s.r.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) {
-		long := append([]byte(nil), line...)
-		for errors.Is(err, bufio.ErrBufferFull) {
-			if len(long) > maxSSEEvent {
-				return nil, ErrEventTooLarge
-			}
-			line, err = s.r.ReadSlice('\n')
-			long = append(long, line...)
-		}
-		line = long
-	}
-	if err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, io.EOF
-		}
-		return nil, fmt.Errorf("read stream: %w", err)
-	}
-	return bytes.TrimRight(line, "\r\n"), nil
 }

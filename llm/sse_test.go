@@ -38,7 +38,7 @@ func TestSSE(t *testing.T) {
 			}
 		}
 	}
-	if _, err := events(strings.NewReader("data: " + strings.Repeat("x", maxSSEEvent+1<<16) + "\n\n")); !errors.Is(err, ErrEventTooLarge) {
+	if _, err := events(strings.NewReader("data: " + strings.Repeat("x", maxEvent+1<<16) + "\n\n")); !errors.Is(err, ErrEventTooLarge) {
 		t.Errorf("oversized event: %v", err)
 	}
 }

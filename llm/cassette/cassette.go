@@ -4,8 +4,8 @@
 //
 //   - cassette.go: the format, and which step answers a request;
 //   - model.go: a Player as llm.Model;
-//   - http.go: a Player behind HTTP, speaking OpenAI's wire formats, with the faults a
-//     network can have;
+//   - http.go and http_*.go: a Player behind HTTP, speaking providers' wire formats, with
+//     the faults a network can have;
 //   - record.go: writes cassettes from live traffic, secrets removed.
 //
 // Which step answers depends on the request alone, so a chat that is continued after

@@ -156,7 +156,7 @@ turns:
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := NewRecorder(dir, redact.New("hunter22"), func(err error) { t.Error(err) })
+	rec := NewRecorder(dir, redact.New("hunter22").String, func(err error) { t.Error(err) })
 	m := rec.Wrap(p)
 	const system = "## Workspace folders\n- /ws\n"
 	history := [][]llm.Message{

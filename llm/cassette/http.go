@@ -11,9 +11,11 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Handler serves a cassette as an OpenAI-compatible server: POST .../responses and
-// POST .../chat/completions, streaming; everything else is 404. Seen, if not nil, is
-// given the path and body of every request.
+// Handler serves a cassette as a provider's server, streaming: POST .../responses and
+// .../chat/completions as OpenAI does, .../messages as Anthropic,
+// ...:streamGenerateContent as Google, .../api/chat and .../api/show as Ollama,
+// .../converse-stream as Amazon Bedrock; everything else is 404. Seen, if not nil, is given
+// the path and body of every request to a model.
 func (p *Player) Handler(seen func(path string, body []byte)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var format wireFormat
@@ -25,6 +27,17 @@ func (p *Player) Handler(seen func(path string, body []byte)) http.Handler {
 			format = &chatFormat{}
 		case strings.HasSuffix(r.URL.Path, "/responses"):
 			format = &responsesFormat{}
+		case strings.HasSuffix(r.URL.Path, "/messages"):
+			format = &messagesFormat{}
+		case strings.HasSuffix(r.URL.Path, "/converse-stream"):
+			format = &bedrockFormat{}
+		case strings.HasSuffix(r.URL.Path, ":streamGenerateContent"):
+			format = &googleFormat{names: map[string]string{}}
+		case strings.HasSuffix(r.URL.Path, "/api/chat"):
+			format = &ollamaFormat{names: map[string]string{}}
+		case strings.HasSuffix(r.URL.Path, "/api/show"):
+			showOllama(w)
+			return
 		default:
 			http.NotFound(w, r)
 			return
@@ -39,7 +52,7 @@ func (p *Player) Handler(seen func(path string, body []byte)) http.Handler {
 		}
 		req, err := format.request(body)
 		if err != nil {
-			writeError(w, &Error{Status: http.StatusBadRequest, Message: err.Error()})
+			writeError(w, format, &Error{Status: http.StatusBadRequest, Message: err.Error()})
 			return
 		}
 		p.serve(w, r, format, req)
@@ -49,14 +62,14 @@ func (p *Player) Handler(seen func(path string, body []byte)) http.Handler {
 func (p *Player) serve(w http.ResponseWriter, r *http.Request, format wireFormat, req llm.Request) {
 	s, v, err := p.step(req)
 	if err != nil {
-		writeError(w, &Error{Status: http.StatusBadRequest, Message: err.Error()})
+		writeError(w, format, &Error{Status: http.StatusBadRequest, Message: err.Error()})
 		return
 	}
 	if e := p.failing(s); e != nil {
-		writeError(w, e)
+		writeError(w, format, e)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Content-Type", format.contentType())
 	w.WriteHeader(http.StatusOK)
 	flush := func() {}
 	if f, ok := w.(http.Flusher); ok {
@@ -100,17 +113,22 @@ func readAll(r *http.Request) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r.Body, limit))
 }
 
-func writeError(w http.ResponseWriter, e *Error) {
+// writeError answers as OpenAI does, unless the format has a way of its own.
+func writeError(w http.ResponseWriter, format wireFormat, e *Error) {
 	w.Header().Set("Content-Type", "application/json")
-	if e.RetryAfter > 0 {
+	body := object{"error": object{"message": e.Message, "type": "cassette"}}
+	if own, ok := format.(interface{ failure(e *Error) object }); ok {
+		body = own.failure(e)
+	} else if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatFloat(e.RetryAfter, 'f', -1, 64))
 	}
 	w.WriteHeader(e.Status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": e.Message, "type": "cassette"}})
+	_ = json.NewEncoder(w).Encode(body)
 }
 
-// wireFormat reads requests and writes deltas in one of the two formats.
+// wireFormat reads requests and writes deltas in one of the formats.
 type wireFormat interface {
+	contentType() string
 	request(body []byte) (llm.Request, error)
 	events(d llm.Delta) [][]byte
 	end(s *Step) [][]byte
@@ -126,8 +144,13 @@ func sse(name string, v any) []byte {
 
 type object = map[string]any
 
+// serverSentEvents is the content type of formats that are streams of them.
+type serverSentEvents struct{}
+
+func (serverSentEvents) contentType() string { return "text/event-stream" }
+
 // responsesFormat is the Responses API.
-type responsesFormat struct{}
+type responsesFormat struct{ serverSentEvents }
 
 func (*responsesFormat) request(body []byte) (llm.Request, error) {
 	var in struct {
@@ -200,6 +223,7 @@ func (*responsesFormat) end(s *Step) [][]byte {
 
 // chatFormat is Chat Completions.
 type chatFormat struct {
+	serverSentEvents
 	index map[string]int // of calls
 }
 
@@ -288,9 +312,9 @@ func contentText(raw json.RawMessage) string {
 }
 
 // appendUser adds a user message; blocks of one message follow each other in the
-// wire formats and belong together.
+// wire formats and belong together. Images have no text.
 func appendUser(msgs []llm.Message, text string) []llm.Message {
-	if n := len(msgs); n > 0 && msgs[n-1].Role == llm.User && strings.HasPrefix(text, "<context ") {
+	if n := len(msgs); n > 0 && msgs[n-1].Role == llm.User && (text == "" || strings.HasPrefix(text, "<context ")) {
 		msgs[n-1].Parts = append(msgs[n-1].Parts, llm.Text{Text: text})
 		return msgs
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -21,17 +20,18 @@ import (
 // when it is complete; failed ones are not. Texts lose their secrets before they are
 // written.
 type Recorder struct {
-	dir    string
-	redact *redact.Redactor
-	warn   func(error)
+	dir   string
+	clean func(string) string
+	warn  func(error)
 
 	mu    sync.Mutex // guards tapes and the files
 	tapes map[string]*Cassette
 }
 
-// NewRecorder records into dir. warn hears of recordings that could not be written.
-func NewRecorder(dir string, r *redact.Redactor, warn func(error)) *Recorder {
-	return &Recorder{dir: dir, redact: r, warn: warn, tapes: map[string]*Cassette{}}
+// NewRecorder records into dir. clean removes secrets from a text; warn hears of
+// recordings that could not be written.
+func NewRecorder(dir string, clean func(string) string, warn func(error)) *Recorder {
+	return &Recorder{dir: dir, clean: clean, warn: warn, tapes: map[string]*Cassette{}}
 }
 
 // Wrap returns m with its traffic recorded.
@@ -71,7 +71,7 @@ func (rec *recording) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm
 			}
 		}
 		if complete {
-			step.Text, step.Reasoning = rec.r.redact.String(text.String()), rec.r.redact.String(reasoning.String())
+			step.Text, step.Reasoning = rec.r.clean(text.String()), rec.r.clean(reasoning.String())
 			if err := rec.r.add(req, step); err != nil {
 				rec.r.warn(fmt.Errorf("record cassette: %w", err))
 			}
@@ -87,7 +87,7 @@ func (r *Recorder) arguments(step *Step, d llm.Delta, workspace string) {
 		if c.ID != d.ID {
 			continue
 		}
-		clean := r.redact.String(d.Text)
+		clean := r.clean(d.Text)
 		if workspace != "" {
 			clean = strings.ReplaceAll(clean, workspace, "${workspace}")
 		}
@@ -116,7 +116,7 @@ func (r *Recorder) add(req llm.Request, step Step) error {
 			tape.Turns = append(tape.Turns, Turn{Steps: []Step{}})
 		}
 		turn := &tape.Turns[v.userIndex]
-		turn.Said = r.redact.String(v.user)
+		turn.Said = r.clean(v.user)
 		for len(turn.Steps) <= v.step {
 			turn.Steps = append(turn.Steps, Step{})
 		}

@@ -1,5 +1,5 @@
 // Package openai speaks OpenAI's two HTTP APIs: Responses (responses.go) and Chat
-// Completions (chat.go), to OpenAI itself and to servers compatible with either.
+// Completions (chat.go, chat_stream.go), to OpenAI itself and to servers compatible with either.
 //
 // Request bodies and terminal items of the Responses API are the official module's
 // types; the stream is read with llm.SSEReader and small structs of our own,
@@ -14,10 +14,7 @@ package openai
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"iter"
 	"net/http"
 	"net/url"
@@ -94,56 +91,4 @@ func (f *withFallback) Stream(ctx context.Context, req llm.Request) iter.Seq2[ll
 		}
 		f.second.Stream(ctx, req)(yield)
 	}
-}
-
-// ListModels asks a server for the names of its models. e.URL is the provider's, as
-// users write it.
-func ListModels(ctx context.Context, e llm.Endpoint) ([]string, error) {
-	// The list stands beside chat/completions.
-	at := strings.TrimSuffix(URL(e.URL, "", APIChat), "/chat/completions") + "/models"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
-	if err != nil {
-		return nil, err
-	}
-	for k, v := range e.Headers {
-		req.Header.Set(k, v)
-	}
-	resp, err := e.Client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("status %d", resp.StatusCode)
-	}
-	const limit = 4 << 20
-	body, err := io.ReadAll(io.LimitReader(resp.Body, limit))
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, d := range list.Data {
-		if d.ID != "" && !notForChat(d.ID) {
-			out = append(out, d.ID)
-		}
-	}
-	return out, nil
-}
-
-// notForChat recognises models that do something else.
-func notForChat(id string) bool {
-	for _, sign := range []string{"embedding", "whisper", "tts", "dall-e", "moderation", "-audio", "realtime", "-image", "transcribe", "davinci", "babbage", "sora"} {
-		if strings.Contains(id, sign) {
-			return true
-		}
-	}
-	return false
 }

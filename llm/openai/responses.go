@@ -33,7 +33,7 @@ func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.D
 			return
 		}
 		err = r.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := responsesStream{at: r.at, yield: yield, calls: map[string]string{}}
+			s := responsesStream{at: r.at, yield: yield, calls: map[string]string{}, ended: map[string]bool{}}
 			return s.read(llm.NewSSEReader(answer))
 		})
 		if err != nil && !errors.Is(err, llm.ErrStopped) {
@@ -79,7 +79,7 @@ func responsesBody(req llm.Request, from string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return llm.MergeExtra(body, llm.DeepMerge(map[string]any{"stream": true}, req.Extra))
+	return llm.MergeExtra(body, llm.MergePayloads(map[string]any{"stream": true}, req.Extra))
 }
 
 func responsesInput(msgs []llm.Message, from string) responses.ResponseInputParam {
@@ -88,14 +88,14 @@ func responsesInput(msgs []llm.Message, from string) responses.ResponseInputPara
 		for _, part := range m.Parts {
 			switch part := part.(type) {
 			case llm.Text:
-				role := responses.EasyInputMessageRoleUser
-				if m.Role == llm.Assistant {
-					role = responses.EasyInputMessageRoleAssistant
-				}
-				items = append(items, responses.ResponseInputItemParamOfMessage(part.Text, role))
+				items = append(items, textItem(m.Role, part.Text))
+			case llm.Image:
+				image := responses.ResponseInputImageParam{Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(part.DataURL())}
+				items = append(items, responses.ResponseInputItemParamOfMessage(
+					responses.ResponseInputMessageContentListParam{{OfInputImage: &image}}, responses.EasyInputMessageRoleUser))
 			case llm.Reasoning:
 				if part.API == from && len(part.Opaque) > 0 {
-					items = append(items, param.Override[responses.ResponseInputItemUnionParam](part.Opaque))
+					items = append(items, param.Override[responses.ResponseInputItemUnionParam](reasoningItem(part)))
 				}
 			case llm.ToolCall:
 				items = append(items, responses.ResponseInputItemParamOfFunctionCall(string(part.Arguments), part.ID, part.Name))
@@ -107,6 +107,45 @@ func responsesInput(msgs []llm.Message, from string) responses.ResponseInputPara
 		}
 	}
 	return items
+}
+
+// textItem is a message of one part: the long form, which is the one that clients of
+// compatible servers send.
+func textItem(role llm.Role, text string) responses.ResponseInputItemUnionParam {
+	if role != llm.Assistant {
+		return responses.ResponseInputItemParamOfMessage(
+			responses.ResponseInputMessageContentListParam{responses.ResponseInputContentParamOfInputText(text)}, responses.EasyInputMessageRoleUser)
+	}
+	// The module's type for this insists on the id that the provider gave the message.
+	said := param.Override[responses.ResponseInputContentUnionParam](map[string]string{"type": "output_text", "text": text})
+	return responses.ResponseInputItemParamOfMessage(responses.ResponseInputMessageContentListParam{said}, responses.EasyInputMessageRoleAssistant)
+}
+
+// reasoningItem returns the provider's item with the summary that it must have: some
+// servers only stream it.
+func reasoningItem(r llm.Reasoning) json.RawMessage {
+	var item map[string]json.RawMessage
+	if err := json.Unmarshal(r.Opaque, &item); err != nil || item["summary"] != nil {
+		return r.Opaque
+	}
+	type summaryText struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	summary := []summaryText{}
+	if r.Text != "" {
+		summary = append(summary, summaryText{"summary_text", r.Text})
+	}
+	raw, err := json.Marshal(summary)
+	if err != nil {
+		return r.Opaque
+	}
+	item["summary"] = raw
+	whole, err := json.Marshal(item)
+	if err != nil {
+		return r.Opaque
+	}
+	return whole
 }
 
 // responsesEvent has the fields of all stream events that we use.
@@ -129,8 +168,8 @@ type responsesEvent struct {
 type responsesStream struct {
 	at    llm.Endpoint
 	yield func(llm.Delta, error) bool
-	calls map[string]string // item id -> call id, of calls in progress
-	made  bool              // a tool call was made
+	calls map[string]string // item id -> call id, of calls that were announced
+	ended map[string]bool   // call ids
 }
 
 func (s *responsesStream) emit(d llm.Delta) error {
@@ -219,8 +258,7 @@ func (s *responsesStream) itemDone(raw json.RawMessage) error {
 				return err
 			}
 		}
-		delete(s.calls, item.ID)
-		s.made = true
+		s.ended[item.CallID] = true
 		return s.emit(llm.Delta{Kind: llm.ToolEnd, ID: item.CallID, Text: item.AsFunctionCall().Arguments})
 	case "reasoning":
 		d := llm.Delta{Kind: llm.ReasoningEnd, ID: item.ID, API: origin(s.at, APIResponses)}
@@ -232,10 +270,12 @@ func (s *responsesStream) itemDone(raw json.RawMessage) error {
 	return nil
 }
 
-// finish reports usage and the reason to stop.
+// finish reports usage and the reason to stop, and first the calls that the final
+// response alone has whole.
 func (s *responsesStream) finish(raw json.RawMessage) error {
 	var resp struct {
-		Usage struct {
+		Output []json.RawMessage `json:"output"`
+		Usage  struct {
 			InputTokens        int64 `json:"input_tokens"`
 			OutputTokens       int64 `json:"output_tokens"`
 			InputTokensDetails struct {
@@ -249,6 +289,11 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &resp); err != nil {
 		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent an unreadable final response", Cause: err}
 	}
+	if resp.IncompleteDetails.Reason == "" {
+		if err := s.endCalls(resp.Output); err != nil {
+			return err
+		}
+	}
 	u := resp.Usage
 	cached := u.InputTokensDetails.CachedTokens
 	if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: u.InputTokens - cached, Output: u.OutputTokens, CacheRead: cached}}); err != nil {
@@ -260,10 +305,27 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 		stop = llm.StopRefusal
 	case resp.IncompleteDetails.Reason != "":
 		stop = llm.StopLength
-	case s.made:
+	case len(s.ended) > 0:
 		stop = llm.StopToolCalls
 	}
 	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+}
+
+// endCalls takes calls from the final response that had no event of their own.
+func (s *responsesStream) endCalls(output []json.RawMessage) error {
+	for _, raw := range output {
+		var item struct {
+			Type   string `json:"type"`
+			CallID string `json:"call_id"`
+		}
+		if json.Unmarshal(raw, &item) != nil || item.Type != "function_call" || s.ended[item.CallID] {
+			continue
+		}
+		if err := s.itemDone(raw); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *responsesStream) failed(raw json.RawMessage) error {

@@ -2,12 +2,15 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
@@ -27,7 +30,7 @@ func answers(t *testing.T, api, contentType, body string) string {
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
 	at := llm.Endpoint{Provider: "p", URL: srv.URL, Client: client, Limits: llm.DefaultLimits(), Now: time.Now}
-	var m llm.Model = NewChat(at)
+	var m llm.Model = NewChat(at, ChatOptions{Think: DefaultThink()})
 	if api == APIResponses {
 		m = NewResponses(at)
 	}
@@ -81,12 +84,24 @@ func TestChatDialects(t *testing.T) {
 		"mislabelled":       {"text/plain", chunks(delta(`{"content":"a"}`), finish("stop"), "[DONE]"), "t:a|u:0,0,0|stop:end"},
 		"length":            {sse, chunks(delta(`{"content":"a"}`), finish("length"), "[DONE]"), "t:a|u:0,0,0|stop:length"},
 		"reasoning_content": {sse, chunks(delta(`{"reasoning_content":"x"}`), delta(`{"reasoning_content":"y"}`), delta(`{"content":"a"}`), finish("stop"), "[DONE]"), "r+|r:x|r:y|r-|t:a|u:0,0,0|stop:end"},
-		"reasoning":         {sse, chunks(delta(`{"reasoning":"x"}`), finish("stop"), "[DONE]"), "r+|r:x|r-|u:0,0,0|stop:end"},
+		"reasoning":         {sse, chunks(delta(`{"reasoning":"x"}`), finish("stop"), "[DONE]"), `r+|r:x|r-{"member":"reasoning"}|u:0,0,0|stop:end`},
+		"reasoning_text":    {sse, chunks(delta(`{"reasoning_text":"x"}`), finish("stop"), "[DONE]"), `r+|r:x|r-{"member":"reasoning_text"}|u:0,0,0|stop:end`},
+		"said twice":        {sse, chunks(delta(`{"reasoning":"x","reasoning_content":"x"}`), finish("stop"), "[DONE]"), "r+|r:x|r-|u:0,0,0|stop:end"},
+		"content blocks":    {sse, chunks(delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"x"},{"type":"text","text":"y"}]}]}`), delta(`{"content":[{"type":"thinking","thinking":"z"},{"type":"text","text":"a"}]}`), delta(`{"content":"b"}`), finish("stop"), "[DONE]"), `r+|r:xy|r:z|r-{"member":"content"}|t:a|t:b|u:0,0,0|stop:end`},
+		"odd content":       {sse, chunks(delta(`{"content":7}`)), "!protocol p sent something that is no JSON in its stream"},
+		"usage of a choice": {sse, chunks(`{"choices":[{"delta":{"content":"a"},"finish_reason":"stop","usage":{"prompt_tokens":10,"completion_tokens":2,"cached_tokens":3}}]}`, "[DONE]"), "t:a|u:7,2,3|stop:end"},
+		"cache hits":        {sse, chunks(delta(`{"content":"a"}`), finish("stop"), `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"prompt_cache_hit_tokens":6}}`, "[DONE]"), "t:a|u:4,2,6|stop:end"},
+		"cache writes":      {sse, chunks(delta(`{"content":"a"}`), finish("stop"), `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"cache_creation_input_tokens":6}}`, "[DONE]"), "t:a|u:4,2,0|stop:end"},
 		"two calls":         {sse, chunks(call(`"index":0,`, "1", "f", "{"), call(`"index":0,`, "", "", "}"), call(`"index":1,`, "2", "g", "{}"), finish("tool_calls"), "[DONE]"), "c+1=f|c+2=g|c-1={}|c-2={}|u:0,0,0|stop:tool_calls"},
 		"all index 0":       {sse, chunks(call(`"index":0,`, "1", "f", "{"), call(`"index":0,`, "", "", "}"), call(`"index":0,`, "2", "g", "["), call(`"index":0,`, "", "", "]"), finish("stop"), "[DONE]"), "c+1=f|c+2=g|c-1={}|c-2=[]|u:0,0,0|stop:tool_calls"},
 		"no index":          {sse, chunks(call("", "1", "f", "{"), call("", "", "", "}"), call("", "2", "g", "{}"), finish("stop"), "[DONE]"), "c+1=f|c+2=g|c-1={}|c-2={}|u:0,0,0|stop:tool_calls"},
 		"no ids":            {sse, chunks(call(`"index":0,`, "", "f", "{}"), call(`"index":1,`, "", "g", "{}"), finish("stop"), "[DONE]"), "c+call_0=f|c+call_1=g|c-call_0={}|c-call_1={}|u:0,0,0|stop:tool_calls"},
 		"id repeated":       {sse, chunks(call(`"index":0,`, "x", "f", "{"), call(`"index":0,`, "x", "", "}"), finish("stop"), "[DONE]"), "c+x=f|c-x={}|u:0,0,0|stop:tool_calls"},
+		"whole":             {sse, `{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`, "t:a|u:3,1,0|stop:end"},
+		"whole call":        {sse, `{"choices":[{"message":{"content":null,"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`, "c+1=f|c-1={}|u:0,0,0|stop:tool_calls"},
+		"whole error":       {sse, `{"error":{"message":"overheated"}}`, "!unknown p failed: overheated"},
+		"whole, cut":        {sse, `{"choices":[{"mess`, "!protocol p sent something that is no JSON in its stream"},
+		"whole, empty":      {sse, `{"message":"odd"}`, "!protocol p did not stream but answered: odd"},
 		"error in stream":   {sse, chunks(delta(`{"content":"a"}`), `{"error":{"message":"overheated"}}`), "t:a|!unknown p failed: overheated"},
 		"cut":               {sse, chunks(delta(`{"content":"a"}`)), "t:a|!premature_stop p ended the answer before it was complete"},
 		"only [DONE]":       {sse, chunks("[DONE]"), "!premature_stop p ended the answer without a finish reason"},
@@ -100,24 +115,103 @@ func TestChatDialects(t *testing.T) {
 	}
 }
 
+// Reasoning between tags is reasoning, however the text is cut; what only looks like a
+// tag is text.
+func TestThinkTags(t *testing.T) {
+	const back = `r-{"start":"\u003cthink\u003e","end":"\u003c/think\u003e"}`
+	for text, want := range map[string]string{
+		"<think>hm</think>yes":            "r+|r:hm|" + back + "|t:yes",
+		"\n <think>\nhm\n</think>\n\nyes": "r+|r:\nhm\n|" + back + "|t:\n\nyes",
+		"<think>\n\n</think>yes":          "t:yes",
+		"<think>a < b </thin</think>":     "r+|r:a < b </thin|" + back,
+		"<think>never closed":             "r+|r:never closed|" + back,
+		"yes, <think>no</think>":          "t:yes, <think>no</think>",
+		"<thing>":                         "t:<thing>",
+		"<thin":                           "t:<thin",
+		"日本<think>":                       "t:日本<think>",
+	} {
+		for size := 1; size <= len(text); size++ {
+			var data []string
+			for rest := text; rest != ""; {
+				n := cutRune(rest, size)
+				piece, _ := json.Marshal(rest[:n])
+				data, rest = append(data, delta(`{"content":`+string(piece)+`}`)), rest[n:]
+			}
+			got := answers(t, APIChat, "text/event-stream", chunks(append(data, finish("stop"), "[DONE]")...))
+			for _, kind := range []string{"t:", "r:"} { // how it was cut does not matter
+				got = regexp.MustCompile(`(\|`+kind+`[^|]*)((\|`+kind+`[^|]*)+)`).ReplaceAllStringFunc("|"+got, func(s string) string {
+					return "|" + kind + strings.ReplaceAll(s, "|"+kind, "")
+				})[1:]
+			}
+			if want := want + "|u:0,0,0|stop:end"; got != want {
+				t.Errorf("%q in pieces of %d:\ngot  %s\nwant %s", text, size, got, want)
+			}
+		}
+	}
+}
+
+// The suite of eca-recorded compares how text is cut, and where usage stands in it.
+func TestSteady(t *testing.T) {
+	think := DefaultThink()
+	think.Steady = true
+	var got []string
+	s := chatStream{text: thinkText{Think: think}, yield: func(d llm.Delta, _ error) bool {
+		got = append(got, fmt.Sprintf("%d:%s", d.Kind, d.Text))
+		return true
+	}}
+	body := chunks(delta(`{"content":"<think>hm, well"}`), delta(`{"content":"</think>"}`), delta(`{"content":"日本"}`), delta(`{"content":" bar!"}`),
+		`{"choices":[],"usage":{"prompt_tokens":1}}`, `{"choices":[],"usage":{"prompt_tokens":2}}`, finish("stop"))
+	if err := s.answer(strings.NewReader(body)); err != nil {
+		t.Fatal(err)
+	}
+	const want = "2:|3:h|3:m, well|4:|1:日本|8:|1: bar!|9:"
+	if got := strings.Join(got, "|"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// cutRune returns where to cut text into pieces of at least n bytes.
+func cutRune(text string, n int) int {
+	for n < len(text) && !utf8.RuneStart(text[n]) {
+		n++
+	}
+	return min(n, len(text))
+}
+
 func TestResponsesEvents(t *testing.T) {
 	const done = `{"type":"response.completed","response":{"usage":{"input_tokens":10,"output_tokens":2,"input_tokens_details":{"cached_tokens":4}},"error":null}}`
 	for name, c := range map[string]struct{ body, want string }{
-		"text":           {chunks(`{"type":"response.created","response":{}}`, `{"type":"response.output_text.delta","delta":"a"}`, done), "t:a|u:6,2,4|stop:end"},
-		"[DONE] too":     {chunks(`{"type":"response.output_text.delta","delta":"a"}`, done, "[DONE]"), "t:a|u:6,2,4|stop:end"},
-		"call":           {chunks(`{"type":"response.output_item.added","item":{"type":"function_call","id":"i","call_id":"c","name":"f"}}`, `{"type":"response.function_call_arguments.delta","item_id":"i","delta":"{}"}`, `{"type":"response.output_item.done","item":{"type":"function_call","id":"i","call_id":"c","name":"f","arguments":"{}"}}`, done), "c+c=f|c-c={}|u:6,2,4|stop:tool_calls"},
-		"whole call":     {chunks(`{"type":"response.output_item.done","item":{"type":"function_call","id":"i","call_id":"c","name":"f","arguments":"{}"}}`, done), "c+c=f|c-c={}|u:6,2,4|stop:tool_calls"},
-		"summary parts":  {chunks(`{"type":"response.output_item.added","item":{"type":"reasoning","id":"r"}}`, `{"type":"response.reasoning_summary_text.delta","item_id":"r","delta":"x"}`, `{"type":"response.reasoning_summary_part.added","item_id":"r","summary_index":1}`, `{"type":"response.reasoning_summary_text.delta","item_id":"r","delta":"y"}`, `{"type":"response.output_item.done","item":{"type":"reasoning","id":"r","encrypted_content":"e"}}`, done), `r+|r:x|r:` + "\n\n" + `|r:y|r-{"type":"reasoning","id":"r","encrypted_content":"e"}|u:6,2,4|stop:end`},
-		"incomplete":     {chunks(`{"type":"response.incomplete","response":{"incomplete_details":{"reason":"max_output_tokens"}}}`), "u:0,0,0|stop:length"},
-		"filtered":       {chunks(`{"type":"response.incomplete","response":{"incomplete_details":{"reason":"content_filter"}}}`), "u:0,0,0|stop:refusal"},
-		"failed":         {chunks(`{"type":"response.failed","response":{"error":{"code":"server_error","message":"boom"}}}`), "!overloaded p failed: boom"},
-		"error":          {chunks(`{"type":"error","code":"rate_limit_exceeded","message":"slow"}`), "!rate_limited p failed: slow"},
-		"nested error":   {chunks(`{"type":"error","error":{"code":"context_length_exceeded","message":"too long"}}`), "!context_overflow p failed: too long"},
-		"unknown events": {chunks(`{"type":"response.something.new","delta":"x"}`, done), "u:6,2,4|stop:end"},
-		"cut":            {chunks(`{"type":"response.output_text.delta","delta":"a"}`), "t:a|!premature_stop p ended the answer before it was complete"},
+		"text":             {chunks(`{"type":"response.created","response":{}}`, `{"type":"response.output_text.delta","delta":"a"}`, done), "t:a|u:6,2,4|stop:end"},
+		"[DONE] too":       {chunks(`{"type":"response.output_text.delta","delta":"a"}`, done, "[DONE]"), "t:a|u:6,2,4|stop:end"},
+		"call":             {chunks(`{"type":"response.output_item.added","item":{"type":"function_call","id":"i","call_id":"c","name":"f"}}`, `{"type":"response.function_call_arguments.delta","item_id":"i","delta":"{}"}`, `{"type":"response.output_item.done","item":{"type":"function_call","id":"i","call_id":"c","name":"f","arguments":"{}"}}`, done), "c+c=f|c-c={}|u:6,2,4|stop:tool_calls"},
+		"whole call":       {chunks(`{"type":"response.output_item.done","item":{"type":"function_call","id":"i","call_id":"c","name":"f","arguments":"{}"}}`, done), "c+c=f|c-c={}|u:6,2,4|stop:tool_calls"},
+		"call at the end":  {chunks(`{"type":"response.output_item.added","item":{"type":"function_call","id":"i","call_id":"c","name":"f"}}`, `{"type":"response.completed","response":{"output":[{"type":"message"},{"type":"function_call","id":"i","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call","id":"j","call_id":"d","name":"g","arguments":"[]"}]}}`), "c+c=f|c-c={}|c+d=g|c-d=[]|u:0,0,0|stop:tool_calls"},
+		"call named twice": {chunks(`{"type":"response.output_item.done","item":{"type":"function_call","id":"i","call_id":"c","name":"f","arguments":"{}"}}`, `{"type":"response.completed","response":{"output":[{"type":"function_call","id":"i","call_id":"c","name":"f","arguments":"{}"}]}}`), "c+c=f|c-c={}|u:0,0,0|stop:tool_calls"},
+		"call cut":         {chunks(`{"type":"response.incomplete","response":{"output":[{"type":"function_call","id":"i","call_id":"c","name":"f","arguments":"{\""}],"incomplete_details":{"reason":"max_output_tokens"}}}`), "u:0,0,0|stop:length"},
+		"summary parts":    {chunks(`{"type":"response.output_item.added","item":{"type":"reasoning","id":"r"}}`, `{"type":"response.reasoning_summary_text.delta","item_id":"r","delta":"x"}`, `{"type":"response.reasoning_summary_part.added","item_id":"r","summary_index":1}`, `{"type":"response.reasoning_summary_text.delta","item_id":"r","delta":"y"}`, `{"type":"response.output_item.done","item":{"type":"reasoning","id":"r","encrypted_content":"e"}}`, done), `r+|r:x|r:` + "\n\n" + `|r:y|r-{"type":"reasoning","id":"r","encrypted_content":"e"}|u:6,2,4|stop:end`},
+		"incomplete":       {chunks(`{"type":"response.incomplete","response":{"incomplete_details":{"reason":"max_output_tokens"}}}`), "u:0,0,0|stop:length"},
+		"filtered":         {chunks(`{"type":"response.incomplete","response":{"incomplete_details":{"reason":"content_filter"}}}`), "u:0,0,0|stop:refusal"},
+		"failed":           {chunks(`{"type":"response.failed","response":{"error":{"code":"server_error","message":"boom"}}}`), "!overloaded p failed: boom"},
+		"error":            {chunks(`{"type":"error","code":"rate_limit_exceeded","message":"slow"}`), "!rate_limited p failed: slow"},
+		"nested error":     {chunks(`{"type":"error","error":{"code":"context_length_exceeded","message":"too long"}}`), "!context_overflow p failed: too long"},
+		"unknown events":   {chunks(`{"type":"response.something.new","delta":"x"}`, done), "u:6,2,4|stop:end"},
+		"cut":              {chunks(`{"type":"response.output_text.delta","delta":"a"}`), "t:a|!premature_stop p ended the answer before it was complete"},
 	} {
 		if got := answers(t, APIResponses, "text/event-stream", c.body); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+// Reasoning goes back as it came, with a summary: without one it would be refused.
+func TestReasoningItem(t *testing.T) {
+	for opaque, want := range map[string]string{
+		`{"type":"reasoning","id":"r"}`:              `{"id":"r","summary":[{"type":"summary_text","text":"hm"}],"type":"reasoning"}`,
+		`{"type":"reasoning","summary":[],"id":"r"}`: `{"type":"reasoning","summary":[],"id":"r"}`,
+		`"odd"`: `"odd"`,
+	} {
+		if got := string(reasoningItem(llm.Reasoning{Text: "hm", Opaque: []byte(opaque)})); got != want {
+			t.Errorf("%s: %s, want %s", opaque, got, want)
 		}
 	}
 }
@@ -140,10 +234,11 @@ func TestURL(t *testing.T) {
 }
 
 func FuzzChatStream(f *testing.F) {
+	f.Add(`{"choices":[{"message":{"content":"<think>a</think>b"}}]}`)
 	f.Add(chunks(delta(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":"{"}}]}`), finish("stop")))
 	f.Fuzz(func(t *testing.T, body string) {
 		terminal := 0
-		s := chatStream{at: llm.Endpoint{Provider: "p"}, yield: func(d llm.Delta, _ error) bool {
+		s := chatStream{at: llm.Endpoint{Provider: "p"}, text: thinkText{Think: DefaultThink()}, yield: func(d llm.Delta, _ error) bool {
 			if terminal > 0 {
 				t.Errorf("a delta after the end: %+v", d)
 			}
@@ -152,7 +247,7 @@ func FuzzChatStream(f *testing.F) {
 			}
 			return true
 		}}
-		if err := s.read(llm.NewSSEReader(strings.NewReader(body))); (err == nil) != (terminal == 1) {
+		if err := s.answer(strings.NewReader(body)); (err == nil) != (terminal == 1) {
 			t.Errorf("%d terminal deltas and error %v", terminal, err)
 		}
 	})

@@ -1,0 +1,166 @@
+// Package anthropic speaks the Anthropic Messages API, to Anthropic itself and to
+// servers compatible with it.
+//
+//   - anthropic.go: the client, its URL, headers and list of models;
+//   - request.go: a llm.Request as a request body, with its cache breakpoints;
+//   - thinking.go: which form of thinking a model takes, and thinking that goes back;
+//   - alias.go: names and ids that the API takes, for those that it does not;
+//   - stream.go: the events of an answer as deltas.
+//
+// The wire types are our own and hold only what is used: the official module makes the
+// program 9 MB larger and its start 1 ms slower.
+//
+// It guarantees: exactly one StopDelta or one error ends a stream; a stream that ends
+// before the reason to stop is an error of kind llm.ErrPrematureStop; when the consumer
+// stops, the HTTP request is closed; the same request makes the same bytes. It never
+// retries.
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// API is the wire format's name, as configured by providers.<name>.api.
+const API = "anthropic"
+
+// KeyHeader is the header a key is sent in.
+const KeyHeader = "X-Api-Key"
+
+// version of the API, which every request names.
+const version = "2023-06-01"
+
+// Messages is a model behind the Messages endpoint.
+type Messages struct{ at llm.Endpoint }
+
+var _ llm.Model = (*Messages)(nil)
+
+// NewMessages returns a client for the Messages endpoint.
+func NewMessages(at llm.Endpoint) *Messages { return &Messages{at} }
+
+// origin marks reasoning with who made it: another provider can not read it back.
+func (m *Messages) origin() string { return m.at.Provider + "/" + API }
+
+// Stream implements llm.Model.
+func (m *Messages) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		body, tools, err := encode(req, m.origin())
+		if err != nil {
+			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
+			return
+		}
+		err = m.at.Post(ctx, body, m.headers(req), func(answer io.Reader) error {
+			s := stream{provider: m.at.Provider, origin: m.origin(), yield: yield, tools: tools}
+			return s.answer(answer)
+		})
+		if err != nil && !errors.Is(err, llm.ErrStopped) {
+			yield(llm.Delta{}, err)
+		}
+	}
+}
+
+// headers are the API's own and the request's. What the user configured wins, except
+// that several betas can be asked for at once.
+func (m *Messages) headers(req llm.Request) map[string]string {
+	// Compressed streams arrive in lumps.
+	out := map[string]string{"Anthropic-Version": version, "Accept-Encoding": "identity"}
+	beta := ""
+	if bindsThinking(req.Model) {
+		beta = betaBinding
+		out["Anthropic-Beta"] = beta
+	}
+	for _, set := range []map[string]string{m.at.Headers, req.Headers} {
+		for k, v := range set {
+			k = http.CanonicalHeaderKey(k)
+			if k == "Anthropic-Beta" && beta != "" {
+				v += "," + beta
+			}
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// URL returns where to send requests, given a provider's URL as users write it, with
+// and without the version; path, if not empty, is the user's own.
+func URL(base, path string) string {
+	base = strings.TrimRight(base, "/")
+	switch {
+	case path != "":
+		return base + path
+	case strings.HasSuffix(base, "/v1"):
+		return base + "/messages"
+	}
+	return base + "/v1/messages"
+}
+
+// Bounds of a list of models.
+const (
+	maxPage  = 4 << 20 // bytes
+	maxPages = 20
+)
+
+// ListModels asks a server for the names of its models. e.URL is the provider's, as
+// users write it.
+func ListModels(ctx context.Context, e llm.Endpoint) ([]string, error) {
+	at := strings.TrimSuffix(URL(e.URL, ""), "/messages") + "/models?limit=1000"
+	var out []string
+	after := ""
+	for range maxPages {
+		var page struct {
+			Data []struct {
+				ID string `json:"id"`
+			} `json:"data"`
+			HasMore bool   `json:"has_more"`
+			LastID  string `json:"last_id"`
+		}
+		if err := get(ctx, e, at+after, &page); err != nil {
+			return nil, err
+		}
+		for _, d := range page.Data {
+			if d.ID != "" {
+				out = append(out, d.ID)
+			}
+		}
+		if !page.HasMore || page.LastID == "" {
+			break
+		}
+		after = "&after_id=" + url.QueryEscape(page.LastID)
+	}
+	return out, nil
+}
+
+// get reads a JSON answer into out.
+func get(ctx context.Context, e llm.Endpoint, at string, out any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Anthropic-Version", version)
+	for k, v := range e.Headers {
+		req.Header.Set(k, v)
+	}
+	resp, err := e.Client.Do(req)
+	if err != nil {
+		// Without the URL, which may have a key in it.
+		var at *url.Error
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", resp.StatusCode)
+	}
+	return json.NewDecoder(io.LimitReader(resp.Body, maxPage)).Decode(out)
+}

@@ -1,0 +1,264 @@
+package anthropic
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// defaultMaxTokens is sent if the model's limit is unknown: the API demands a number.
+const defaultMaxTokens = 32000
+
+// maxImage is the largest image that the API takes, in bytes of base64.
+const maxImage = 5 << 20
+
+// The wire types of a request.
+type (
+	request struct {
+		Model     string         `json:"model"`
+		MaxTokens int64          `json:"max_tokens"`
+		Tools     []tool         `json:"tools,omitempty"`
+		System    []block        `json:"system,omitempty"`
+		Messages  []message      `json:"messages"`
+		Thinking  map[string]any `json:"thinking,omitempty"`
+		Stream    bool           `json:"stream"`
+	}
+	tool struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		InputSchema json.RawMessage `json:"input_schema"`
+		Cache       *cacheControl   `json:"cache_control,omitempty"`
+	}
+	message struct {
+		Role    llm.Role `json:"role"`
+		Content []block  `json:"content"`
+	}
+	// block is text, image, tool_use or tool_result, or raw.
+	block struct {
+		Type      string          `json:"type"`
+		Text      string          `json:"text,omitempty"`
+		Source    *source         `json:"source,omitempty"`
+		ID        string          `json:"id,omitempty"`
+		Name      string          `json:"name,omitempty"`
+		Input     json.RawMessage `json:"input,omitempty"`
+		ToolUseID string          `json:"tool_use_id,omitempty"`
+		Content   []block         `json:"content,omitempty"`
+		IsError   bool            `json:"is_error,omitempty"`
+		Cache     *cacheControl   `json:"cache_control,omitempty"`
+
+		raw json.RawMessage // thinking, sent as it is
+	}
+	source struct {
+		Type      string `json:"type"`
+		MediaType string `json:"media_type"`
+		Data      string `json:"data"`
+	}
+	cacheControl struct {
+		Type string `json:"type"`
+	}
+)
+
+// MarshalJSON implements json.Marshaler. Content that is nothing but text is a string,
+// as other clients send it.
+func (b block) MarshalJSON() ([]byte, error) {
+	type plain block
+	switch {
+	case b.raw != nil:
+		return b.raw, nil
+	case len(b.Content) == 1 && b.Content[0].Type == "text":
+		return json.Marshal(struct {
+			plain
+			Content string `json:"content"`
+		}{plain(b), b.Content[0].Text})
+	}
+	return json.Marshal(plain(b))
+}
+
+func (m message) has(kind string) bool {
+	return slices.ContainsFunc(m.Content, func(b block) bool { return b.Type == kind })
+}
+
+// encode makes the body of a request. from is who this request goes to, as it marks
+// reasoning; tools has the names of the tools by what the model is told they are.
+func encode(req llm.Request, from string) (body []byte, tools aliases, err error) {
+	e := encoder{from: from, thinks: req.Reasoning, tools: newAliases(), calls: newAliases()}
+	r := request{Model: req.Model, MaxTokens: req.MaxOutput, Stream: true}
+	if r.MaxTokens <= 0 {
+		r.MaxTokens = defaultMaxTokens
+	}
+	for _, t := range req.Tools {
+		schema, err := inputSchema(t.Schema)
+		if err != nil {
+			return nil, tools, fmt.Errorf("schema of tool %s: %w", t.Name, err)
+		}
+		r.Tools = append(r.Tools, tool{Name: e.tools.add(t.Name), Description: t.Description, InputSchema: schema})
+	}
+	r.System = text(req.System)
+	r.Messages = e.messages(req.Messages)
+	r.Thinking = thinking(req, r.MaxTokens, r.Messages)
+	switch req.Purpose {
+	case llm.PurposeTitle, llm.PurposeRewrite, llm.PurposeCompletion:
+		// Asked once: writing a cache costs, and nobody would read it.
+	default:
+		markCache(&r)
+	}
+	if body, err = json.Marshal(r); err != nil {
+		return nil, tools, err
+	}
+	extra := req.Extra
+	if !req.Reasoning && extra["thinking"] != nil {
+		extra = maps.Clone(extra)
+		delete(extra, "thinking")
+	}
+	body, err = llm.MergeExtra(body, extra)
+	return body, e.tools, err
+}
+
+// inputSchema is a tool's schema as the API takes it: an object without alternatives at
+// the top. What the model then gets wrong, the tool refuses.
+func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) == 0 {
+		raw = json.RawMessage(`{}`)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	if fields == nil {
+		fields = map[string]json.RawMessage{}
+	}
+	changed := false
+	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+		if _, ok := fields[key]; ok {
+			delete(fields, key)
+			changed = true
+		}
+	}
+	if string(fields["type"]) != `"object"` {
+		fields["type"] = json.RawMessage(`"object"`)
+		changed = true
+	}
+	if !changed {
+		return raw, nil
+	}
+	return json.Marshal(fields)
+}
+
+// markCache puts the four breakpoints that the API allows: after the tools, after the
+// system prompt, and after the last two messages of the user. The last is what the next
+// request finds again, and the one before it what the request before this left: the API
+// looks for that only some blocks back, and one step may add more than that.
+func markCache(r *request) {
+	mark := &cacheControl{Type: "ephemeral"}
+	if n := len(r.Tools); n > 0 {
+		r.Tools[n-1].Cache = mark
+	}
+	if n := len(r.System); n > 0 {
+		r.System[n-1].Cache = mark
+	}
+	left := 2
+	for _, m := range slices.Backward(r.Messages) {
+		if left > 0 && m.Role == llm.User {
+			m.Content[len(m.Content)-1].Cache = mark
+			left--
+		}
+	}
+}
+
+// encoder makes messages.
+type encoder struct {
+	from         string
+	thinks       bool
+	tools, calls aliases
+}
+
+// messages makes the API's messages of a history: roles alternate, and none is empty.
+func (e *encoder) messages(history []llm.Message) []message {
+	var out []message
+	for _, m := range history {
+		content := e.content(m)
+		if len(content) == 0 {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].Role == m.Role {
+			out[n-1].Content = append(out[n-1].Content, content...)
+			continue
+		}
+		out = append(out, message{m.Role, content})
+	}
+	return out
+}
+
+// content makes blocks of a message. Results come first, as the API demands.
+func (e *encoder) content(m llm.Message) []block {
+	var results, rest []block
+	for _, part := range m.Parts {
+		switch part := part.(type) {
+		case llm.Text:
+			rest = append(rest, text(part.Text)...)
+		case llm.Image:
+			rest = append(rest, image(part, m.Role))
+		case llm.Reasoning:
+			if raw := replay(part); e.thinks && part.API == e.from && raw != nil {
+				rest = append(rest, block{raw: raw})
+			}
+		case llm.ToolCall:
+			rest = append(rest, block{Type: "tool_use", ID: e.calls.add(part.ID), Name: e.tools.add(part.Name), Input: object(part.Arguments)})
+		case llm.ToolResult:
+			result, more := e.result(part)
+			results = append(results, result)
+			rest = append(rest, more...)
+		}
+	}
+	return append(results, rest...)
+}
+
+// result makes the block of a tool's result, and what has to follow the results: one of
+// a failed call takes text only.
+func (e *encoder) result(r llm.ToolResult) (result block, more []block) {
+	result = block{Type: "tool_result", ToolUseID: e.calls.add(r.ID), Content: text(r.Text), IsError: r.Failed}
+	for _, i := range r.Images {
+		if r.Failed {
+			more = append(more, image(i, llm.User))
+		} else {
+			result.Content = append(result.Content, image(i, llm.User))
+		}
+	}
+	if r.Failed && len(result.Content) == 0 {
+		result.Content = text("The call failed and gave no reason.")
+	}
+	return result, more
+}
+
+// text makes a block of a text; none if it is blank, which the API refuses.
+func text(s string) []block {
+	if strings.TrimSpace(s) == "" {
+		return nil
+	}
+	return []block{{Type: "text", Text: s}}
+}
+
+// image makes a block of an image, or says that it is missing if the API does not take
+// it: the model can not say it itself, and the conversation must go on.
+func image(i llm.Image, from llm.Role) block {
+	size := base64.StdEncoding.EncodedLen(len(i.Data))
+	known := slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, i.MediaType)
+	if !known || size == 0 || size > maxImage || from != llm.User {
+		return block{Type: "text", Text: fmt.Sprintf("[An image (%s, %d bytes) stood here. It can not be shown to this model.]", i.MediaType, len(i.Data))}
+	}
+	return block{Type: "image", Source: &source{"base64", i.MediaType, base64.StdEncoding.EncodeToString(i.Data)}}
+}
+
+// object returns the arguments of a call, which must be an object.
+func object(arguments json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(arguments, &fields) != nil || fields == nil {
+		return json.RawMessage("{}")
+	}
+	return arguments
+}

@@ -1,0 +1,346 @@
+package anthropic
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// streamEvent has the fields of all stream events that are used.
+type streamEvent struct {
+	Type    string `json:"type"`
+	Index   int    `json:"index"`
+	Message struct {
+		Usage usage `json:"usage"`
+	} `json:"message"`
+	Block streamBlock `json:"content_block"`
+	Delta struct {
+		Type        string `json:"type"`
+		Text        string `json:"text"`
+		Thinking    string `json:"thinking"`
+		Signature   string `json:"signature"`
+		PartialJSON string `json:"partial_json"`
+		StopReason  string `json:"stop_reason"`
+	} `json:"delta"`
+	Usage usage `json:"usage"`
+	Error struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+type streamBlock struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
+	Data      string          `json:"data"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+}
+
+type usage struct {
+	Input      int64 `json:"input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+}
+
+// stream turns the events of one answer into deltas.
+type stream struct {
+	provider, origin string
+	yield            func(llm.Delta, error) bool
+	tools            aliases
+
+	blocks []part
+	called bool
+	stop   string
+	usage  llm.Usage
+}
+
+// part is a block of the answer that is thinking or a call.
+type part struct {
+	index     int    // the provider's, may repeat
+	id        string // unique in the answer
+	call      bool
+	ended     bool
+	sealed    sealed
+	arguments []byte
+	input     json.RawMessage // arguments that some compatible servers give at the start
+}
+
+func (s *stream) emit(d llm.Delta) error {
+	if !s.yield(d, nil) {
+		return llm.ErrStopped
+	}
+	return nil
+}
+
+// answer reads a stream, or the one object that some servers send instead.
+func (s *stream) answer(body io.Reader) error {
+	raw, streamed, err := llm.Whole(body)
+	if err != nil {
+		return err
+	}
+	if raw == nil {
+		return s.read(llm.NewSSEReader(streamed))
+	}
+	var whole struct {
+		Content    []streamBlock `json:"content"`
+		StopReason string        `json:"stop_reason"`
+		Usage      usage         `json:"usage"`
+	}
+	if err := json.Unmarshal(raw, &whole); err != nil || len(whole.Content) == 0 {
+		return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " did not stream but answered: " + llm.ErrorText(raw), Cause: err}
+	}
+	s.count(whole.Usage)
+	s.stop = cmp.Or(whole.StopReason, "end_turn")
+	for i, b := range whole.Content {
+		b.Type = cmp.Or(b.Type, "text")
+		if err := s.begin(&streamEvent{Index: i, Block: b}); err != nil {
+			return err
+		}
+		if err := s.close(i); err != nil {
+			return err
+		}
+	}
+	return s.end()
+}
+
+func (s *stream) read(sse *llm.SSEReader) error {
+	for {
+		raw, err := sse.Next()
+		if errors.Is(err, io.EOF) && s.stop != "" {
+			return s.end() // the answer is whole, only its last event is missing
+		}
+		if err != nil {
+			return err
+		}
+		if string(raw.Data) == "[DONE]" {
+			continue // not part of this format, but some compatible servers send it
+		}
+		var ev streamEvent
+		if err := json.Unmarshal(raw.Data, &ev); err != nil && ev.Type == "" {
+			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent something that is no event of this API in its stream", Cause: err}
+		}
+		done, err := s.event(&ev)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// event handles one event; done reports the terminal one.
+func (s *stream) event(ev *streamEvent) (done bool, err error) {
+	switch ev.Type {
+	case "message_start":
+		s.count(ev.Message.Usage)
+	case "content_block_start":
+		err = s.begin(ev)
+	case "content_block_delta":
+		err = s.delta(ev)
+	case "content_block_stop":
+		err = s.close(ev.Index)
+	case "message_delta":
+		s.count(ev.Usage)
+		if ev.Delta.StopReason != "" {
+			s.stop = ev.Delta.StopReason
+		}
+	case "message_stop":
+		return true, s.end()
+	case "error":
+		return true, s.apiError(ev.Error.Type, ev.Error.Message)
+	}
+	return false, err
+}
+
+// count takes numbers of tokens. They are totals; some servers give all of them at the
+// start, some at the end, and zeros elsewhere.
+func (s *stream) count(u usage) {
+	for to, n := range map[*int64]int64{&s.usage.Input: u.Input, &s.usage.Output: u.Output, &s.usage.CacheRead: u.CacheRead, &s.usage.CacheWrite: u.CacheWrite} {
+		if n > 0 {
+			*to = n
+		}
+	}
+}
+
+// begin opens a block. What is neither text nor thinking nor a call of ours is left out.
+func (s *stream) begin(ev *streamEvent) error {
+	if err := s.close(ev.Index); err != nil {
+		return err
+	}
+	if err := s.endThinking(ev.Index); err != nil {
+		return err
+	}
+	b := ev.Block
+	p := part{index: ev.Index, id: b.ID}
+	for n := len(s.blocks) + 1; p.id == "" || s.begun(p.id); n++ {
+		p.id = "block_" + strconv.Itoa(n)
+	}
+	switch b.Type {
+	case "text":
+		return s.text(b.Text)
+	case "thinking", "redacted_thinking":
+		p.sealed = sealed{b.Signature, b.Data}
+		s.blocks = append(s.blocks, p)
+		if err := s.emit(llm.Delta{Kind: llm.ReasoningStart, ID: p.id}); err != nil {
+			return err
+		}
+		return s.thinking(p.id, b.Thinking)
+	case "tool_use":
+		p.call, p.input, s.called = true, b.Input, true
+		s.blocks = append(s.blocks, p)
+		return s.emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: s.tools.name(b.Name)})
+	}
+	return nil
+}
+
+func (s *stream) begun(id string) bool {
+	return slices.ContainsFunc(s.blocks, func(p part) bool { return p.id == id })
+}
+
+func (s *stream) delta(ev *streamEvent) error {
+	d := &ev.Delta
+	if err := s.endThinking(ev.Index); err != nil {
+		return err
+	}
+	if d.Type == "text_delta" {
+		return s.text(d.Text)
+	}
+	p := s.open(ev.Index)
+	switch {
+	case p == nil:
+	case d.Type == "thinking_delta" && !p.call:
+		return s.thinking(p.id, d.Thinking)
+	case d.Type == "signature_delta" && !p.call:
+		p.sealed.Signature += d.Signature
+	case d.Type == "input_json_delta" && p.call && d.PartialJSON != "":
+		p.arguments = append(p.arguments, d.PartialJSON...)
+		return s.emit(llm.Delta{Kind: llm.ToolArgs, ID: p.id, Text: d.PartialJSON})
+	}
+	return nil
+}
+
+// open finds the block with an index that has not ended; nil if there is none.
+func (s *stream) open(index int) *part {
+	for i := len(s.blocks) - 1; i >= 0; i-- {
+		if p := &s.blocks[i]; p.index == index && !p.ended {
+			return p
+		}
+	}
+	return nil
+}
+
+func (s *stream) text(text string) error {
+	if text == "" {
+		return nil
+	}
+	return s.emit(llm.Delta{Kind: llm.TextDelta, Text: text})
+}
+
+func (s *stream) thinking(id, text string) error {
+	if text == "" {
+		return nil
+	}
+	return s.emit(llm.Delta{Kind: llm.ReasoningDelta, ID: id, Text: text})
+}
+
+// close ends the block with an index, if one is open.
+func (s *stream) close(index int) error {
+	p := s.open(index)
+	if p == nil {
+		return nil
+	}
+	p.ended = true
+	if p.call {
+		return nil // whether it is whole is known at the end
+	}
+	opaque, _ := json.Marshal(p.sealed) // strings always encode
+	return s.emit(llm.Delta{Kind: llm.ReasoningEnd, ID: p.id, API: s.origin, Opaque: opaque})
+}
+
+// endThinking ends thinking when another block goes on: some servers do not say that it
+// has ended.
+func (s *stream) endThinking(other int) error {
+	for i := range s.blocks {
+		if p := &s.blocks[i]; !p.call && !p.ended && p.index != other {
+			if err := s.close(p.index); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// end delivers what is known only at the end: calls, usage and the reason to stop.
+func (s *stream) end() error {
+	if s.stop == "" {
+		return &llm.Error{Kind: llm.ErrPrematureStop, Message: s.provider + " ended the answer without a reason to stop"}
+	}
+	cut := s.stop == "max_tokens" || s.stop == "model_context_window_exceeded"
+	for i := range s.blocks {
+		p := &s.blocks[i]
+		switch {
+		case !p.call:
+			if err := s.close(p.index); err != nil {
+				return err
+			}
+			continue
+		case len(p.arguments) == 0:
+			p.arguments = object(p.input)
+			if (cut || !p.ended) && string(p.arguments) == "{}" {
+				continue // they did not come any more; that is not a call without arguments
+			}
+		}
+		if err := s.emit(llm.Delta{Kind: llm.ToolEnd, ID: p.id, Text: string(p.arguments)}); err != nil {
+			return err
+		}
+	}
+	if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage}); err != nil {
+		return err
+	}
+	stop := llm.StopEnd
+	switch {
+	case s.stop == "model_context_window_exceeded":
+		return &llm.Error{Kind: llm.ErrContextOverflow, Message: s.provider + " stopped: the conversation and its answer fill the model's context"}
+	case s.stop == "refusal":
+		stop = llm.StopRefusal
+	case s.stop == "max_tokens":
+		stop = llm.StopLength
+	case s.called:
+		stop = llm.StopToolCalls
+	case s.stop == "pause_turn":
+		stop = llm.StopLength // it would go on if asked to
+	}
+	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+}
+
+// apiError maps an error that arrived inside the stream.
+func (s *stream) apiError(kind, message string) error {
+	e := &llm.Error{Kind: llm.ErrUnknown, Message: s.provider + " failed: " + message}
+	if message == "" {
+		e.Message = s.provider + " failed without saying why"
+	}
+	switch kind {
+	case "rate_limit_error":
+		e.Kind = llm.ErrRateLimited
+	case "overloaded_error", "api_error", "timeout_error":
+		e.Kind = llm.ErrOverloaded
+	case "authentication_error", "permission_error":
+		e.Kind = llm.ErrAuth
+	case "request_too_large":
+		e.Kind = llm.ErrContextOverflow
+	case "invalid_request_error", "not_found_error", "billing_error":
+		e.Kind = llm.ErrBadRequest
+		if llm.IsOverflow(message) {
+			e.Kind = llm.ErrContextOverflow
+		}
+	}
+	return e
+}

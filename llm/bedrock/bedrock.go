@@ -1,0 +1,152 @@
+// Package bedrock speaks the ConverseStream API of Amazon Bedrock, which is one wire
+// format for the models of many vendors.
+//
+//   - bedrock.go: the client;
+//   - request.go, messages.go: a request in Converse's terms;
+//   - model.go: what Converse leaves to its callers to know about a model;
+//   - eventstream.go, stream.go: the answer, a stream of binary messages;
+//   - credentials.go, profile.go: who asks, an API key or a signature of AWS.
+//
+// It guarantees: exactly one StopDelta or one error ends a stream; a stream that ends
+// without a reason to stop is an error of kind llm.ErrPrematureStop; when the consumer
+// stops, the HTTP request is closed. It never retries, starts no program to get
+// credentials, and does not log in with SSO.
+package bedrock
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// API is the name of the wire format, as configured by providers.<name>.api.
+const API = "bedrock"
+
+// Converse is a model behind the ConverseStream operation.
+type Converse struct {
+	at  llm.Endpoint
+	aws AWS
+}
+
+var _ llm.Model = (*Converse)(nil)
+
+// New returns a client for the runtime endpoint of a region (see URL). Without an
+// Authorization header in the endpoint, requests are authenticated as aws says.
+func New(at llm.Endpoint, aws AWS) *Converse { return &Converse{at, aws} }
+
+// URL is the runtime endpoint of a region.
+func URL(region string) string {
+	host := "https://bedrock-runtime." + region + ".amazonaws.com"
+	if strings.HasPrefix(region, "cn-") {
+		host += ".cn"
+	}
+	return host
+}
+
+// operation is where to send a request for a model. Its id may be a whole ARN, whose
+// slashes and colons must not end up as the path's own.
+func operation(base, model string) string {
+	return strings.TrimRight(base, "/") + "/model/" + escape(model) + "/converse-stream"
+}
+
+// escape leaves what AWS's signature leaves, so that the path that is signed is the one
+// that is sent.
+func escape(s string) string {
+	const hex = "0123456789ABCDEF"
+	var out strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0 {
+			out.WriteByte(c)
+			continue
+		}
+		out.Write([]byte{'%', hex[c>>4], hex[c&15]})
+	}
+	return out.String()
+}
+
+// Stream implements llm.Model.
+func (c *Converse) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		err := c.stream(ctx, req, yield)
+		if err != nil && !errors.Is(err, llm.ErrStopped) {
+			yield(llm.Delta{}, classify(err))
+		}
+	}
+}
+
+func (c *Converse) stream(ctx context.Context, req llm.Request, yield func(llm.Delta, error) bool) error {
+	from := c.origin(req.Model)
+	body, err := encode(req, from)
+	if err != nil {
+		return &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err}
+	}
+	at := c.at
+	at.URL = operation(at.URL, req.Model)
+	if at.Headers, err = c.headers(ctx, at.URL, body); err != nil {
+		return &llm.Error{Kind: llm.ErrAuth, Message: at.Provider + " can not be asked: " + err.Error(), Cause: err}
+	}
+	return at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
+		s := stream{provider: at.Provider, from: from, yield: yield, open: map[int]*block{}, ids: map[string]bool{}}
+		return s.read(newEventReader(answer))
+	})
+}
+
+// origin marks reasoning with who made it: models of another vendor behind the same
+// endpoint refuse it.
+func (c *Converse) origin(model string) string {
+	return c.at.Provider + "/" + API + "/" + vendor(model)
+}
+
+// headers are the endpoint's, and what authenticates this request. They belong to the
+// endpoint for the request, which keeps its headers out of error messages: AWS repeats
+// what was signed when a signature is wrong.
+func (c *Converse) headers(ctx context.Context, at string, body []byte) (map[string]string, error) {
+	out := maps.Clone(c.at.Headers)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out["Accept"] = "application/vnd.amazon.eventstream"
+	if out["Authorization"] != "" {
+		return out, nil
+	}
+	auth, err := c.aws.authenticate(ctx, at, body, c.at.Now())
+	maps.Copy(out, auth)
+	return out, err
+}
+
+// classify corrects what the status alone does not say.
+func classify(err error) error {
+	var e *llm.Error
+	if !errors.As(err, &e) || e.Kind != llm.ErrBadRequest {
+		return err
+	}
+	switch {
+	case tooLong(e.Message):
+		e.Kind = llm.ErrContextOverflow
+	case e.Status == http.StatusFailedDependency: // the model behind it failed
+		e.Kind = llm.ErrOverloaded
+	}
+	return err
+}
+
+// tooLong recognises how Bedrock and the models behind it say that a conversation does
+// not fit.
+func tooLong(message string) bool {
+	m := strings.ToLower(message)
+	for _, sign := range []string{
+		"input is too long", "prompt is too long", "input tokens exceeded", "exceed context limit", "exceeds the context",
+		"maximum context length", "context window", "too many input tokens", "too many total text bytes", "reduce the length of the",
+	} {
+		if strings.Contains(m, sign) {
+			return true
+		}
+	}
+	return false
+}

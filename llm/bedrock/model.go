@@ -1,0 +1,119 @@
+package bedrock
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// baseName is a model's own name: without the ARN around it and without the region
+// group of an inference profile.
+func baseName(id string) string {
+	id = id[strings.LastIndexByte(id, '/')+1:]
+	group, rest, ok := strings.Cut(id, ".")
+	if ok && slices.Contains([]string{"us", "us-gov", "eu", "apac", "jp", "au", "ca", "global"}, group) {
+		return rest
+	}
+	return id
+}
+
+// vendor is who made a model: anthropic, amazon, meta and so on. For an ARN that does
+// not say it, it is the ARN's last part.
+func vendor(id string) string {
+	v, _, _ := strings.Cut(baseName(id), ".")
+	return v
+}
+
+// version is a generation of Claude's models; the zero value is no Claude or one before
+// the third.
+type version struct{ major, minor int }
+
+func (v version) atLeast(major, minor int) bool {
+	return v.major > major || v.major == major && v.minor >= minor
+}
+
+// claude reads the version out of names like anthropic.claude-3-7-sonnet-20250219-v1:0,
+// anthropic.claude-sonnet-4-20250514-v1:0 and anthropic.claude-opus-4-6-v1: the first
+// number, and the second unless that is a date.
+func claude(id string) version {
+	_, name, ok := strings.Cut(baseName(id), "claude-")
+	if !ok {
+		return version{}
+	}
+	var v version
+	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' || r == ':' })
+	for i, p := range parts {
+		n, err := strconv.Atoi(p)
+		if err != nil || n > 99 {
+			continue
+		}
+		v.major = n
+		if i+1 < len(parts) {
+			if n, err := strconv.Atoi(parts[i+1]); err == nil && n <= 99 {
+				v.minor = n
+			}
+		}
+		break
+	}
+	if v.major < 3 {
+		return version{}
+	}
+	return v
+}
+
+// nova2 says whether a model is of the second generation of Amazon's own.
+func nova2(id string) bool { return strings.HasPrefix(baseName(id), "amazon.nova-2") }
+
+// Reasons says whether a model is known to reason when it is asked to.
+func Reasons(id string) bool { return claude(id).atLeast(3, 7) || nova2(id) }
+
+// thinking is how a model is asked to reason: fields that are the model's own. budget is
+// in tokens, of which answers and reasoning share maxOutput; 0 is unknown.
+func thinking(id string, maxOutput int64) map[string]any {
+	const budget, leastBudget = 2048, 1024
+	v := claude(id)
+	switch {
+	case v.atLeast(4, 7): // it shows nothing of its reasoning unless asked
+		return map[string]any{"thinking": map[string]any{"type": "adaptive", "display": "summarized"}}
+	case v.atLeast(4, 6):
+		return map[string]any{"thinking": map[string]any{"type": "adaptive"}}
+	case v.atLeast(3, 7):
+		tokens := int64(budget)
+		if maxOutput > 0 {
+			tokens = min(tokens, maxOutput/2)
+		}
+		if tokens < leastBudget {
+			return nil
+		}
+		return map[string]any{"thinking": map[string]any{"type": "enabled", "budget_tokens": tokens}}
+	case nova2(id):
+		return map[string]any{"reasoningConfig": map[string]any{"type": "enabled", "maxReasoningEffort": "medium"}}
+	}
+	return nil
+}
+
+// caching says where a model takes cache points. Others refuse the request for one.
+type caching struct {
+	system   bool
+	tools    bool
+	messages int  // how many of the last messages of the user
+	results  bool // also of those that hold tool results
+}
+
+func cachingOf(id string) caching {
+	name := baseName(id)
+	switch v := claude(id); {
+	case v.atLeast(3, 7), strings.Contains(name, "claude-3-5-haiku"):
+		// Two in the messages: the first is where the request before had its last, which
+		// is found again however much came after it.
+		return caching{system: true, tools: true, messages: 2, results: true}
+	case strings.HasPrefix(name, "amazon.nova-"):
+		return caching{system: true, messages: 1}
+	}
+	return caching{}
+}
+
+// takesStatus says whether a model can be told that a tool failed.
+func takesStatus(id string) bool {
+	return slices.Contains([]string{"anthropic", "amazon"}, vendor(id))
+}

@@ -1,0 +1,173 @@
+package bedrock
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// The request's wire types.
+type (
+	converseRequest struct {
+		System    []contentBlock   `json:"system,omitempty"`
+		Messages  []converseTurn   `json:"messages"`
+		Inference *inferenceConfig `json:"inferenceConfig,omitempty"`
+		Tools     *toolConfig      `json:"toolConfig,omitempty"`
+		Fields    any              `json:"additionalModelRequestFields,omitempty"` // the model's own
+	}
+	inferenceConfig struct {
+		MaxTokens int64 `json:"maxTokens,omitempty"`
+	}
+	toolConfig struct {
+		Tools []tool `json:"tools"`
+	}
+	tool struct { // one of them
+		Spec       *toolSpec   `json:"toolSpec,omitempty"`
+		CachePoint *cachePoint `json:"cachePoint,omitempty"`
+	}
+	toolSpec struct {
+		Name        string     `json:"name"`
+		Description string     `json:"description,omitempty"`
+		InputSchema toolSchema `json:"inputSchema"`
+	}
+	toolSchema struct {
+		JSON json.RawMessage `json:"json"`
+	}
+	cachePoint struct {
+		Type string `json:"type"`
+	}
+)
+
+func newCachePoint() *cachePoint { return &cachePoint{Type: "default"} }
+
+// encode makes the body of a request. from names who can read reasoning back.
+func encode(req llm.Request, from string) ([]byte, error) {
+	cache := cachingOf(req.Model)
+	r := converseRequest{Messages: turns(req, from), Tools: toolsOf(req, cache.tools)}
+	if req.System != "" {
+		r.System = []contentBlock{{Text: req.System}}
+		if cache.system {
+			r.System = append(r.System, contentBlock{CachePoint: newCachePoint()})
+		}
+	}
+	cache.mark(r.Messages)
+	// What the payload adds to must be there: null removes, and is not sent.
+	extra := converseExtra(req.Extra)
+	if req.MaxOutput > 0 || extra["inferenceConfig"] != nil {
+		r.Inference = &inferenceConfig{req.MaxOutput}
+	}
+	if extra[fields] != nil {
+		r.Fields = map[string]any{}
+	}
+	if req.Reasoning && !choosesReasoning(extra) {
+		if t := thinking(req.Model, req.MaxOutput); t != nil {
+			r.Fields = t
+		}
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return llm.MergeExtra(body, extra)
+}
+
+// toolsOf lists the tools. A history with calls is refused without any, so that one
+// makes its own: the tools it calls, by name only.
+func toolsOf(req llm.Request, cached bool) *toolConfig {
+	specs := req.Tools
+	if len(specs) == 0 {
+		specs = called(req.Messages)
+	}
+	var out []tool
+	for _, t := range specs {
+		out = append(out, tool{Spec: &toolSpec{Name: t.Name, Description: t.Description, InputSchema: toolSchema{t.Schema}}})
+	}
+	if out == nil {
+		return nil
+	}
+	if cached {
+		out = append(out, tool{CachePoint: newCachePoint()})
+	}
+	return &toolConfig{out}
+}
+
+func called(msgs []llm.Message) []llm.ToolSpec {
+	var out []llm.ToolSpec
+	for _, m := range msgs {
+		for _, part := range m.Parts {
+			call, ok := part.(llm.ToolCall)
+			if !ok || slices.ContainsFunc(out, func(t llm.ToolSpec) bool { return t.Name == call.Name }) {
+				continue
+			}
+			out = append(out, llm.ToolSpec{
+				Name: call.Name, Description: "Called earlier in this conversation. Do not call it now.", Schema: json.RawMessage(`{"type":"object"}`),
+			})
+		}
+	}
+	return out
+}
+
+// converseExtra puts the user's payload where Converse has it. Its own members stay;
+// the usual names of sampling parameters become its inferenceConfig; what it does not
+// know is for the model.
+func converseExtra(extra map[string]any) map[string]any {
+	out := map[string]any{}
+	inside := func(member, key string, v any) {
+		m, _ := out[member].(map[string]any)
+		if m = maps.Clone(m); m == nil {
+			m = map[string]any{}
+		}
+		m[key] = v
+		out[member] = m
+	}
+	keys := slices.Sorted(maps.Keys(extra))
+	for _, k := range keys {
+		if isMember(k) {
+			out[k] = extra[k]
+		}
+	}
+	for _, k := range keys {
+		if isMember(k) {
+			continue
+		}
+		switch k {
+		case "model", "stream": // said by the URL
+		case "max_tokens", "maxTokens", "max_completion_tokens":
+			inside("inferenceConfig", "maxTokens", extra[k])
+		case "temperature":
+			inside("inferenceConfig", "temperature", extra[k])
+		case "top_p", "topP":
+			inside("inferenceConfig", "topP", extra[k])
+		case "stop", "stop_sequences", "stopSequences":
+			inside("inferenceConfig", "stopSequences", extra[k])
+		default:
+			inside(fields, k, extra[k])
+		}
+	}
+	return out
+}
+
+// fields is the member of the request that is handed to the model as it is.
+const fields = "additionalModelRequestFields"
+
+// isMember says whether a key is one of Converse's own.
+func isMember(key string) bool {
+	return slices.Contains([]string{
+		fields, "additionalModelResponseFieldPaths", "guardrailConfig", "inferenceConfig", "messages", "outputConfig",
+		"performanceConfig", "promptVariables", "requestMetadata", "serviceTier", "system", "toolConfig",
+	}, key)
+}
+
+// choosesReasoning says whether the user's payload decides how the model reasons. Both
+// together could contradict each other.
+func choosesReasoning(extra map[string]any) bool {
+	m, _ := extra[fields].(map[string]any)
+	for _, key := range []string{"thinking", "reasoning_config", "reasoningConfig", "reasoning_effort"} {
+		if _, ok := m[key]; ok {
+			return true
+		}
+	}
+	return false
+}

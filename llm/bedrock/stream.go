@@ -1,0 +1,243 @@
+package bedrock
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// streamEvent has the fields of all events that we use.
+type streamEvent struct {
+	Index int `json:"contentBlockIndex"`
+	Start struct {
+		ToolUse *struct {
+			ID   string `json:"toolUseId"`
+			Name string `json:"name"`
+		} `json:"toolUse"`
+	} `json:"start"`
+	Delta struct {
+		Text      string                 `json:"text"`
+		ToolUse   struct{ Input string } `json:"toolUse"`
+		Reasoning *reasoningDelta        `json:"reasoningContent"`
+	} `json:"delta"`
+	StopReason string `json:"stopReason"`
+	Usage      *struct {
+		Input      int64 `json:"inputTokens"`
+		Output     int64 `json:"outputTokens"`
+		CacheRead  int64 `json:"cacheReadInputTokens"`
+		CacheWrite int64 `json:"cacheWriteInputTokens"`
+	} `json:"usage"`
+}
+
+type reasoningDelta struct {
+	Text      string `json:"text"`
+	Signature string `json:"signature"`
+	Redacted  []byte `json:"redactedContent"`
+}
+
+// block is a content block that has not ended. Text blocks need none.
+type block struct {
+	id        string
+	call      bool // else it is reasoning
+	text      []byte
+	signature string
+	redacted  []byte
+}
+
+// stream turns events into deltas.
+type stream struct {
+	provider string
+	from     string
+	yield    func(llm.Delta, error) bool
+	open     map[int]*block
+	ids      map[string]bool // of calls
+	thoughts int             // blocks of reasoning so far
+	reason   string          // why the model stopped; empty while it has not
+}
+
+func (s *stream) emit(d llm.Delta) error {
+	if !s.yield(d, nil) {
+		return llm.ErrStopped
+	}
+	return nil
+}
+
+func (s *stream) read(r *eventReader) error {
+	for {
+		m, err := r.next()
+		switch {
+		case err != nil && s.reason != "":
+			return s.stop(nil) // the answer is whole, only its usage is missing
+		case errors.Is(err, errCorrupt):
+			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + ": " + err.Error(), Cause: err}
+		case err != nil:
+			return err
+		case m.kind != "event":
+			return s.exception(m)
+		}
+		var ev streamEvent
+		if err := json.Unmarshal(m.payload, &ev); err != nil {
+			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent an event that can not be read", Cause: err}
+		}
+		done, err := s.event(m.event, &ev)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// event handles one event; done reports the last one.
+func (s *stream) event(name string, ev *streamEvent) (done bool, err error) {
+	switch name {
+	case "contentBlockStart":
+		if call := ev.Start.ToolUse; call != nil {
+			err = s.startCall(ev.Index, call.ID, call.Name)
+		}
+	case "contentBlockDelta":
+		err = s.delta(ev)
+	case "contentBlockStop":
+		err = s.endBlock(ev.Index)
+	case "messageStop":
+		if s.reason = ev.StopReason; s.reason == "" {
+			s.reason = "end_turn"
+		}
+		for _, i := range slices.Sorted(maps.Keys(s.open)) {
+			if err = s.endBlock(i); err != nil {
+				break
+			}
+		}
+	case "metadata":
+		if s.reason != "" {
+			return true, s.stop(ev)
+		}
+	}
+	return false, err
+}
+
+func (s *stream) startCall(index int, id, name string) error {
+	if id == "" || s.ids[id] {
+		id += "call_" + strconv.Itoa(len(s.ids))
+	}
+	s.ids[id] = true
+	s.open[index] = &block{id: id, call: true}
+	return s.emit(llm.Delta{Kind: llm.ToolStart, ID: id, Name: name})
+}
+
+func (s *stream) delta(ev *streamEvent) error {
+	b := s.open[ev.Index]
+	switch input := ev.Delta.ToolUse.Input; {
+	case ev.Delta.Reasoning != nil:
+		return s.think(ev.Index, ev.Delta.Reasoning)
+	case input != "" && b != nil && b.call:
+		b.text = append(b.text, input...)
+		return s.emit(llm.Delta{Kind: llm.ToolArgs, ID: b.id, Text: input})
+	case ev.Delta.Text != "":
+		return s.emit(llm.Delta{Kind: llm.TextDelta, Text: ev.Delta.Text})
+	}
+	return nil
+}
+
+func (s *stream) think(index int, d *reasoningDelta) error {
+	b := s.open[index]
+	if b == nil || b.call {
+		s.thoughts++
+		b = &block{id: "reasoning_" + strconv.Itoa(s.thoughts)}
+		s.open[index] = b
+		if err := s.emit(llm.Delta{Kind: llm.ReasoningStart, ID: b.id}); err != nil {
+			return err
+		}
+	}
+	b.signature += d.Signature
+	b.redacted = append(b.redacted, d.Redacted...)
+	if d.Text == "" {
+		return nil
+	}
+	b.text = append(b.text, d.Text...)
+	return s.emit(llm.Delta{Kind: llm.ReasoningDelta, ID: b.id, Text: d.Text})
+}
+
+func (s *stream) endBlock(index int) error {
+	b := s.open[index]
+	switch {
+	case b == nil:
+		return nil
+	case b.call:
+		delete(s.open, index)
+		return s.emit(llm.Delta{Kind: llm.ToolEnd, ID: b.id, Text: string(b.text)})
+	}
+	delete(s.open, index)
+	opaque, err := b.replay()
+	if err != nil {
+		return err
+	}
+	return s.emit(llm.Delta{Kind: llm.ReasoningEnd, ID: b.id, API: s.from, Opaque: opaque})
+}
+
+// replay is the block as it is sent back: models take only reasoning that is signed, or
+// encrypted.
+func (b *block) replay() (json.RawMessage, error) {
+	switch {
+	case len(b.redacted) > 0:
+		return json.Marshal(map[string]any{"redactedContent": b.redacted})
+	case b.signature != "":
+		return json.Marshal(map[string]any{"reasoningText": map[string]string{"text": string(b.text), "signature": b.signature}})
+	}
+	return nil, nil
+}
+
+// stop reports usage, if it came, and why the model stopped.
+func (s *stream) stop(last *streamEvent) error {
+	if last != nil && last.Usage != nil {
+		u := last.Usage
+		usage := llm.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}
+		if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage}); err != nil {
+			return err
+		}
+	}
+	reason := llm.StopEnd
+	switch {
+	case len(s.ids) > 0:
+		reason = llm.StopToolCalls
+	case s.reason == "max_tokens", s.reason == "model_context_window_exceeded":
+		reason = llm.StopLength
+	case s.reason == "content_filtered", s.reason == "guardrail_intervened", s.reason == "refusal":
+		reason = llm.StopRefusal
+	case s.reason == "malformed_model_output", s.reason == "malformed_tool_use":
+		// Another try may be well-formed, so it counts as cut.
+		return &llm.Error{Kind: llm.ErrPrematureStop, Message: fmt.Sprintf("%s: the model broke off with output that makes no sense (%s)", s.provider, s.reason)}
+	}
+	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: reason})
+}
+
+// exception maps an error that arrived in the stream.
+func (s *stream) exception(m message) error {
+	text := m.text
+	if text == "" {
+		text = llm.ErrorText(m.payload)
+	}
+	if text == "" {
+		text = "no further explanation"
+	}
+	e := &llm.Error{Kind: llm.ErrUnknown, Message: fmt.Sprintf("%s failed: %s (%s)", s.provider, text, cmp.Or(m.exception, "of an unknown kind"))}
+	switch m.exception {
+	case "throttlingException":
+		e.Kind = llm.ErrRateLimited // it speaks of "too many tokens", too
+		return e
+	case "modelStreamErrorException", "modelTimeoutException", "modelNotReadyException", "internalServerException", "serviceUnavailableException":
+		e.Kind = llm.ErrOverloaded
+	case "validationException":
+		e.Kind = llm.ErrBadRequest
+	case "accessDeniedException":
+		e.Kind = llm.ErrAuth
+	}
+	if tooLong(text) {
+		e.Kind = llm.ErrContextOverflow
+	}
+	return e
+}

@@ -1,0 +1,85 @@
+package cassette
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// ollamaFormat is Ollama's native API.
+type ollamaFormat struct{ names map[string]string } // of calls
+
+func (*ollamaFormat) contentType() string { return "application/x-ndjson" }
+
+func (*ollamaFormat) request(body []byte) (llm.Request, error) {
+	var in struct {
+		Model    string `json:"model"`
+		Messages []struct {
+			Role    string `json:"role"`
+			Content string `json:"content"`
+			CallID  string `json:"tool_call_id"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return llm.Request{}, err
+	}
+	req := llm.Request{Model: in.Model}
+	for _, m := range in.Messages {
+		switch m.Role {
+		case "system":
+			req.System = m.Content
+		case "user":
+			req.Messages = appendUser(req.Messages, m.Content)
+		case "tool":
+			req.Messages = appendResult(req.Messages, llm.ToolResult{ID: m.CallID, Text: m.Content})
+		default:
+			req.Messages = append(req.Messages, llm.Message{Role: llm.Assistant})
+		}
+	}
+	return req, nil
+}
+
+func (f *ollamaFormat) events(d llm.Delta) [][]byte {
+	one := func(message object) [][]byte {
+		message["role"] = "assistant"
+		return [][]byte{document(object{"model": "m", "message": message, "done": false})}
+	}
+	switch d.Kind {
+	case llm.TextDelta:
+		return one(object{"content": d.Text})
+	case llm.ReasoningDelta:
+		return one(object{"content": "", "thinking": d.Text})
+	case llm.ToolStart:
+		f.names[d.ID] = d.Name
+	case llm.ToolEnd:
+		return one(object{"content": "", "tool_calls": []any{object{"id": d.ID, "function": object{"name": f.names[d.ID], "arguments": arguments(d.Text)}}}})
+	}
+	return nil
+}
+
+func (*ollamaFormat) end(s *Step) [][]byte {
+	u := s.usage()
+	reason := "stop"
+	if s.stop() == llm.StopLength {
+		reason = "length"
+	}
+	return [][]byte{document(object{
+		"model": "m", "message": object{"role": "assistant", "content": ""}, "done": true, "done_reason": reason,
+		"prompt_eval_count": u.Input + u.CacheRead, "eval_count": u.Output,
+	})}
+}
+
+func (*ollamaFormat) failure(e *Error) object { return object{"error": e.Message} }
+
+// document is one line of a stream.
+func document(v any) []byte {
+	data, _ := json.Marshal(v) // maps of plain values always encode
+	return append(data, '\n')
+}
+
+// showOllama describes a model that can do everything.
+func showOllama(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte(`{"capabilities":["completion","tools","vision","thinking"],"model_info":{"test.context_length":8192}}`))
+}

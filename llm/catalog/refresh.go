@@ -1,0 +1,121 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+)
+
+const (
+	maxAge       = 24 * time.Hour
+	fetchTimeout = 5 * time.Second // eca-features 6.1
+)
+
+// Refresh reads the cached file, and with fetch replaces it first if it is older than a
+// day. When that fails the file still counts, whatever its age. The error says what
+// failed; there is nothing to do about it.
+func (c *Catalog) Refresh(ctx context.Context, fetch bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fresh, err := c.load()
+	if fresh || !fetch || c.opts.URL == "" {
+		return err
+	}
+	return errors.Join(err, c.fetch(ctx))
+}
+
+// load reads the cached file if it is another than the one in use. fresh says that it
+// need not be fetched.
+func (c *Catalog) load() (fresh bool, err error) {
+	info, err := os.Stat(c.opts.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil || !info.Mode().IsRegular() {
+		return false, errors.Join(err, fmt.Errorf("%s can not be read", c.opts.Path))
+	}
+	if at := info.ModTime(); !at.Equal(c.read) {
+		data, err := readFile(c.opts.Path)
+		if err != nil {
+			return false, err
+		}
+		idx, err := parse(data, FromModelsDev)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", c.opts.Path, err)
+		}
+		c.file.Store(idx)
+		c.read = at
+	}
+	age := c.opts.Now().Sub(c.read)
+	return age >= 0 && age < maxAge, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxBytes+1))
+}
+
+// fetch puts the catalogue of today into the file and into use.
+func (c *Catalog) fetch(ctx context.Context) error {
+	data, err := c.get(ctx)
+	if err != nil {
+		return fmt.Errorf("%s could not be fetched: %w", c.opts.URL, err)
+	}
+	idx, err := parse(data, FromModelsDev)
+	if err == nil && idx.size == 0 { // as from a network that answers with a page of its own
+		err = errors.New("it names no models")
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.opts.URL, err)
+	}
+	c.file.Store(idx)
+	if err := os.MkdirAll(filepath.Dir(c.opts.Path), 0o700); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(c.opts.Path, data, 0o600); err != nil { // other processes read it too
+		return err
+	}
+	if info, err := os.Stat(c.opts.Path); err == nil {
+		c.read = info.ModTime()
+	}
+	return nil
+}
+
+func (c *Catalog) get(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.opts.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "eca")
+	resp, err := c.opts.Client.Do(req)
+	if err != nil {
+		var at *url.Error // names the URL once more
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %d", resp.StatusCode)
+	}
+	var body bytes.Buffer
+	_, err = body.ReadFrom(io.LimitReader(resp.Body, maxBytes+1))
+	return body.Bytes(), err
+}

@@ -1,0 +1,128 @@
+package catalog
+
+import (
+	_ "embed"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dlclark/regexp2"
+
+	"github.com/seed-dec29ce4/eca/config"
+)
+
+// Default is the name of the variant that is used when none is chosen. It is not offered.
+const Default = "default"
+
+// Payloads are variants by name: what each adds to the body of a request; null removes.
+type Payloads map[string]map[string]any
+
+//go:embed variants.json
+var variantsJSON []byte
+
+// Variants are the rules that give variants to models by their names: the built-in ones
+// (variants.json) and the user's (eca-features 6.3).
+type Variants struct {
+	builtIn func() []variantRule // compiled when first needed
+	own     []variantRule
+}
+
+type variantRule struct {
+	pattern *regexp2.Regexp
+	config.VariantRule
+}
+
+// matchTimeout bounds one match of a user's pattern.
+const matchTimeout = 100 * time.Millisecond
+
+// NewVariants prepares the rules of variantsByModel. A pattern that is none is left out;
+// bad says why.
+func NewVariants(own map[string]config.VariantRule) (v *Variants, bad map[string]error) {
+	rules, bad := compile(own)
+	return &Variants{own: rules, builtIn: sync.OnceValue(func() []variantRule {
+		var rules map[string]config.VariantRule
+		if err := json.Unmarshal(variantsJSON, &rules); err != nil {
+			panic(err) // embedded: a test parses it
+		}
+		compiled, _ := compile(rules)
+		return compiled
+	})}, bad
+}
+
+func compile(rules map[string]config.VariantRule) (out []variantRule, bad map[string]error) {
+	bad = map[string]error{}
+	for _, pattern := range slices.Sorted(maps.Keys(rules)) {
+		re, err := regexp2.Compile(pattern, regexp2.None)
+		if err != nil {
+			bad[pattern] = err
+			continue
+		}
+		re.MatchTimeout = matchTimeout
+		out = append(out, variantRule{re, rules[pattern]})
+	}
+	return out, bad
+}
+
+// Of returns the variants of a model: those of all rules whose pattern is found in its
+// name, the user's over the built-in ones and otherwise in the order of the patterns,
+// and own, the model's own, over them. An empty payload removes a variant. If the model
+// can not reason, nothing of the payloads asks it to, and variants that do nothing else
+// are not there.
+func (v *Variants) Of(provider, api, model string, own Payloads, reasoning bool) Payloads {
+	out := Payloads{}
+	for _, r := range slices.Concat(v.builtIn(), v.own) {
+		if r.fits(provider, api, model) {
+			maps.Copy(out, r.Variants)
+		}
+	}
+	maps.Copy(out, own)
+	for name, payload := range out {
+		if !reasoning {
+			payload = WithoutReasoning(payload)
+		}
+		if out[name] = payload; len(payload) == 0 {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+func (r variantRule) fits(provider, api, model string) bool {
+	if slices.Contains(r.ExcludeProviders, provider) || len(r.API) > 0 && !slices.Contains(r.API, api) {
+		return false
+	}
+	ok, err := r.pattern.MatchString(model)
+	return ok && err == nil
+}
+
+// WithoutReasoning returns a payload without what asks a model to reason, in any of the
+// APIs.
+func WithoutReasoning(payload map[string]any) map[string]any {
+	out := maps.Clone(payload)
+	for _, key := range []string{"reasoning", "reasoning_effort", "reasoning_config", "thinking", "think"} {
+		delete(out, key)
+	}
+	for object, key := range map[string]string{"output_config": "effort", "generationConfig": "thinkingConfig"} {
+		if inner, ok := out[object].(map[string]any); ok {
+			inner = maps.Clone(inner)
+			delete(inner, key)
+			if out[object] = inner; len(inner) == 0 {
+				delete(out, object)
+			}
+		}
+	}
+	return out
+}
+
+// Names lists the variants that a user can choose, sorted.
+func (p Payloads) Names() []string {
+	names := []string{}
+	for _, n := range slices.Sorted(maps.Keys(p)) {
+		if n != Default {
+			names = append(names, n)
+		}
+	}
+	return names
+}

@@ -1,0 +1,128 @@
+// Package google speaks Google's Gemini API natively: streamGenerateContent over
+// server-sent events. The key travels in a header, never in a URL.
+//
+//   - request.go, schema.go: a request's body, and what the API takes of a JSON Schema;
+//   - stream.go: the answer;
+//   - signature.go: what the API wants back of its reasoning;
+//   - models.go: the list of models.
+//
+// It guarantees: exactly one StopDelta or one error ends a stream; a stream without a
+// finish reason is an error of kind llm.ErrPrematureStop; when the consumer stops, the
+// HTTP request is closed. It never retries. The API caches prompts on its own: all it
+// takes is a history that only grows, so nothing is marked.
+package google
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// API is the name of the wire format, as configured by providers.<name>.api.
+const API = "google"
+
+// KeyHeader carries the key.
+const KeyHeader = "x-goog-api-key"
+
+// Model is a model behind the Gemini API.
+type Model struct{ at llm.Endpoint }
+
+var _ llm.Model = (*Model)(nil)
+
+// New returns a client. The URL of the endpoint is the provider's, as users write it:
+// with the version, or with nothing after the host.
+func New(at llm.Endpoint) *Model {
+	at.Explain = explain
+	return &Model{at}
+}
+
+// origin marks reasoning with who made it: another provider can not read it back.
+func (m *Model) origin() string { return m.at.Provider + "/" + API }
+
+// Stream implements llm.Model.
+func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		at := m.at
+		body, err := encode(req, m.origin())
+		if err == nil {
+			at.URL, err = endpoint(m.at.URL, url.Values{"alt": {"sse"}}, modelPath(req.Model)+":streamGenerateContent")
+		}
+		if err != nil {
+			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
+			return
+		}
+		err = at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
+			s := stream{provider: m.at.Provider, origin: m.origin(), yield: yield}
+			return s.read(llm.NewSSEReader(answer))
+		})
+		if err != nil && !errors.Is(err, llm.ErrStopped) {
+			yield(llm.Delta{}, err)
+		}
+	}
+}
+
+// modelPath is where a model is below the API's version. Names may come with their
+// collection.
+func modelPath(model string) string {
+	for _, collection := range []string{"models/", "tunedModels/"} {
+		if name, ok := strings.CutPrefix(model, collection); ok {
+			return collection + url.PathEscape(name)
+		}
+	}
+	return "models/" + url.PathEscape(model)
+}
+
+// endpoint puts a path, which is escaped, and a query behind a provider's URL.
+func endpoint(base string, query url.Values, path string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", errors.New("the provider's url can not be parsed")
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u = u.JoinPath("v1beta")
+	}
+	u = u.JoinPath(path)
+	q := u.Query()
+	for k, v := range query {
+		q[k] = v
+	}
+	u.RawQuery = q.Encode()
+	return u.String(), nil
+}
+
+// explain reads what only Google says: how long to wait, and which invalid argument it
+// is that has a kind of its own.
+func explain(e *llm.Error, body []byte) {
+	var b struct {
+		Error struct {
+			Message string `json:"message"`
+			Details []struct {
+				Reason     string `json:"reason"`     // google.rpc.ErrorInfo
+				RetryDelay string `json:"retryDelay"` // google.rpc.RetryInfo
+			} `json:"details"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &b) != nil {
+		return
+	}
+	if strings.Contains(b.Error.Message, "input token count") {
+		e.Kind = llm.ErrContextOverflow
+	}
+	for _, d := range b.Error.Details {
+		if delay, err := time.ParseDuration(d.RetryDelay); err == nil && delay > 0 && e.RetryAfter == 0 {
+			e.RetryAfter = delay
+			e.Message += fmt.Sprintf(" (try again in %s)", delay.Round(time.Second))
+		}
+		if d.Reason == "API_KEY_INVALID" {
+			e.Kind = llm.ErrAuth
+		}
+	}
+}

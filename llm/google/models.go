@@ -1,0 +1,65 @@
+package google
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// maxPages bounds a list of models: 20 pages of 1,000.
+const maxPages = 20
+
+// ListModels asks for the models that can chat, and what the API says of them. at.URL is
+// the provider's, as users write it.
+func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, error) {
+	base := at.URL
+	at.Explain = explain
+	query := url.Values{"pageSize": {"1000"}}
+	out := map[string]llm.Facts{}
+	for range maxPages {
+		var page struct {
+			Models []struct {
+				Name     string   `json:"name"`
+				Methods  []string `json:"supportedGenerationMethods"`
+				Input    int64    `json:"inputTokenLimit"`
+				Output   int64    `json:"outputTokenLimit"`
+				Thinking bool     `json:"thinking"`
+			} `json:"models"`
+			Next string `json:"nextPageToken"`
+		}
+		var err error
+		if at.URL, err = endpoint(base, query, "models"); err != nil {
+			return nil, err
+		}
+		if err := at.Exchange(ctx, nil, &page); err != nil {
+			return nil, err
+		}
+		for _, m := range page.Models {
+			name := strings.TrimPrefix(m.Name, "models/")
+			if name != "" && slices.Contains(m.Methods, "generateContent") && !notForChat(name) {
+				out[name] = llm.Facts{Context: tokens(m.Input), Output: tokens(m.Output), Reasoning: llm.Fact[bool]{Value: m.Thinking, Source: llm.FromProvider}}
+			}
+		}
+		if page.Next == "" {
+			return out, nil
+		}
+		query.Set("pageToken", page.Next)
+	}
+	return nil, errors.New("the list of models does not end")
+}
+
+func tokens(n int64) llm.Fact[int64] {
+	if n <= 0 {
+		return llm.Fact[int64]{}
+	}
+	return llm.Fact[int64]{Value: n, Source: llm.FromProvider}
+}
+
+// notForChat recognises models that take prompts, but make something else than text.
+func notForChat(name string) bool {
+	return slices.ContainsFunc([]string{"-tts", "-image", "-audio", "-live", "embedding"}, func(sign string) bool { return strings.Contains(name, sign) })
+}

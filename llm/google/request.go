@@ -1,0 +1,199 @@
+package google
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// The request's wire types.
+type (
+	request struct {
+		System     *content    `json:"systemInstruction,omitempty"`
+		Contents   []content   `json:"contents"`
+		Tools      []tools     `json:"tools,omitempty"`
+		Generation *generation `json:"generationConfig,omitempty"`
+	}
+	content struct {
+		Role  string `json:"role,omitempty"` // user or model
+		Parts []part `json:"parts"`
+	}
+	// part has one of Text, Inline, Call and Response.
+	part struct {
+		Text      *string   `json:"text,omitempty"`
+		Thought   bool      `json:"thought,omitempty"`
+		Inline    *blob     `json:"inlineData,omitempty"`
+		Call      *call     `json:"functionCall,omitempty"`
+		Response  *response `json:"functionResponse,omitempty"`
+		Signature string    `json:"thoughtSignature,omitempty"`
+	}
+	blob struct {
+		MimeType string `json:"mimeType"`
+		Data     []byte `json:"data"`
+	}
+	call struct {
+		ID   string          `json:"id,omitempty"`
+		Name string          `json:"name"`
+		Args json.RawMessage `json:"args"`
+	}
+	response struct {
+		ID       string            `json:"id,omitempty"`
+		Name     string            `json:"name"`
+		Response map[string]string `json:"response"`
+	}
+	tools struct {
+		Functions []function `json:"functionDeclarations"`
+	}
+	function struct {
+		Name        string         `json:"name"`
+		Description string         `json:"description"`
+		Parameters  map[string]any `json:"parameters,omitempty"`
+	}
+	generation struct {
+		MaxOutput int64     `json:"maxOutputTokens,omitempty"`
+		Thinking  *thinking `json:"thinkingConfig,omitempty"`
+	}
+	thinking struct {
+		Include bool `json:"includeThoughts"`
+	}
+)
+
+func text(s string) part { return part{Text: &s} }
+
+// encode returns the body of a request; origin is whose reasoning is sent back.
+func encode(req llm.Request, origin string) ([]byte, error) {
+	r := request{Contents: contents(req.Messages, origin)}
+	if req.System != "" {
+		r.System = &content{Parts: []part{text(req.System)}}
+	}
+	if req.MaxOutput > 0 || req.Reasoning {
+		r.Generation = &generation{MaxOutput: req.MaxOutput}
+	}
+	if req.Reasoning {
+		r.Generation.Thinking = &thinking{Include: true}
+	}
+	var functions []function
+	for _, t := range req.Tools {
+		params, err := parameters(t.Schema)
+		if err != nil {
+			return nil, fmt.Errorf("schema of tool %s: %w", t.Name, err)
+		}
+		functions = append(functions, function{t.Name, t.Description, params})
+	}
+	if len(functions) > 0 {
+		r.Tools = []tools{{functions}}
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return llm.MergeExtra(body, req.Extra)
+}
+
+// contents translates the history. Messages of one role that follow each other become
+// one: a function call must directly follow what the user said or a function answered.
+func contents(msgs []llm.Message, origin string) []content {
+	out := []content{}
+	names := map[string]string{} // of the called functions, by call id
+	for _, m := range msgs {
+		c := content{Role: "user"}
+		if m.Role == llm.Assistant {
+			c.Role, c.Parts = "model", modelParts(m, origin, names)
+		} else {
+			c.Parts = userParts(m, names)
+		}
+		switch last := len(out) - 1; {
+		case len(c.Parts) == 0:
+		case last >= 0 && out[last].Role == c.Role:
+			out[last].Parts = append(out[last].Parts, c.Parts...)
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// modelParts notes the names of calls for their results, which the API wants named.
+// Reasoning without a signature says nothing to the API and is left out.
+func modelParts(m llm.Message, origin string, names map[string]string) []part {
+	var parts []part
+	onCalls, calls := map[int]string{}, 0
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case llm.Text:
+			if p.Text != "" {
+				parts = append(parts, text(p.Text))
+			}
+		case llm.Reasoning:
+			for _, s := range signatures(p, origin) {
+				switch last := len(parts) - 1; {
+				case s.On == onCall:
+					onCalls[s.Call] = s.Value
+				case s.On == onThought:
+					parts = append(parts, part{Text: &p.Text, Thought: true, Signature: s.Value})
+				case last >= 0 && parts[last].Text != nil && !parts[last].Thought:
+					parts[last].Signature = s.Value
+				}
+			}
+		case llm.ToolCall:
+			parts = append(parts, part{Call: &call{p.ID, p.Name, object(p.Arguments)}, Signature: onCalls[calls]})
+			names[p.ID] = p.Name
+			calls++
+		}
+	}
+	return parts
+}
+
+// object returns arguments, or none if they are no object: the API takes nothing else.
+func object(args json.RawMessage) json.RawMessage {
+	if args = bytes.TrimSpace(args); len(args) == 0 || args[0] != '{' || !json.Valid(args) {
+		return json.RawMessage("{}")
+	}
+	return args
+}
+
+// userParts puts results first, then their images, then what the user says.
+func userParts(m llm.Message, names map[string]string) []part {
+	var results, images, said []part
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case llm.Text:
+			if p.Text != "" {
+				said = append(said, text(p.Text))
+			}
+		case llm.Image:
+			said = append(said, image(p))
+		case llm.ToolResult:
+			key := "output"
+			if p.Failed {
+				key = "error"
+			}
+			lines := []string{p.Text}
+			for _, i := range p.Images {
+				if takes(i) {
+					images = append(images, image(i))
+				} else {
+					lines = append(lines, i.Placeholder())
+				}
+			}
+			results = append(results, part{Response: &response{p.ID, names[p.ID], map[string]string{key: strings.Join(lines, "\n")}}})
+		}
+	}
+	return slices.Concat(results, images, said)
+}
+
+// takes says whether the API takes an image of this kind.
+func takes(i llm.Image) bool {
+	return slices.Contains([]string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}, i.MediaType)
+}
+
+func image(i llm.Image) part {
+	if !takes(i) {
+		return text(i.Placeholder())
+	}
+	return part{Inline: &blob{i.MediaType, i.Data}}
+}

@@ -1,0 +1,49 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+)
+
+type seen struct{ messages []Message }
+
+func (s *seen) Stream(_ context.Context, req Request) iter.Seq2[Delta, error] {
+	s.messages = req.Messages
+	return func(func(Delta, error) bool) {}
+}
+
+func TestReasoningHistory(t *testing.T) {
+	history := []Message{
+		{User, []Part{Text{"one"}}},
+		{Assistant, []Part{Reasoning{Text: "early"}, Text{"a"}}},
+		{User, []Part{Text{"two"}}},
+		{Assistant, []Part{Reasoning{Text: "late"}, ToolCall{ID: "c"}}},
+		{User, []Part{ToolResult{ID: "c"}}},
+	}
+	for mode, want := range map[string]string{"": "early late", "all": "early late", "odd": "early late", "turn": "late", "off": ""} {
+		model := &seen{}
+		for range WithReasoningHistory(model, mode).Stream(context.Background(), Request{Messages: history}) {
+			t.Error("a delta")
+		}
+		var got []string
+		for _, m := range model.messages {
+			for _, p := range m.Parts {
+				if r, ok := p.(Reasoning); ok {
+					got = append(got, r.Text)
+				}
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %v", mode, got)
+		}
+		if len(model.messages) != len(history) {
+			t.Errorf("%q: messages are lost", mode)
+		}
+	}
+	if fmt.Sprint(history[1].Parts[0]) != fmt.Sprint(Reasoning{Text: "early"}) {
+		t.Error("the history was changed")
+	}
+}

@@ -1,0 +1,123 @@
+// Package ollama speaks Ollama's own HTTP API: /api/chat, one JSON document a line.
+// Unlike Ollama's OpenAI-compatible API it lets the client say how much context a model
+// gets, without which it is a few thousand tokens and the rest is cut off in silence.
+//
+//   - request.go: a request's body;
+//   - stream.go: the answer;
+//   - models.go: the models a server has, and what they can do.
+//
+// It guarantees: exactly one StopDelta or one error ends a stream; a stream without its
+// last line is an error of kind llm.ErrPrematureStop; a conversation that is too long is
+// an error, never cut by the server; when the consumer stops, the HTTP request is closed.
+// It never retries. What a model can not do (tools, images, thinking) it is not asked
+// for, since the server refuses such requests as a whole.
+package ollama
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// API is the name of the wire format, as configured by providers.<name>.api.
+const API = "ollama"
+
+// Model is a model behind an Ollama server.
+type Model struct {
+	at     llm.Endpoint
+	server llm.Endpoint
+
+	mu     sync.Mutex // guards traits
+	traits map[string]traits
+}
+
+var _ llm.Model = (*Model)(nil)
+
+// New returns a client. The URL of the endpoint is the server's; path, if not empty, is
+// the user's own in place of /api/chat.
+func New(server llm.Endpoint, path string) *Model {
+	server.URL = strings.TrimRight(server.URL, "/")
+	if path == "" {
+		path = "/api/chat"
+	}
+	at := server
+	at.URL += path
+	at.Explain = func(e *llm.Error, _ []byte) { explain(e) }
+	return &Model{at: at, server: server, traits: map[string]traits{}}
+}
+
+// origin marks reasoning with who made it.
+func (m *Model) origin() string { return m.at.Provider + "/" + API }
+
+// Stream implements llm.Model.
+func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		body, err := encode(req, m.about(ctx, req.Model), m.origin())
+		if err != nil {
+			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
+			return
+		}
+		err = m.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
+			s := stream{provider: m.at.Provider, origin: m.origin(), yield: yield}
+			return s.read(llm.NewNDJSONReader(answer))
+		})
+		if err != nil && !errors.Is(err, llm.ErrStopped) {
+			m.forget(req.Model)
+			yield(llm.Delta{}, err)
+		}
+	}
+}
+
+// about returns what a model can do; it is asked once. A server that does not say gets
+// the request as it is.
+func (m *Model) about(ctx context.Context, model string) traits {
+	m.mu.Lock()
+	t, known := m.traits[model]
+	m.mu.Unlock()
+	if known {
+		return t
+	}
+	t, err := show(ctx, m.server, model)
+	if err != nil {
+		return traits{}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.traits[model] = t
+	return t
+}
+
+// forget makes the next request ask again what a model can do: it may be another by now.
+func (m *Model) forget(model string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.traits, model)
+}
+
+// explain classifies by the text what Ollama answers with 400, 404 and 500.
+func explain(e *llm.Error) {
+	text := strings.ToLower(e.Message)
+	says := func(signs ...string) bool {
+		for _, s := range signs {
+			if strings.Contains(text, s) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case says("context length", "context size", "exceeds the available context", "prompt is too long"):
+		e.Kind = llm.ErrContextOverflow
+	case says("system memory", "out of memory", "failed to allocate"):
+		e.Kind = llm.ErrBadRequest
+		e.Message += ". Choose a smaller model, or a smaller limit.context for it in the configuration."
+	case e.Status == http.StatusNotFound && says("model") && says("not found"):
+		e.Message += " (ollama pull gets a model)"
+	}
+}

@@ -1,0 +1,122 @@
+package ollama
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// traits are what a server says of a model. Without capabilities, which older servers
+// do not tell, everything is tried.
+type traits struct {
+	context      int64 // tokens; 0 is unknown
+	capabilities []string
+}
+
+func (t traits) can(what string) bool {
+	return len(t.capabilities) == 0 || slices.Contains(t.capabilities, what)
+}
+
+// Capabilities, as servers name them.
+const (
+	chatting = "completion"
+	tools    = "tools"
+	vision   = "vision"
+	thinking = "thinking"
+)
+
+// defaultContext is what a model gets of the context it could take, unless its Modelfile
+// or the configuration says otherwise: memory for all of it is more than most machines
+// have.
+const defaultContext = 32768
+
+// showTimeout bounds asking for one model: servers read it from disk.
+const showTimeout = 5 * time.Second
+
+// show asks what a model can do. at.URL is the server's.
+func show(ctx context.Context, at llm.Endpoint, model string) (traits, error) {
+	ctx, cancel := context.WithTimeout(ctx, showTimeout)
+	defer cancel()
+	at.URL += "/api/show"
+	var s struct {
+		Parameters   string                     `json:"parameters"`
+		Capabilities []string                   `json:"capabilities"`
+		Info         map[string]json.RawMessage `json:"model_info"`
+		RemoteHost   string                     `json:"remote_host"`
+	}
+	if err := at.Exchange(ctx, map[string]string{"model": model}, &s); err != nil {
+		return traits{}, err
+	}
+	t := traits{capabilities: s.Capabilities}
+	for key, v := range s.Info {
+		if strings.HasSuffix(key, ".context_length") {
+			_ = json.Unmarshal(v, &t.context) // what is no number is unknown
+		}
+	}
+	if s.RemoteHost == "" { // else somebody else's memory
+		t.context = min(t.context, defaultContext)
+	}
+	for line := range strings.Lines(s.Parameters) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
+			if n, err := strconv.ParseInt(f[1], 10, 64); err == nil && n > 0 {
+				t.context = n
+			}
+		}
+	}
+	return t, nil
+}
+
+// ListModels asks a server for its models that can chat, and what it says of them. That
+// it answers says that it runs. at.URL is the server's.
+func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, error) {
+	at.URL = strings.TrimRight(at.URL, "/")
+	list := at
+	list.URL += "/api/tags"
+	var tags struct {
+		Models []struct {
+			Name string `json:"name"`
+		} `json:"models"`
+	}
+	if err := list.Exchange(ctx, nil, &tags); err != nil {
+		return nil, err
+	}
+	const atOnce = 4 // a server answers from its disk
+	found := make([]traits, len(tags.Models))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for i, m := range tags.Models {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			found[i], _ = show(ctx, at, m.Name) // what it can do stays unknown
+		})
+	}
+	wg.Wait()
+	out := map[string]llm.Facts{}
+	for i, m := range tags.Models {
+		if m.Name != "" && found[i].can(chatting) {
+			out[m.Name] = found[i].facts()
+		}
+	}
+	return out, nil
+}
+
+func (t traits) facts() llm.Facts {
+	var f llm.Facts
+	if t.context > 0 {
+		f.Context = llm.Fact[int64]{Value: t.context, Source: llm.FromProvider}
+	}
+	if len(t.capabilities) > 0 {
+		listed := func(what string) llm.Fact[bool] {
+			return llm.Fact[bool]{Value: t.can(what), Source: llm.FromProvider}
+		}
+		f.Reasoning, f.Images, f.Tools = listed(thinking), listed(vision), listed(tools)
+	}
+	return f
+}

@@ -1,0 +1,173 @@
+package ollama
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// The request's wire types.
+type (
+	request struct {
+		Model    string    `json:"model"`
+		Messages []message `json:"messages"`
+		Tools    []tool    `json:"tools,omitempty"`
+		Stream   bool      `json:"stream"`
+		Think    *bool     `json:"think,omitempty"`
+		// What does not fit is an error: the server would drop the oldest messages, and
+		// while it answers the beginning of the prompt.
+		Truncate bool    `json:"truncate"`
+		Shift    bool    `json:"shift"`
+		Options  options `json:"options"`
+	}
+	options struct {
+		Context int64 `json:"num_ctx,omitempty"`
+		Predict int64 `json:"num_predict,omitempty"`
+	}
+	message struct {
+		Role       string     `json:"role"`
+		Content    string     `json:"content"`
+		Thinking   string     `json:"thinking,omitempty"`
+		Images     [][]byte   `json:"images,omitempty"`
+		ToolCalls  []toolCall `json:"tool_calls,omitempty"`
+		ToolName   string     `json:"tool_name,omitempty"`
+		ToolCallID string     `json:"tool_call_id,omitempty"`
+	}
+	toolCall struct {
+		ID       string       `json:"id,omitempty"`
+		Function toolFunction `json:"function"`
+	}
+	toolFunction struct {
+		Index     int             `json:"index"`
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	tool struct {
+		Type     string   `json:"type"`
+		Function toolSpec `json:"function"`
+	}
+	toolSpec struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+)
+
+// encode returns the body of a request to a model with the given traits; origin is whose
+// thinking is sent back.
+func encode(req llm.Request, t traits, origin string) ([]byte, error) {
+	r := request{
+		Model: req.Model, Stream: true,
+		// Another context than in the last request makes the server load the model again,
+		// so it does not depend on what the request is for.
+		Options: options{Context: cmp.Or(req.Context, t.context), Predict: req.MaxOutput},
+	}
+	if slices.Contains(t.capabilities, thinking) {
+		r.Think = &req.Reasoning
+	}
+	if req.System != "" {
+		r.Messages = append(r.Messages, message{Role: "system", Content: req.System})
+	}
+	h := history{origin: origin, sees: t.can(vision), names: map[string]string{}}
+	for _, m := range req.Messages {
+		if m.Role == llm.Assistant {
+			r.Messages = append(r.Messages, h.assistant(m)...)
+		} else {
+			r.Messages = append(r.Messages, h.user(m)...)
+		}
+	}
+	if t.can(tools) {
+		for _, s := range req.Tools {
+			r.Tools = append(r.Tools, tool{"function", toolSpec{s.Name, s.Description, s.Schema}})
+		}
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return llm.MergeExtra(body, req.Extra)
+}
+
+// history translates messages in order.
+type history struct {
+	origin string
+	sees   bool              // the model takes images
+	names  map[string]string // of the called tools, by call id
+}
+
+func (h *history) assistant(m llm.Message) []message {
+	out := message{Role: "assistant"}
+	var said, thought []string
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case llm.Text:
+			said = append(said, p.Text)
+		case llm.Reasoning:
+			if p.API == h.origin {
+				thought = append(thought, p.Text)
+			}
+		case llm.ToolCall:
+			h.names[p.ID] = p.Name
+			out.ToolCalls = append(out.ToolCalls, toolCall{p.ID, toolFunction{len(out.ToolCalls), p.Name, object(p.Arguments)}})
+		}
+	}
+	if out.Content = strings.Join(said, "\n"); out.Content == "" && len(out.ToolCalls) == 0 {
+		return nil
+	}
+	out.Thinking = strings.Join(thought, "\n")
+	return []message{out}
+}
+
+// object returns arguments, or none if they are no object: the API takes nothing else.
+func object(args json.RawMessage) json.RawMessage {
+	if args = bytes.TrimSpace(args); len(args) == 0 || args[0] != '{' || !json.Valid(args) {
+		return json.RawMessage("{}")
+	}
+	return args
+}
+
+// user makes each result a message of its own, before what the user says.
+func (h *history) user(m llm.Message) []message {
+	var out []message
+	var texts []string
+	var images [][]byte
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case llm.Text:
+			texts = append(texts, p.Text)
+		case llm.Image:
+			if h.sees {
+				images = append(images, p.Data)
+			} else {
+				texts = append(texts, p.Placeholder())
+			}
+		case llm.ToolResult:
+			out = append(out, h.result(p))
+		}
+	}
+	if said := strings.Join(texts, "\n"); said != "" || len(images) > 0 {
+		out = append(out, message{Role: "user", Content: said, Images: images})
+	}
+	return out
+}
+
+func (h *history) result(r llm.ToolResult) message {
+	lines := []string{r.Text}
+	out := message{Role: "tool", ToolName: h.names[r.ID], ToolCallID: r.ID}
+	if r.Failed {
+		lines[0] = "Error: " + r.Text // the API has no other way to say so
+	}
+	for _, i := range r.Images {
+		if h.sees {
+			out.Images = append(out.Images, i.Data)
+		} else {
+			lines = append(lines, i.Placeholder())
+		}
+	}
+	out.Content = strings.Join(lines, "\n")
+	return out
+}

@@ -1,0 +1,163 @@
+package ollama
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// line is one document of the stream. The last has Done.
+type line struct {
+	Message struct {
+		Content   string `json:"content"`
+		Thinking  string `json:"thinking"`
+		ToolCalls []struct {
+			ID       string `json:"id"`
+			Function struct {
+				Name      string          `json:"name"`
+				Arguments json.RawMessage `json:"arguments"`
+			} `json:"function"`
+		} `json:"tool_calls"`
+	} `json:"message"`
+	Done       bool            `json:"done"`
+	DoneReason string          `json:"done_reason"`
+	Prompt     int64           `json:"prompt_eval_count"`
+	Answer     int64           `json:"eval_count"`
+	Error      json.RawMessage `json:"error"`
+}
+
+// stream turns lines into deltas.
+type stream struct {
+	provider, origin string
+	yield            func(llm.Delta, error) bool
+
+	thinking string   // id of the open reasoning block
+	blocks   int      // reasoning blocks so far
+	calls    []string // ids
+}
+
+func (s *stream) emit(d llm.Delta) error {
+	if !s.yield(d, nil) {
+		return llm.ErrStopped
+	}
+	return nil
+}
+
+func (s *stream) read(lines *llm.NDJSONReader) error {
+	for {
+		raw, err := lines.Next()
+		if err != nil {
+			return err
+		}
+		var l line
+		if err := json.Unmarshal(raw, &l); err != nil {
+			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent something that is no JSON in its stream", Cause: err}
+		}
+		if len(l.Error) > 0 && string(l.Error) != "null" {
+			return s.failed(raw)
+		}
+		if err := s.message(&l); err != nil || l.Done {
+			return err
+		}
+	}
+}
+
+// failed maps an error that arrived inside of the stream. It has no status: what breaks
+// there is the server's own.
+func (s *stream) failed(raw []byte) error {
+	e := llm.StatusError(s.provider, &http.Response{StatusCode: http.StatusInternalServerError}, llm.ErrorText(raw), time.Time{})
+	e.Status, e.Message = 0, s.provider+" failed: "+llm.ErrorText(raw)
+	explain(e)
+	return e
+}
+
+func (s *stream) message(l *line) error {
+	if t := l.Message.Thinking; t != "" {
+		if err := s.think(t); err != nil {
+			return err
+		}
+	}
+	if t := l.Message.Content; t != "" {
+		if err := s.endThinking(); err != nil {
+			return err
+		}
+		if err := s.emit(llm.Delta{Kind: llm.TextDelta, Text: t}); err != nil {
+			return err
+		}
+	}
+	for _, c := range l.Message.ToolCalls {
+		if err := s.call(c.ID, c.Function.Name, c.Function.Arguments); err != nil {
+			return err
+		}
+	}
+	if l.Done {
+		return s.end(l)
+	}
+	return nil
+}
+
+func (s *stream) think(text string) error {
+	if s.thinking == "" {
+		s.blocks++
+		s.thinking = "reasoning_" + strconv.Itoa(s.blocks)
+		if err := s.emit(llm.Delta{Kind: llm.ReasoningStart, ID: s.thinking}); err != nil {
+			return err
+		}
+	}
+	return s.emit(llm.Delta{Kind: llm.ReasoningDelta, ID: s.thinking, Text: text})
+}
+
+func (s *stream) endThinking() error {
+	if s.thinking == "" {
+		return nil
+	}
+	id := s.thinking
+	s.thinking = ""
+	return s.emit(llm.Delta{Kind: llm.ReasoningEnd, ID: id, API: s.origin})
+}
+
+// call passes a call on; it arrives whole. Older servers give it no id.
+func (s *stream) call(id, name string, arguments json.RawMessage) error {
+	if err := s.endThinking(); err != nil {
+		return err
+	}
+	for n := len(s.calls) + 1; id == "" || slices.Contains(s.calls, id); n++ {
+		id = "call_" + strconv.Itoa(n)
+	}
+	s.calls = append(s.calls, id)
+	args := string(arguments)
+	var quoted string
+	switch {
+	case args == "", args == "null":
+		args = "{}"
+	case json.Unmarshal(arguments, &quoted) == nil: // as other APIs have them
+		args = quoted
+	}
+	for _, d := range []llm.Delta{{Kind: llm.ToolStart, ID: id, Name: name}, {Kind: llm.ToolArgs, ID: id, Text: args}, {Kind: llm.ToolEnd, ID: id, Text: args}} {
+		if err := s.emit(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stream) end(l *line) error {
+	if err := s.endThinking(); err != nil {
+		return err
+	}
+	if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: l.Prompt, Output: l.Answer}}); err != nil {
+		return err
+	}
+	stop := llm.StopEnd
+	switch {
+	case len(s.calls) > 0:
+		stop = llm.StopToolCalls
+	case l.DoneReason == "length":
+		stop = llm.StopLength
+	}
+	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+}

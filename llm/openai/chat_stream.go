@@ -1,0 +1,346 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// chatChunk is one element of the stream.
+type chatChunk struct {
+	Choices []struct {
+		Delta        chatDelta  `json:"delta"`
+		Message      chatDelta  `json:"message"` // of an answer that is not streamed
+		FinishReason string     `json:"finish_reason"`
+		Usage        *chatUsage `json:"usage"` // of some servers
+	} `json:"choices"`
+	Usage *chatUsage      `json:"usage"`
+	Error json.RawMessage `json:"error"`
+}
+
+type chatDelta struct {
+	Content          chatText `json:"content"`
+	ReasoningContent string   `json:"reasoning_content"`
+	Reasoning        string   `json:"reasoning"`
+	ReasoningText    string   `json:"reasoning_text"`
+	Refusal          string   `json:"refusal"`
+	ToolCalls        []struct {
+		Index    *int   `json:"index"`
+		ID       string `json:"id"`
+		Function struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+// thinking returns reasoning and the member it is in. Servers that send it in two send
+// it twice.
+func (d *chatDelta) thinking() (text, member string) {
+	switch {
+	case d.ReasoningContent != "":
+		return d.ReasoningContent, inReasoningContent
+	case d.Reasoning != "":
+		return d.Reasoning, inReasoningOnly
+	case d.ReasoningText != "":
+		return d.ReasoningText, inReasoningText
+	}
+	return d.Content.reasoning, inContent
+}
+
+// chatUsage counts cached tokens where different servers do.
+type chatUsage struct {
+	PromptTokens        int64 `json:"prompt_tokens"`
+	CompletionTokens    int64 `json:"completion_tokens"`
+	PromptTokensDetails struct {
+		CachedTokens     int64 `json:"cached_tokens"`
+		CacheWriteTokens int64 `json:"cache_write_tokens"`
+	} `json:"prompt_tokens_details"`
+	CachedTokens   int64 `json:"cached_tokens"`
+	CacheHitTokens int64 `json:"prompt_cache_hit_tokens"`
+	CacheCreation  int64 `json:"cache_creation_input_tokens"`
+}
+
+// usage splits the prompt's tokens, which include the cached ones.
+func (u *chatUsage) usage() llm.Usage {
+	read := cmp.Or(u.PromptTokensDetails.CachedTokens, u.CachedTokens, u.CacheHitTokens)
+	write := cmp.Or(u.PromptTokensDetails.CacheWriteTokens, u.CacheCreation)
+	return llm.Usage{Input: max(0, u.PromptTokens-read-write), Output: u.CompletionTokens, CacheRead: read, CacheWrite: write}
+}
+
+// chatStream turns chunks into deltas.
+type chatStream struct {
+	at        llm.Endpoint
+	yield     func(llm.Delta, error) bool
+	calls     []chatPending
+	text      thinkText
+	reasoning string // id of the open reasoning block
+	member    string // where it came
+	tagged    bool   // it stood between tags
+	blocks    int
+	finish    string
+	usage     llm.Usage
+	told      bool // the usage
+}
+
+// chatPending is a call whose arguments are still arriving.
+type chatPending struct {
+	index     int    // the provider's
+	sentID    string // the provider's, may repeat
+	id, name  string // id is unique within the answer
+	arguments []byte
+}
+
+func (s *chatStream) emit(d llm.Delta) error {
+	if !s.yield(d, nil) {
+		return llm.ErrStopped
+	}
+	return nil
+}
+
+// answer reads a stream, or the one object that some servers send instead.
+func (s *chatStream) answer(body io.Reader) error {
+	raw, stream, err := llm.Whole(body)
+	if err != nil {
+		return err
+	}
+	if raw == nil {
+		return s.read(llm.NewSSEReader(stream))
+	}
+	chunk, err := s.decode(raw)
+	if err != nil {
+		return err
+	}
+	if len(chunk.Choices) == 0 {
+		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " did not stream but answered: " + llm.ErrorText(raw)}
+	}
+	chunk.Choices[0].Delta = chunk.Choices[0].Message
+	if err := s.chunk(chunk); err != nil {
+		return err
+	}
+	return s.end()
+}
+
+func (s *chatStream) decode(raw []byte) (*chatChunk, error) {
+	var chunk chatChunk
+	if err := json.Unmarshal(raw, &chunk); err != nil {
+		return nil, &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent something that is no JSON in its stream", Cause: err}
+	}
+	if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
+		return nil, &llm.Error{Kind: llm.ErrUnknown, Message: s.at.Provider + " failed: " + llm.ErrorText(raw)}
+	}
+	return &chunk, nil
+}
+
+func (s *chatStream) read(sse *llm.SSEReader) error {
+	for {
+		raw, err := sse.Next()
+		if err != nil {
+			// Some servers close after the finish reason without [DONE].
+			if s.finish != "" {
+				return s.end()
+			}
+			return err
+		}
+		if string(raw.Data) == "[DONE]" {
+			if s.finish == "" {
+				return &llm.Error{Kind: llm.ErrPrematureStop, Message: s.at.Provider + " ended the answer without a finish reason"}
+			}
+			return s.end()
+		}
+		chunk, err := s.decode(raw.Data)
+		if err != nil {
+			return err
+		}
+		if err := s.chunk(chunk); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *chatStream) chunk(c *chatChunk) error {
+	u := c.Usage
+	if u == nil && len(c.Choices) > 0 {
+		u = c.Choices[0].Usage
+	}
+	if u != nil {
+		s.usage = u.usage()
+		if s.text.Steady {
+			if err := s.tellUsage(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(c.Choices) == 0 {
+		return nil
+	}
+	choice := &c.Choices[0]
+	if choice.FinishReason != "" {
+		s.finish = choice.FinishReason
+	}
+	d := &choice.Delta
+	if text, member := d.thinking(); text != "" {
+		s.member = member
+		if err := s.reason(text); err != nil {
+			return err
+		}
+	}
+	if text := d.Content.text + d.Refusal; text != "" {
+		if err := s.say(text); err != nil {
+			return err
+		}
+	}
+	for _, tc := range d.ToolCalls {
+		if err := s.endText(); err != nil {
+			return err
+		}
+		call, err := s.call(tc.Index, tc.ID, tc.Function.Name)
+		if err != nil {
+			return err
+		}
+		if tc.Function.Arguments == "" || call == nil {
+			continue
+		}
+		call.arguments = append(call.arguments, tc.Function.Arguments...)
+		if err := s.emit(llm.Delta{Kind: llm.ToolArgs, ID: call.id, Text: tc.Function.Arguments}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call finds the pending call a fragment belongs to, or opens it. Fragments name
+// their call by index, by id, or not at all (then it is the last); some servers give
+// every call the index 0, and only a new id tells that a new call begins.
+func (s *chatStream) call(index *int, id, name string) (*chatPending, error) {
+	n := len(s.calls)
+	for i := n - 1; i >= 0; i-- {
+		p := &s.calls[i]
+		switch {
+		case index != nil && p.index != *index:
+			continue
+		case id != "" && id != p.sentID && (index == nil || name != ""):
+			continue
+		}
+		return p, nil
+	}
+	if id == "" && name == "" {
+		return nil, nil // arguments of no call
+	}
+	p := chatPending{index: n, sentID: id, id: id, name: name}
+	if index != nil {
+		p.index = *index
+	}
+	if id == "" || slices.ContainsFunc(s.calls, func(c chatPending) bool { return c.id == id }) {
+		p.id = id + "call_" + strconv.Itoa(n)
+	}
+	s.calls = append(s.calls, p)
+	return &s.calls[n], s.emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: name})
+}
+
+// say takes a piece of the answer's text, which may hold reasoning between tags.
+func (s *chatStream) say(text string) error {
+	if !s.tagged {
+		if err := s.endReasoning(); err != nil {
+			return err
+		}
+	}
+	if s.text.plain() {
+		return s.emit(llm.Delta{Kind: llm.TextDelta, Text: text})
+	}
+	for _, p := range s.text.write(text) {
+		if err := s.piece(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *chatStream) piece(p thinkPiece) error {
+	switch {
+	case p.reasoning && s.reasoning == "" && strings.TrimSpace(p.text) == "":
+		return nil // tags around nothing
+	case p.reasoning:
+		s.tagged = true
+		if err := s.reason(p.text); err != nil || !p.end {
+			return err
+		}
+		return s.endReasoning()
+	case p.text != "":
+		return s.emit(llm.Delta{Kind: llm.TextDelta, Text: p.text})
+	}
+	return nil
+}
+
+// endText ends what was open when something else begins.
+func (s *chatStream) endText() error {
+	if err := s.piece(s.text.rest()); err != nil {
+		return err
+	}
+	return s.endReasoning()
+}
+
+func (s *chatStream) reason(text string) error {
+	if s.reasoning == "" {
+		s.blocks++
+		s.reasoning = "reasoning_" + strconv.Itoa(s.blocks)
+		if err := s.emit(llm.Delta{Kind: llm.ReasoningStart, ID: s.reasoning}); err != nil {
+			return err
+		}
+	}
+	if text == "" {
+		return nil
+	}
+	return s.emit(llm.Delta{Kind: llm.ReasoningDelta, ID: s.reasoning, Text: text})
+}
+
+func (s *chatStream) endReasoning() error {
+	if s.reasoning == "" {
+		return nil
+	}
+	d := llm.Delta{Kind: llm.ReasoningEnd, ID: s.reasoning, API: origin(s.at, APIChat), Opaque: reasoningIn(s.member)}
+	if s.tagged {
+		d.Opaque = s.text.opaque()
+	}
+	s.reasoning, s.tagged = "", false
+	return s.emit(d)
+}
+
+func (s *chatStream) tellUsage() error {
+	if s.told {
+		return nil
+	}
+	s.told = true
+	return s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage})
+}
+
+// end delivers what is known only at the end: calls, usage, the reason to stop.
+func (s *chatStream) end() error {
+	if err := s.endText(); err != nil {
+		return err
+	}
+	for i := range s.calls {
+		c := &s.calls[i]
+		if err := s.emit(llm.Delta{Kind: llm.ToolEnd, ID: c.id, Text: string(c.arguments)}); err != nil {
+			return err
+		}
+	}
+	if err := s.tellUsage(); err != nil {
+		return err
+	}
+	stop := llm.StopEnd
+	switch {
+	case len(s.calls) > 0:
+		stop = llm.StopToolCalls
+	case s.finish == "length":
+		stop = llm.StopLength
+	case s.finish == "content_filter":
+		stop = llm.StopRefusal
+	}
+	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+}

@@ -1,0 +1,133 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// ListModels asks a server for its models, and what it says of them. e.URL is the
+// provider's, as users write it.
+func ListModels(ctx context.Context, e llm.Endpoint) (map[string]llm.Facts, error) {
+	// The list stands beside chat/completions.
+	at := strings.TrimSuffix(URL(e.URL, "", APIChat), "/chat/completions") + "/models"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range e.Headers {
+		req.Header.Set(k, v)
+	}
+	resp, err := e.Client.Do(req)
+	if err != nil {
+		// Without the URL, which may have a key in it.
+		var at *url.Error
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %d", resp.StatusCode)
+	}
+	const limit = 4 << 20
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit))
+	if err != nil {
+		return nil, err
+	}
+	return parseModels(body)
+}
+
+// listedModel is an entry of a list of models. OpenAI gives only the id; OpenRouter says
+// the most, vLLM the context.
+type listedModel struct {
+	ID            string `json:"id"`
+	ContextLength int64  `json:"context_length"`
+	MaxModelLen   int64  `json:"max_model_len"`
+	TopProvider   struct {
+		MaxCompletionTokens int64 `json:"max_completion_tokens"`
+	} `json:"top_provider"`
+	Architecture struct {
+		InputModalities []string `json:"input_modalities"`
+	} `json:"architecture"`
+	SupportedParameters []string `json:"supported_parameters"`
+	Pricing             struct {
+		Prompt         string `json:"prompt"` // dollars per token, as are all
+		Completion     string `json:"completion"`
+		InputCacheRead string `json:"input_cache_read"`
+		CacheWrite     string `json:"input_cache_write"`
+	} `json:"pricing"`
+}
+
+// parseModels reads a list. What servers add to it in other shapes is left out.
+func parseModels(body []byte) (map[string]llm.Facts, error) {
+	var list struct {
+		Data []listedModel `json:"data"`
+	}
+	var mistyped *json.UnmarshalTypeError // the rest is decoded all the same
+	if err := json.Unmarshal(body, &list); err != nil && (!errors.As(err, &mistyped) || list.Data == nil) {
+		return nil, err
+	}
+	out := map[string]llm.Facts{}
+	for _, d := range list.Data {
+		if d.ID != "" && !notForChat(d.ID) {
+			out[d.ID] = d.facts()
+		}
+	}
+	return out, nil
+}
+
+func (d listedModel) facts() llm.Facts {
+	f := llm.Facts{
+		Context: listedTokens(max(d.ContextLength, d.MaxModelLen)), Output: listedTokens(d.TopProvider.MaxCompletionTokens),
+		InputCost: listedCost(d.Pricing.Prompt), OutputCost: listedCost(d.Pricing.Completion),
+		CacheReadCost: listedCost(d.Pricing.InputCacheRead), CacheWriteCost: listedCost(d.Pricing.CacheWrite),
+	}
+	listed := func(list []string, what string) llm.Fact[bool] {
+		if list == nil {
+			return llm.Fact[bool]{}
+		}
+		return llm.Fact[bool]{Value: slices.Contains(list, what), Source: llm.FromProvider}
+	}
+	f.Images = listed(d.Architecture.InputModalities, "image")
+	f.Tools = listed(d.SupportedParameters, "tools")
+	f.Reasoning = listed(d.SupportedParameters, "reasoning")
+	return f
+}
+
+func listedTokens(n int64) llm.Fact[int64] {
+	if n <= 0 {
+		return llm.Fact[int64]{}
+	}
+	return llm.Fact[int64]{Value: n, Source: llm.FromProvider}
+}
+
+// listedCost reads a price in dollars per token; a negative one means that it varies.
+func listedCost(s string) llm.Fact[float64] {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v >= 0 && v <= 1) {
+		return llm.Fact[float64]{}
+	}
+	return llm.Fact[float64]{Value: math.Round(v*1e12) / 1e6, Source: llm.FromProvider}
+}
+
+// notForChat recognises models that do something else.
+func notForChat(id string) bool {
+	for _, sign := range []string{"embedding", "whisper", "tts", "dall-e", "moderation", "-audio", "realtime", "-image", "transcribe", "davinci", "babbage", "sora"} {
+		if strings.Contains(id, sign) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,26 @@
+package llm
+
+import "github.com/seed-dec29ce4/eca/auth"
+
+// Provider is what a user is told about a provider (eca-protocol 4.11). It holds no
+// secret.
+type Provider struct {
+	ID          string
+	Label       string // what people call it; empty if that is the ID
+	Configured  bool   // the configuration names it
+	Auth        auth.Status
+	Methods     []auth.Method // ways to log in
+	API         string
+	URL         string // without user, password and query
+	FetchModels *bool
+	Headers     []string        // names of the extra headers, sorted
+	Missing     string          // what it needs before it can be used; empty if it can be
+	Unlisted    string          // why it could not be asked for its models; empty if it answered or was not asked
+	Models      []ProviderModel // those that can be used now, sorted by name
+}
+
+// ProviderModel is one model of a provider.
+type ProviderModel struct {
+	Name string
+	Facts
+}
