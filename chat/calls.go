@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,7 +58,7 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		t.failCall(judged, fmt.Errorf("Tool '%s' not found", c.Name)) //nolint:staticcheck // shown as it is
 		return false, nil
 	}
-	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Roots: t.roots, Arguments: args}
+	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Roots: t.roots, Arguments: args, Files: fileLog{t, c.CallID}, Tasks: t.taskList()}
 	plan, err := tool.Plan(t.ctx, tc)
 	if err != nil {
 		t.failCall(judged, err)
@@ -75,7 +76,7 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig})
 		return false, nil
 	case tools.Ask:
-		if t.s.log.Meta().Trust {
+		if t.s.log.Meta().Trust || tool.Spec().OwnChat {
 			break
 		}
 		judged.Manual = true
@@ -97,9 +98,45 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 	if t.ctx.Err() != nil {
 		return false, context.Cause(t.ctx)
 	}
-	t.emit(event.ToolStarted{CallID: c.CallID}, event.Progress{Text: progressCalling})
-	t.calls.Go(func() { t.execute(tool, tc) })
+	t.emit(event.ToolStarted{CallID: c.CallID}, event.Progress{Text: cmp.Or(tool.Spec().Progress, progressCalling)})
+	if tool.Spec().OwnChat {
+		t.execute(tool, tc)
+	} else {
+		t.calls.Go(func() { t.execute(tool, tc) })
+	}
 	return false, nil
+}
+
+// taskList returns the chat's list of tasks.
+func (t *turn) taskList() *event.Tasks {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.history.tasks
+}
+
+// fileLog records what a call does to files.
+type fileLog struct {
+	t      *turn
+	callID string
+}
+
+var _ tools.FileLog = fileLog{}
+
+// Writing implements tools.FileLog.
+func (l fileLog) Writing(ctx context.Context, path string, content []byte) error {
+	change, err := l.t.s.eng.deps.Files.Writing(ctx, path, content)
+	if err != nil {
+		return err
+	}
+	change.CallID = l.callID
+	l.t.emit(change)
+	return nil
+}
+
+// Moving implements tools.FileLog.
+func (l fileLog) Moving(_ context.Context, from, to string) error {
+	l.t.emit(event.FileChanged{CallID: l.callID, Path: from, MovedTo: to})
+	return nil
 }
 
 // failCall announces a call that can not run, with its error as the result.

@@ -37,6 +37,7 @@ type Meta struct {
 	Created time.Time
 	Updated time.Time
 	Title   string
+	Named   bool   // the user chose the title: the model must not
 	Model   string // full id last used
 	Agent   string
 	Variant string
@@ -53,6 +54,27 @@ type Store interface {
 	// Events returns up to limit events from a number on, in order.
 	Events(ctx context.Context, id string, from event.Seq, limit int) ([]event.Event, error)
 	Delete(ctx context.Context, id string) error
+	// Extend stores events of a chat of which nothing else is new; it returns ErrNoChat if
+	// the chat is gone.
+	Extend(ctx context.Context, id string, events []event.Event) error
+	// ChangeMeta changes the stored meta of a chat and returns it; ErrNoChat if there is none.
+	ChangeMeta(ctx context.Context, id string, change func(*Meta)) (Meta, error)
+	// List returns the chats of the workspace with these roots, newest first; limit 0
+	// returns all.
+	List(ctx context.Context, roots []string, by Order, limit int) ([]Summary, error)
+	// Find returns the first or the last message with a name (event.Name): a tool call and
+	// its result share one.
+	Find(ctx context.Context, id, name string, last bool) (at Cursor, found bool, err error)
+	// Window selects messages. It returns ErrCursorExpired for a cursor whose message is
+	// gone.
+	Window(ctx context.Context, id string, w Window) (Span, error)
+	// Cut removes the messages from an event on, with their events, and appends marker.
+	Cut(ctx context.Context, meta Meta, from event.Seq, marker event.Event) error
+	// RemoveFlag removes a flag.
+	RemoveFlag(ctx context.Context, id string, flag event.Seq) error
+	// Copy copies the messages of a chat in front of an event to another chat, their
+	// numbers shifted.
+	Copy(ctx context.Context, from string, to Meta, end, shift event.Seq) error
 	// Sync makes what was appended survive a crash of the machine.
 	Sync(ctx context.Context) error
 	// Lock gives this process the right to append to a chat; ok is false while
@@ -66,18 +88,36 @@ type Model struct {
 	Name      string // the provider's name for it
 	Client    llm.Model
 	Reasoning bool
+	NoImages  bool                      // it does not take images
+	NoTools   bool                      // it can not call tools
 	Headers   map[string]string         // extraHeaders
-	Extra     map[string]any            // extraPayload
-	Variants  map[string]map[string]any // by name
+	Extra     map[string]any            // extraPayload; null removes from the request
+	Variants  map[string]map[string]any // by name; "default" is for when none is chosen
 	Limit     config.Limit
 	Cost      config.Cost
 }
 
+// Payload is what a request adds to its body: the extra payload, and over it the variant,
+// or the model's default if it does not have that.
+func (m Model) Payload(variant string) map[string]any {
+	over, ok := m.Variants[variant]
+	if !ok {
+		over = m.Variants["default"]
+	}
+	return llm.MergePayloads(m.Extra, over)
+}
+
 // ModelChoice is what a face offers its user.
 type ModelChoice struct {
-	IDs      []string // sorted
-	Default  string   // empty if there is none
-	Variants []string // of the default model, sorted
+	IDs     []string // sorted
+	Default string   // empty if there is none
+}
+
+// Task is work that is done once after the start, while the user is told so.
+type Task struct {
+	ID    string
+	Title string
+	Run   func(ctx context.Context)
 }
 
 // Models resolves model names; the daemon implements it.
@@ -93,8 +133,40 @@ var ErrNoModel = errors.New("No available model found. Configure at least one pr
 // ErrBusyElsewhere says that another eca process runs a turn of this chat.
 var ErrBusyElsewhere = errors.New("this chat is being used by another eca process; try again when that has finished")
 
+// ErrNoChat says that the store does not have a chat.
+var ErrNoChat = errors.New("there is no such chat")
+
+// ErrNotStored says that a change needs the store, which can not be written.
+var ErrNotStored = errors.New("the chat can not be stored at the moment")
+
 // ErrClosed says that the engine or the chat is gone.
 var ErrClosed = errors.New("the chat is closed")
+
+// Files keeps what tools replace, so that it can be put back.
+type Files interface {
+	// Writing returns what the content of a file is about to become another means; the
+	// old content is kept.
+	Writing(ctx context.Context, path string, content []byte) (event.FileChanged, error)
+	// Restore undoes a change. It fails, and leaves the file as it is, if somebody else
+	// changed it since.
+	Restore(ctx context.Context, change event.FileChanged) error
+}
+
+// Command is what a message that begins with a slash means: a prompt for the model,
+// something that eca does itself, or else that the conversation shall be compacted.
+type Command struct {
+	Prompt  string
+	Compact string // what the user adds to the question for a summary
+	// Run does it; the user is shown the text it returns. It may wait, and call any method
+	// of the session.
+	Run func(ctx context.Context, s *Session) (string, error)
+}
+
+// Commands knows the slash commands.
+type Commands interface {
+	// Find returns the command that a message calls; ok is false for ordinary messages.
+	Find(message string) (c Command, ok bool)
+}
 
 // Deps is what an Engine needs. All fields are required unless said otherwise.
 type Deps struct {
@@ -103,6 +175,8 @@ type Deps struct {
 	Contexts contexts.Source
 	Tools    func() *tools.Registry // current tools; asked once per turn
 	Policy   func() tools.Policy
+	Files    Files
+	Commands Commands
 	Config   func() *config.Config
 	Roots    func() []string // workspace folders
 	Now      func() time.Time
@@ -183,13 +257,26 @@ func (e *Engine) Delete(id string) (wait func() error) {
 		if s != nil {
 			s.close()
 		}
-		err = e.deps.Store.Delete(context.Background(), id)
+		err = e.erase(id)
 		e.mu.Lock()
 		delete(e.deleting, id)
 		e.mu.Unlock()
 		close(gone)
 	}()
 	return func() error { <-gone; return err }
+}
+
+// erase removes a chat from the store, unless another process runs a turn of it.
+func (e *Engine) erase(id string) error {
+	free, ok, err := e.lock(context.Background(), id)
+	switch {
+	case err != nil: // without lock files chats are used alone
+	case !ok:
+		return ErrBusyElsewhere
+	default:
+		defer free()
+	}
+	return e.deps.Store.Delete(context.Background(), id)
 }
 
 // Close ends all turns, stores what is left and closes all sessions.

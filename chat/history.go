@@ -15,8 +15,10 @@ import (
 // serves a running chat and one that is loaded, so both send the same bytes.
 type history struct {
 	done  []llm.Message
-	turns int // user messages so far
-	ids   map[string]bool
+	turns int             // user messages so far
+	ids   map[string]bool // of calls and reasoning
+	used  int64           // tokens that the last request and its answer took; 0 is unknown
+	tasks *event.Tasks    // the list of tasks, if there is one
 
 	// The assistant message that is being built.
 	parts   []llm.Part
@@ -35,14 +37,13 @@ func newHistory() *history {
 func (h *history) add(b event.Body) {
 	switch b := b.(type) {
 	case event.UserMessage:
-		h.flush()
-		h.turns++
-		h.done = append(h.done, userMessage(b))
+		h.user(b)
 	case event.TextDelta:
 		h.output()
 		h.text.WriteString(b.Text)
 	case event.ReasoningStarted:
 		h.output()
+		h.ids[b.ID] = true
 		h.reason[b.ID] = &strings.Builder{}
 	case event.ReasoningDelta:
 		if r := h.reason[b.ID]; r != nil {
@@ -56,17 +57,47 @@ func (h *history) add(b event.Body) {
 		}
 	case event.ToolProposed:
 		h.output()
+		h.endText()
+		h.parts = append(h.parts, llm.ToolCall{ID: b.CallID}) // its place; flush knows the rest
 		h.ids[b.CallID] = true
 		h.open = append(h.open, b.CallID)
 	case event.ToolJudged:
+		if !h.ids[b.CallID] {
+			h.parts = append(h.parts, llm.ToolCall{ID: b.CallID})
+		}
 		h.calls = append(h.calls, b)
 	case event.ToolFinished:
-		h.result(llm.ToolResult{ID: b.CallID, Text: strings.Join(b.Outputs, "\n"), Failed: b.Failed})
+		h.result(llm.ToolResult{ID: b.CallID, Text: lines(b.Outputs), Failed: b.Failed})
+		if b.Details != nil && b.Details.Tasks != nil {
+			h.tasks = b.Details.Tasks
+		}
 	case event.ToolRejected:
 		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b), Failed: true})
+	case event.UsageReported:
+		if b.Purpose == "" {
+			h.used = b.InputTokens + b.OutputTokens + b.CacheReadTokens + b.CacheWriteTokens
+		}
+	case event.Compacted:
+		h.compact(b)
+	case event.Pruned:
+		h.prune(b.CallIDs)
+	case event.TasksCleared:
+		h.tasks = nil
 	case event.TurnFinished:
 		h.flush()
 	}
+}
+
+// user adds what the user said, unless it was for eca only.
+func (h *history) user(m event.UserMessage) {
+	h.flush()
+	if m.Command && m.Prompt == "" {
+		return
+	}
+	if !m.Steer && !m.Command {
+		h.turns++
+	}
+	h.done = append(h.done, userMessage(m))
 }
 
 // output is called when the model says something: if the calls of the message that
@@ -87,9 +118,21 @@ func (h *history) endText() {
 // flush ends the assistant message, with one result for each of its calls.
 func (h *history) flush() {
 	h.endText()
-	parts := h.parts
-	var results []llm.Part
+	judged := map[string]event.ToolJudged{}
 	for _, c := range h.calls {
+		judged[c.CallID] = c
+	}
+	var parts, results []llm.Part
+	for _, p := range h.parts {
+		place, isCall := p.(llm.ToolCall)
+		c, known := judged[place.ID]
+		switch {
+		case !isCall:
+			parts = append(parts, p)
+			continue
+		case !known:
+			continue // it was never complete
+		}
 		parts = append(parts, llm.ToolCall{ID: c.CallID, Name: modelName(c.Tool), Arguments: c.Arguments})
 		r, ok := h.results[c.CallID]
 		if !ok {
@@ -97,13 +140,7 @@ func (h *history) flush() {
 		}
 		results = append(results, r)
 	}
-	// Reasoning that led to nothing is refused by providers.
-	for len(parts) > 0 {
-		if _, ok := parts[len(parts)-1].(llm.Reasoning); !ok {
-			break
-		}
-		parts = parts[:len(parts)-1]
-	}
+	parts = withoutTrailingReasoning(parts)
 	if len(parts) > 0 {
 		h.done = append(h.done, llm.Message{Role: llm.Assistant, Parts: parts})
 	}
@@ -113,6 +150,23 @@ func (h *history) flush() {
 	h.parts, h.calls, h.open = nil, nil, nil
 	clear(h.reason)
 	clear(h.results)
+}
+
+// withoutTrailingReasoning moves reasoning that came last in front of the calls: it may
+// hold what belongs to them. Without calls it led to nothing, and providers refuse it.
+func withoutTrailingReasoning(parts []llm.Part) []llm.Part {
+	isCall := func(p llm.Part) bool { _, ok := p.(llm.ToolCall); return ok }
+	for end := len(parts); end > 0; end = len(parts) {
+		last, ok := parts[end-1].(llm.Reasoning)
+		if !ok {
+			break
+		}
+		parts = parts[:end-1]
+		if first := slices.IndexFunc(parts, isCall); first >= 0 {
+			parts = slices.Insert(parts, first, llm.Part(last))
+		}
+	}
+	return parts
 }
 
 // messages returns the history, ready to be sent. The result shares no state that
@@ -130,17 +184,29 @@ func (h *history) result(r llm.ToolResult) {
 // openCalls returns the calls that have no result, in the order the model made them.
 func (h *history) openCalls() []string { return slices.Clone(h.open) }
 
-// uniqueID returns an id for a call that the provider named id: ids must be unique
-// within a chat, and providers repeat them in later turns.
+// uniqueID returns an id for a call or a block of reasoning that the provider named id:
+// ids must be unique within a chat, and providers repeat them in later responses.
 func (h *history) uniqueID(id string, fresh func() string) string {
 	if id == "" {
-		return "call_" + fresh()
+		return fresh()
 	}
 	unique := id
 	for n := 2; h.ids[unique]; n++ {
 		unique = fmt.Sprintf("%s-%d", id, n)
 	}
 	return unique
+}
+
+// lines joins outputs, each of them with the end of its last line.
+func lines(outputs []string) string {
+	var b strings.Builder
+	for _, o := range outputs {
+		b.WriteString(o)
+		if o != "" && !strings.HasSuffix(o, "\n") {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
 }
 
 // modelName is the name by which the model called a tool.
@@ -152,9 +218,16 @@ func modelName(t event.Tool) string {
 }
 
 func userMessage(m event.UserMessage) llm.Message {
-	msg := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: m.Text}}}
+	text := m.Text
+	if m.Prompt != "" {
+		text = m.Prompt
+	}
+	msg := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: text}}}
 	for _, b := range m.Context {
 		msg.Parts = append(msg.Parts, llm.Text{Text: contextText(b)})
+		if len(b.Data) > 0 {
+			msg.Parts = append(msg.Parts, llm.Image{MediaType: b.MediaType, Data: b.Data})
+		}
 	}
 	return msg
 }

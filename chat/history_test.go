@@ -64,18 +64,21 @@ func TestHistory(t *testing.T) {
 		{"context", bodies(event.UserMessage{Text: "hi", Context: []event.Block{{Label: `a"b`, Text: "x\n"}}}), "user: hi + <context label=\"a\\\"b\">\nx\n</context>"},
 		{
 			"two calls, then text", bodies(hi, think, event.TextDelta{Text: "t"}, event.ToolProposed{Tool: tool("1")}, event.ToolProposed{Tool: tool("2")}, event.UsageReported{}, judged("1"), judged("2"), event.ToolFinished{CallID: "2", Outputs: []string{"two"}}, event.ToolFinished{CallID: "1", Outputs: []string{"one", "more"}}, event.TextDelta{Text: "end"}, event.TurnFinished{}),
-			"user: hi\nassistant: think(hm) + t + call(1 eca__read {}) + call(2 eca__read {})\nuser: result(1 one\nmore) + result(2 two)\nassistant: end",
+			"user: hi\nassistant: think(hm) + t + call(1 eca__read {}) + call(2 eca__read {})\nuser: result(1 one\nmore\n) + result(2 two\n)\nassistant: end",
 		},
 		{
 			"call in each of two responses", bodies(hi, event.ToolProposed{Tool: tool("1")}, judged("1"), event.ToolFinished{CallID: "1", Outputs: []string{"a"}}, event.ToolProposed{Tool: tool("2")}, judged("2"), event.ToolRejected{CallID: "2", Reason: event.RejectedByUser}),
-			"user: hi\nassistant: call(1 eca__read {})\nuser: result(1 a)\nassistant: call(2 eca__read {})\nuser: result(2 The user rejecte)",
+			"user: hi\nassistant: call(1 eca__read {})\nuser: result(1 a\n)\nassistant: call(2 eca__read {})\nuser: result(2 The user rejecte)",
 		},
 		{"a call without a result", bodies(hi, event.ToolProposed{Tool: tool("1")}, judged("1"), event.ToolStarted{CallID: "1"}), "user: hi\nassistant: call(1 eca__read {})\nuser: result(1 This call was in)"},
 		{"a call that was only proposed", bodies(hi, event.TextDelta{Text: "t"}, event.ToolProposed{Tool: tool("1")}, event.ToolArgsDelta{CallID: "1", Text: "{"}, event.UserMessage{Text: "again"}), "user: hi\nassistant: t\nuser: again"},
 		{"reasoning that led to nothing", bodies(hi, think, event.ToolProposed{Tool: tool("1")}, event.TurnFinished{}, event.UserMessage{Text: "again"}), "user: hi\nuser: again"},
+		{"reasoning between and behind calls", bodies(hi, event.ToolProposed{Tool: tool("1")}, think, event.ToolProposed{Tool: tool("2")}, think, judged("1"), judged("2")), "user: hi\nassistant: think(hm) + call(1 eca__read {}) + think(hm) + call(2 eca__read {})\nuser: result(1 This call was in) + result(2 This call was in)"},
+		{"compacted", bodies(hi, event.TextDelta{Text: "a"}, event.UserMessage{Text: "next"}, event.Compacted{Summary: "S"}), "user: This conversation was compacted. What was said and done so far, in short:\n\nS\nuser: next"},
+		{"pruned", bodies(hi, event.ToolProposed{Tool: tool("1")}, judged("1"), event.ToolFinished{CallID: "1", Outputs: []string{"long"}}, event.TextDelta{Text: "a"}, event.Pruned{CallIDs: []string{"1"}}), "user: hi\nassistant: call(1 eca__read {})\nuser: result(1 (This result was)\nassistant: a"},
 		{"reasoning that was cut", bodies(hi, event.ReasoningStarted{ID: "r"}, event.ReasoningDelta{ID: "r", Text: "hm"}, event.TurnFinished{}), "user: hi"},
 		{"events of the future", bodies(hi, event.Unknown{Name: "x"}, event.TextDelta{Text: "a"}), "user: hi\nassistant: a"},
-		{"an unknown tool", bodies(hi, event.ToolJudged{Tool: event.Tool{CallID: "1", Name: "frob", Server: "unknown", Origin: "unknown"}, Arguments: json.RawMessage(`{}`)}, event.ToolFinished{CallID: "1", Outputs: []string{"no"}}), "user: hi\nassistant: call(1 frob {})\nuser: result(1 no)"},
+		{"an unknown tool", bodies(hi, event.ToolJudged{Tool: event.Tool{CallID: "1", Name: "frob", Server: "unknown", Origin: "unknown"}, Arguments: json.RawMessage(`{}`)}, event.ToolFinished{CallID: "1", Outputs: []string{"no"}}), "user: hi\nassistant: call(1 frob {})\nuser: result(1 no\n)"},
 	} {
 		h := newHistory()
 		for _, b := range c.events {
@@ -93,11 +96,15 @@ func TestUniqueID(t *testing.T) {
 	for i, want := range []string{"a", "a-2", "a-3"} {
 		id := h.uniqueID("a", fresh)
 		if id != want {
-			t.Errorf("call %d: %s, want %s", i, id, want)
+			t.Errorf("%d: %s, want %s", i, id, want)
 		}
-		h.add(event.ToolProposed{Tool: tool(id)})
+		if i == 0 {
+			h.add(event.ReasoningStarted{ID: id})
+		} else {
+			h.add(event.ToolProposed{Tool: tool(id)})
+		}
 	}
-	if got := h.uniqueID("", fresh); got != "call_new" {
+	if got := h.uniqueID("", fresh); got != "new" {
 		t.Error(got)
 	}
 }
@@ -116,6 +123,10 @@ func TestEstimate(t *testing.T) {
 	req := llm.Request{
 		System: strings.Repeat("x", 400), Tools: []llm.ToolSpec{{Name: strings.Repeat("x", 200)}},
 		Messages: []llm.Message{{Parts: []llm.Part{llm.Text{Text: strings.Repeat("x", 200)}}}},
+	}
+	picture := llm.Request{Messages: []llm.Message{{Parts: []llm.Part{llm.Image{Data: make([]byte, 1<<20)}}}}}
+	if n := estimate(picture).total(); n != imageBytes/4 {
+		t.Errorf("an image of 1 MB counts as %d tokens", n)
 	}
 	got := estimate(req).scaled(1000)
 	if fmt.Sprint(got) != "[{System prompt 500} {Tool definitions 250} {Conversation 250}]" {

@@ -2,14 +2,13 @@ package chat
 
 import (
 	"context"
-	"iter"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
-	"github.com/seed-dec29ce4/eca/internal/bug"
 )
 
 const (
@@ -33,9 +32,10 @@ const (
 // If the store fails, the log goes on in memory, says so once, and tries again with
 // the next entry: a full disk must not take the conversation away.
 type Log struct {
-	store Store
-	now   func() time.Time
-	log   *slog.Logger
+	store    Store
+	now      func() time.Time
+	log      *slog.Logger
+	separate bool // deltas are never merged; set before the first event
 
 	mu      sync.Mutex // guards what follows
 	meta    Meta
@@ -46,7 +46,10 @@ type Log struct {
 	timer   *time.Timer   // runs while deltas wait to be stored
 	changed chan struct{} // closed and replaced when something is appended
 	failing bool          // the last attempt to store failed
+	dirty   bool          // meta was changed here since it was stored
 	closed  bool
+
+	previous event.Kind // of the last event that is not an aside (event.Aside)
 }
 
 // entry is one event. While open it grows by deltas.
@@ -60,7 +63,7 @@ type entry struct {
 func newLog(store Store, meta Meta, last event.Seq, now func() time.Time, logger *slog.Logger) *Log {
 	return &Log{
 		store: store, now: now, log: logger, meta: meta,
-		first: last + 1, next: last + 1, changed: make(chan struct{}),
+		first: last + 1, next: last + 1, changed: make(chan struct{}), dirty: last == 0,
 	}
 }
 
@@ -101,6 +104,24 @@ func (l *Log) SetMeta(change func(*Meta)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(&l.meta)
+	l.dirty = true
+}
+
+// Change changes meta at once, here and in the store, where another process may have
+// changed it too.
+func (l *Log) Change(change func(*Meta)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dirty {
+		change(&l.meta)
+		return nil // it is stored with the next event
+	}
+	meta, err := l.store.ChangeMeta(context.Background(), l.meta.ID, change)
+	if err != nil {
+		return err
+	}
+	l.meta = meta
+	return nil
 }
 
 // Meta returns what is known about the chat.
@@ -124,16 +145,70 @@ func (l *Log) Unsaved() bool {
 	return l.pending > 0
 }
 
-// Refresh takes over what another process appended since.
-func (l *Log) Refresh(meta Meta, last event.Seq) {
+// Flush stores what is pending now, as far as the store can.
+func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if last < l.next || l.pending > 0 {
-		return
+	l.flush()
+}
+
+// Refresh takes over what another process appended since; it reports whether there
+// was anything.
+func (l *Log) Refresh(meta Meta, last event.Seq) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pending > 0 {
+		return false
 	}
-	l.meta = meta
-	l.tail, l.first, l.next = nil, last+1, last+1
+	if !l.dirty {
+		l.meta = meta
+	}
+	if last < l.next {
+		return false
+	}
+	l.tail, l.first, l.next, l.previous = nil, last+1, last+1, ""
 	l.wake()
+	return true
+}
+
+// Cut removes events from a number on and appends marker in their place. Readers that
+// are further see the marker next.
+func (l *Log) Cut(from event.Seq, marker event.Body) error {
+	return l.replace(func(e event.Event) error { return l.store.Cut(context.Background(), l.meta, from, e) }, 0, marker)
+}
+
+// Adopt removes all events, appends marker, and takes over those of another chat in
+// front of a number.
+func (l *Log) Adopt(other string, end event.Seq, marker event.Body) error {
+	return l.replace(func(e event.Event) error {
+		if err := l.store.Cut(context.Background(), l.meta, 1, e); err != nil {
+			return err
+		}
+		return l.store.Copy(context.Background(), other, l.meta, end, e.Seq)
+	}, end, marker)
+}
+
+// replace changes what is stored and then forgets what is in memory. room is how many
+// numbers behind the marker change takes.
+func (l *Log) replace(change func(event.Event) error, room event.Seq, marker event.Body) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	if l.flush(); l.pending > 0 {
+		return ErrNotStored
+	}
+	e := l.event("", marker)
+	l.meta.Updated = e.Time
+	if err := change(e); err != nil {
+		return err
+	}
+	l.dirty = false
+	l.next += 1 + room
+	l.tail, l.first, l.previous = nil, l.next, ""
+	l.wake()
+	return nil
 }
 
 // Close stores what is left and ends all readers.
@@ -154,16 +229,25 @@ func (l *Log) wake() {
 
 func (l *Log) add(turn string, b event.Body) *entry {
 	l.seal()
-	e := &entry{Event: event.Event{Seq: l.next, Turn: turn, Time: l.now().UTC().Truncate(time.Millisecond), Body: b}}
+	e := &entry{Event: l.event(turn, b)}
 	l.next++
 	l.tail = append(l.tail, e)
 	l.pending++
 	return e
 }
 
+// event makes the next event.
+func (l *Log) event(turn string, b event.Body) event.Event {
+	e := event.Event{Seq: l.next, Turn: turn, Time: l.now().UTC().Truncate(time.Millisecond), Body: b, Begins: event.Begins(l.previous, b)}
+	if !event.Aside(b) {
+		l.previous = event.KindOf(b)
+	}
+	return e
+}
+
 // extend grows the open delta entry, or opens one.
 func (l *Log) extend(turn string, kind event.Kind, id, text string) {
-	if n := len(l.tail); n > 0 {
+	if n := len(l.tail); n > 0 && !l.separate {
 		if e := l.tail[n-1]; e.open && event.KindOf(e.Body) == kind && e.id == id && e.Turn == turn {
 			e.text = append(e.text, text...)
 			return
@@ -220,7 +304,7 @@ func (l *Log) flush() {
 	}
 	if len(batch) > 0 {
 		l.meta.Updated = batch[len(batch)-1].Time
-		if err := l.store.Append(context.Background(), l.meta, batch); err != nil {
+		if err := l.append(batch); err != nil {
 			l.storeFailed(err)
 			return
 		}
@@ -228,6 +312,23 @@ func (l *Log) flush() {
 	l.failing = false
 	l.pending = 0
 	l.trim()
+}
+
+// append stores events, and meta if it was changed here: otherwise another process may
+// have changed it.
+func (l *Log) append(batch []event.Event) error {
+	if !l.dirty {
+		err := l.store.Extend(context.Background(), l.meta.ID, batch)
+		if !errors.Is(err, ErrNoChat) {
+			return err
+		}
+		// Another process deleted the chat in the middle of a turn; what the user sees goes on.
+	}
+	err := l.store.Append(context.Background(), l.meta, batch)
+	if err == nil {
+		l.dirty = false
+	}
+	return err
 }
 
 // trim drops the oldest entries beyond what the tail may hold. All are stored.
@@ -253,183 +354,6 @@ func (l *Log) storeFailed(err error) {
 	l.add("", event.Notice{Text: "\n\nThis chat can not be saved at the moment and will be lost when eca ends: " + err.Error() + "\n"})
 }
 
-// Events yields events from a number on, then waits for more until ctx or the log
-// ends. Deltas of one entry may come in several pieces with the same number.
-func (l *Log) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Event, error] {
-	return func(yield func(event.Event, error) bool) {
-		r := reader{log: l, seq: max(from, 1)}
-		for {
-			e, ok, err := r.next(ctx)
-			if err != nil {
-				yield(event.Event{}, err)
-				return
-			}
-			if !ok || !yield(e, nil) {
-				return
-			}
-		}
-	}
-}
-
-// reader is a cursor into a log.
-type reader struct {
-	log  *Log
-	seq  event.Seq // next entry
-	off  int       // bytes of it already seen
-	page []event.Event
-}
-
-// next returns the next event; ok is false when the log is closed or ctx ended.
-func (r *reader) next(ctx context.Context) (e event.Event, ok bool, err error) {
-	for {
-		if len(r.page) > 0 {
-			e := r.page[0]
-			more := r.take(&e, false)
-			if r.seq > e.Seq {
-				r.page = r.page[1:]
-			}
-			if more {
-				return e, true, nil
-			}
-			continue
-		}
-		e, ok, stored, wait := r.fromTail()
-		if ok {
-			return e, true, nil
-		}
-		if stored > 0 {
-			if err := r.load(ctx, stored); err != nil {
-				if ctx.Err() != nil {
-					return event.Event{}, false, nil //nolint:nilerr // the reader gave up, nothing failed
-				}
-				return event.Event{}, false, err
-			}
-			continue
-		}
-		if wait == nil {
-			return event.Event{}, false, nil
-		}
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return event.Event{}, false, nil
-		}
-	}
-}
-
-// fromTail returns the next event if it is in memory; else the number before which
-// the store has it; else a channel that closes when there is more (nil if there will
-// be none).
-func (r *reader) fromTail() (e event.Event, ok bool, stored event.Seq, wait chan struct{}) {
-	l := r.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r.seq < l.first {
-		return event.Event{}, false, l.first, nil
-	}
-	for i := int(r.seq - l.first); i < len(l.tail); i++ {
-		en := l.tail[i]
-		if en.Seq != r.seq {
-			bug.Reportf("log tail has a gap: want %d, have %d", r.seq, en.Seq)
-		}
-		e = en.Event
-		if en.open {
-			e.Body = deltaBody(event.KindOf(en.Body), en.id, string(en.text[r.off:cutRune(en.text, r.off, r.off+maxPiece)]))
-		}
-		if r.take(&e, en.open) {
-			return e, true, 0, nil
-		}
-		if en.open {
-			break
-		}
-	}
-	if l.closed {
-		return event.Event{}, false, 0, nil
-	}
-	return event.Event{}, false, 0, l.changed
-}
-
-// take moves the cursor over e, cutting a delta to the next piece. It reports
-// whether something is left to yield. The text of an open entry is already the piece.
-func (r *reader) take(e *event.Event, open bool) bool {
-	text, isDelta := deltaText(e.Body)
-	if !isDelta {
-		r.seq, r.off = e.Seq+1, 0
-		return true
-	}
-	if open {
-		r.off += len(text)
-		return text != ""
-	}
-	start := min(r.off, len(text))
-	end := cutRune([]byte(text), start, start+maxPiece)
-	e.Body = withText(e.Body, text[start:end])
-	if end == len(text) {
-		r.seq, r.off = e.Seq+1, 0
-	} else {
-		r.off = end
-	}
-	return start < end
-}
-
-// load fills the page from the store with events before number end.
-func (r *reader) load(ctx context.Context, end event.Seq) error {
-	page, err := r.log.store.Events(ctx, r.log.Meta().ID, r.seq, pageSize)
-	if err != nil {
-		return err
-	}
-	for i, e := range page {
-		if e.Seq >= end {
-			page = page[:i]
-			break
-		}
-	}
-	if len(page) == 0 {
-		r.seq, r.off = end, 0
-	} else if page[0].Seq != r.seq {
-		r.seq, r.off = page[0].Seq, 0
-	}
-	r.page = page
-	return nil
-}
-
-// cutRune moves end back to a rune boundary, so that a piece is valid text.
-func cutRune(text []byte, start, end int) int {
-	if end >= len(text) {
-		return len(text)
-	}
-	for i := end; i > start; i-- {
-		if text[i]&0xC0 != 0x80 {
-			return i
-		}
-	}
-	return end
-}
-
-func deltaText(b event.Body) (string, bool) {
-	switch b := b.(type) {
-	case event.TextDelta:
-		return b.Text, true
-	case event.ReasoningDelta:
-		return b.Text, true
-	case event.ToolArgsDelta:
-		return b.Text, true
-	}
-	return "", false
-}
-
-func withText(b event.Body, text string) event.Body {
-	switch b := b.(type) {
-	case event.ReasoningDelta:
-		b.Text = text
-		return b
-	case event.ToolArgsDelta:
-		b.Text = text
-		return b
-	}
-	return event.TextDelta{Text: text}
-}
-
 // weight estimates the memory of an event, for the bound of the tail.
 func weight(b event.Body) int {
 	n := 256
@@ -437,7 +361,7 @@ func weight(b event.Body) int {
 	case event.UserMessage:
 		n += len(b.Text)
 		for _, c := range b.Context {
-			n += len(c.Text)
+			n += len(c.Text) + len(c.Data)
 		}
 	case event.ToolJudged:
 		n += len(b.Arguments) + detailsWeight(b.Details)
@@ -448,6 +372,10 @@ func weight(b event.Body) int {
 		}
 	case event.ReasoningFinished:
 		n += len(b.Opaque)
+	case event.Flag:
+		n += len(b.Text)
+	case event.Compacted:
+		n += len(b.Summary)
 	default:
 		text, _ := deltaText(b)
 		n += len(text)
@@ -463,6 +391,11 @@ func detailsWeight(d *event.Details) int {
 	if d != nil && d.ShellCommand != nil {
 		for _, c := range d.ShellCommand.Commands {
 			n += len(c.Name) + len(strings.Join(c.Args, " "))
+		}
+	}
+	if d != nil && d.Tasks != nil {
+		for _, t := range d.Tasks.Tasks {
+			n += 64 + len(t.Subject) + len(t.Description)
 		}
 	}
 	return n

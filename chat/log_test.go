@@ -22,6 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // memory is a Store in memory that can fail.
 type memory struct {
+	Store  // what the log does not use
 	mu     sync.Mutex
 	events []event.Event
 	fail   error
@@ -35,6 +36,10 @@ func (m *memory) Append(_ context.Context, _ Meta, events []event.Event) error {
 	}
 	m.events = append(m.events, events...)
 	return nil
+}
+
+func (m *memory) Extend(ctx context.Context, _ string, events []event.Event) error {
+	return m.Append(ctx, Meta{}, events)
 }
 
 func (m *memory) Events(_ context.Context, _ string, from event.Seq, limit int) ([]event.Event, error) {

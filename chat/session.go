@@ -8,8 +8,10 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/internal/bug"
 )
@@ -50,12 +52,13 @@ type Session struct {
 	gone       chan struct{}  // the session's goroutine has ended
 
 	lease lease
+	busy  atomic.Bool // state is running
+	cost  cost
 
 	// Owned by the session's goroutine; history is lent to the running turn.
 	state   state
 	turn    *turn
 	history *history
-	cost    float64 // dollars, of the turns so far
 }
 
 func newSession(e *Engine, meta Meta, last event.Seq) *Session {
@@ -66,6 +69,7 @@ func newSession(e *Engine, meta Meta, last event.Seq) *Session {
 		mail: newMailbox(),
 		gone: make(chan struct{}),
 	}
+	s.log.separate = e.deps.Config().Env == config.EnvTest
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	go s.loop()
 	return s
@@ -98,6 +102,7 @@ func (s *Session) become(next state) {
 		return
 	}
 	s.state = next
+	s.busy.Store(next == running)
 }
 
 // reap takes the session back from a turn that has ended.
@@ -105,7 +110,12 @@ func (s *Session) reap() {
 	s.turn = nil
 	s.become(idle)
 	s.lease.release()
-	// Off the path: nobody waits for the disk.
+	s.syncLater()
+}
+
+// syncLater makes what was appended survive a crash, off the path: nobody waits for
+// the disk.
+func (s *Session) syncLater() {
 	s.background.Go(func() {
 		if err := s.eng.deps.Store.Sync(context.WithoutCancel(s.ctx)); err != nil {
 			s.eng.deps.Log.Warn("chat store could not be synced", "err", err)
@@ -143,41 +153,19 @@ type Prompt struct {
 // Accepted says what became of a prompt.
 type Accepted struct {
 	TurnID string
-	Model  string // full id; empty if there is none
-	Failed bool   // the turn ended before it reached a model; the log says why
+	Model  string          // full id; empty if there is none
+	Failed bool            // the turn ended before it reached a model; the log says why
+	Done   <-chan struct{} // closed when the turn has ended
 }
 
-// Submission is a prompt on its way into the session.
-type Submission struct {
-	done chan struct{}
-	acc  Accepted
-	err  error
-}
-
-// Wait returns what became of the prompt, as soon as the session has taken it; it
-// does not wait for a model.
-func (p *Submission) Wait(ctx context.Context) (Accepted, error) {
-	select {
-	case <-p.done:
-		return p.acc, p.err
-	case <-ctx.Done():
-		return Accepted{}, ctx.Err()
-	}
-}
+// Submission is a prompt on its way into the session. Its result says what became of
+// it as soon as the session has taken it; it does not wait for a model.
+type Submission = Pending[Accepted]
 
 // Submit hands a prompt to the session and returns at once. A turn that runs is
 // superseded: it is cancelled and shows nothing more.
 func (s *Session) Submit(p Prompt) *Submission {
-	sub := &Submission{done: make(chan struct{})}
-	ok := s.mail.put(func() {
-		defer close(sub.done)
-		sub.acc, sub.err = s.acceptSafely(p)
-	})
-	if !ok {
-		sub.err = ErrClosed
-		close(sub.done)
-	}
-	return sub
+	return command(s, func() (Accepted, error) { return s.acceptSafely(p) })
 }
 
 // Decision is the user's answer about a tool call.
@@ -198,6 +186,28 @@ func (s *Session) Decide(callID string, d Decision) {
 		}
 	})
 }
+
+// Steer says something to the model while a turn runs: it is told before it is asked
+// again. Without a turn, and at its end, it is dropped.
+func (s *Session) Steer(text string) {
+	s.mail.put(func() {
+		if s.turn != nil {
+			s.turn.steer(text)
+		}
+	})
+}
+
+// Unsteer takes back what Steer said and the model was not told yet.
+func (s *Session) Unsteer() {
+	s.mail.put(func() {
+		if s.turn != nil {
+			s.turn.unsteer()
+		}
+	})
+}
+
+// Running says whether a turn runs.
+func (s *Session) Running() bool { return s.busy.Load() }
 
 // Cancel stops the running turn, if there is one.
 func (s *Session) Cancel() {
@@ -248,10 +258,15 @@ func (s *Session) acceptSafely(p Prompt) (acc Accepted, err error) {
 	return s.accept(p)
 }
 
+// acquire takes the right to append to the chat.
+func (s *Session) acquire() error {
+	return s.lease.acquire(func() (func(), bool, error) { return s.eng.lock(s.ctx, s.id) })
+}
+
 // accept turns a prompt into a running turn.
 func (s *Session) accept(p Prompt) (Accepted, error) {
 	s.endTurn(errSuperseded)
-	if err := s.lease.acquire(func() (func(), bool, error) { return s.eng.deps.Store.Lock(s.id) }); err != nil {
+	if err := s.acquire(); err != nil {
 		return Accepted{}, err
 	}
 	begun := false
@@ -270,38 +285,40 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	return t.start(), nil
 }
 
-// load brings log and history up to what is stored, and repairs a turn that the
-// death of a daemon cut off.
-func (s *Session) load() error {
-	if s.history != nil && s.log.Unsaved() {
+// refresh brings the log up to what is stored. Another process may have gone on with
+// the chat; then the history has to be read again.
+func (s *Session) refresh() error {
+	if s.log.Unsaved() {
 		return nil // the store is behind; what is in memory is the chat
 	}
 	meta, last, found, err := s.eng.deps.Store.Meta(s.ctx, s.id)
 	if err != nil {
 		if s.history != nil || s.log.Next() == 1 {
-			// Go on with what is in memory; the log reports the store.
-			if s.history == nil {
-				s.history = newHistory()
-			}
-			return nil
+			return nil // go on with what is in memory; the log reports the store
 		}
 		return fmt.Errorf("the chat can not be read: %w", err)
 	}
-	if s.history != nil && (!found || last < s.log.Next()) {
-		return nil
+	switch {
+	case !found && s.log.Next() > 1:
+		return s.truncate(1, "") // another process deleted the chat
+	case found && s.log.Refresh(meta, last):
+		s.history = nil
 	}
-	if found {
-		s.log.Refresh(meta, last)
+	return nil
+}
+
+// load brings log and history up to what is stored, and repairs a turn that the
+// death of a daemon cut off.
+func (s *Session) load() error {
+	if err := s.refresh(); err != nil || s.history != nil {
+		return err
 	}
+	s.log.Flush()
 	h := newHistory()
+	s.cost.set(0)
 	turn, finished := "", true
-	const page = 512
-	for from := event.Seq(1); found; {
-		events, err := s.eng.deps.Store.Events(s.ctx, s.id, from, page)
-		if err != nil {
-			return fmt.Errorf("the chat can not be read: %w", err)
-		}
-		for _, e := range events {
+	if s.log.Next() > 1 {
+		err := s.each(1, func(e event.Event) {
 			h.add(e.Body)
 			switch b := e.Body.(type) {
 			case event.UserMessage, event.TurnStarted:
@@ -310,13 +327,12 @@ func (s *Session) load() error {
 				finished = true
 			case event.UsageReported:
 				if b.TotalCost != nil {
-					s.cost = *b.TotalCost
+					s.cost.set(*b.TotalCost)
 				}
 			}
-			from = e.Seq + 1
-		}
-		if len(events) < page {
-			break
+		})
+		if err != nil {
+			return err
 		}
 	}
 	s.history = h
@@ -324,6 +340,24 @@ func (s *Session) load() error {
 		s.repair(turn)
 	}
 	return nil
+}
+
+// each calls fn with the stored events from a number on.
+func (s *Session) each(from event.Seq, fn func(event.Event)) error {
+	const page = 512
+	for {
+		events, err := s.eng.deps.Store.Events(s.ctx, s.id, from, page)
+		if err != nil {
+			return fmt.Errorf("the chat can not be read: %w", err)
+		}
+		for _, e := range events {
+			fn(e)
+			from = e.Seq + 1
+		}
+		if len(events) < page {
+			return nil
+		}
+	}
 }
 
 // repair ends a turn whose process died.
@@ -337,105 +371,6 @@ func (s *Session) repair(turn string) {
 		s.history.add(b)
 	}
 	s.log.Append(turn, bodies...)
-}
-
-// setTitle names the chat.
-func (s *Session) setTitle(title string) {
-	s.log.SetMeta(func(m *Meta) { m.Title = title })
-	s.log.Append("", event.TitleChanged{Title: title})
-}
-
-// mailbox is an unbounded queue of commands: whoever sends one never waits.
-type mailbox struct {
-	ready chan struct{} // capacity 1
-
-	mu       sync.Mutex // guards what follows
-	commands []func()
-	closed   bool
-}
-
-func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
-
-// put adds a command; false means that the mailbox is closed.
-func (m *mailbox) put(command func()) bool { return m.add(command, false) }
-
-// putLast adds a command after which there will be none.
-func (m *mailbox) putLast(command func()) { m.add(command, true) }
-
-func (m *mailbox) add(command func(), last bool) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return false
-	}
-	m.closed = last
-	m.commands = append(m.commands, command)
-	select {
-	case m.ready <- struct{}{}:
-	default:
-	}
-	return true
-}
-
-func (m *mailbox) take() []func() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := m.commands
-	m.commands = nil
-	return out
-}
-
-// lease is the right to append to a chat, shared by everything in this process that
-// does: a turn, a title request.
-type lease struct {
-	mu    sync.Mutex // guards what follows
-	users int
-	free  func()
-}
-
-// acquire takes the lock for the first user.
-func (l *lease) acquire(lock func() (func(), bool, error)) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.users == 0 {
-		free, ok, err := lock()
-		switch {
-		case err != nil:
-			// Without lock files (a read-only or full disk) the chat still works, alone.
-			free = func() {}
-		case !ok:
-			return ErrBusyElsewhere
-		}
-		l.free = free
-	}
-	l.users++
-	return nil
-}
-
-// share adds a user while there is one.
-func (l *lease) share() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.users++
-}
-
-func (l *lease) release() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.users--
-	if l.users == 0 {
-		l.free()
-	}
-}
-
-// drop frees the lock whoever still uses it.
-func (l *lease) drop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.users > 0 {
-		l.users = 0
-		l.free()
-	}
 }
 
 // Causes for a turn to be cancelled.

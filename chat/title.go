@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -15,25 +16,9 @@ const (
 	titleInput   = 4000 // bytes of the conversation that are shown to the model
 )
 
-// title asks the model for a title at the first and the third prompt, in the
-// background: the turn does not wait, and a failure is only logged.
-func (t *turn) title() {
-	turns := t.history.turns
-	if !t.cfg.Chat.Title || turns != 1 && turns != 3 {
-		return
-	}
-	req := llm.Request{
-		Purpose: llm.PurposeTitle,
-		Model:   t.model.Name,
-		System:  t.cfg.Prompts.ChatTitle,
-		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{
-			llm.Text{Text: "The conversation:\n\n" + transcript(t.history.done)},
-		}}},
-		CacheKey: t.s.id + "/title",
-		Headers:  t.model.Headers,
-		Extra:    t.model.Extra,
-	}
-	s, client := t.s, t.model.Client
+// titleLater asks the model for a title in the background: the turn does not wait.
+func (t *turn) titleLater() {
+	s, text := t.s, t.transcript()
 	s.lease.share()
 	s.background.Go(func() {
 		defer s.lease.release()
@@ -42,24 +27,60 @@ func (t *turn) title() {
 				s.eng.deps.Log.Error("title request panicked", "chat", s.id, "panic", p, "stack", string(debug.Stack()))
 			}
 		}()
-		ctx, cancel := context.WithTimeout(s.ctx, titleTimeout)
-		defer cancel()
-		var b strings.Builder
-		for d, err := range client.Stream(ctx, req) {
-			if err != nil {
-				if s.ctx.Err() == nil {
-					s.eng.deps.Log.Warn("no title", "chat", s.id, "err", err)
-				}
-				return
-			}
-			if d.Kind == llm.TextDelta {
-				b.WriteString(d.Text)
-			}
+		t.title(text)
+	})
+}
+
+// title asks the model for a title at the first and the third prompt. A failure is only
+// logged. The turn may have ended meanwhile.
+func (t *turn) title(conversation string) {
+	if conversation == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.s.ctx, titleTimeout)
+	defer cancel()
+	text, usage, err := collect(ctx, t.model.Client, llm.Request{
+		Purpose:  llm.PurposeTitle,
+		Model:    t.model.Name,
+		System:   t.cfg.Prompts.ChatTitle,
+		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "The conversation:\n\n" + conversation}}}},
+		Context:  t.model.Limit.Context,
+		CacheKey: t.s.id + "/title",
+		Headers:  t.model.Headers,
+		Extra:    t.model.Extra,
+	})
+	if err != nil {
+		if t.s.ctx.Err() == nil {
+			t.s.eng.deps.Log.Warn("no title", "chat", t.s.id, "err", err)
 		}
-		if title := oneLine(b.String(), titleLength); title != "" && ctx.Err() == nil {
-			s.setTitle(title)
+		return
+	}
+	t.s.log.Append("", t.s.besides(t.model, llm.PurposeTitle, usage))
+	if title := oneLine(text, titleLength); title != "" && ctx.Err() == nil {
+		t.s.nameByModel(title)
+	}
+}
+
+// transcript is what was said, for a title; empty if the chat needs none now.
+func (t *turn) transcript() string {
+	turns := t.history.turns
+	if !t.cfg.Chat.Title || turns != 1 && turns != 3 || t.s.log.Meta().Named {
+		return ""
+	}
+	return transcript(t.history.done)
+}
+
+// nameByModel sets a title unless the user chose one meanwhile.
+func (s *Session) nameByModel(title string) {
+	named := false
+	s.log.SetMeta(func(m *Meta) {
+		if named = m.Named; !named {
+			m.Title = title
 		}
 	})
+	if !named {
+		s.log.Append("", event.TitleChanged{Title: title})
+	}
 }
 
 // transcript is what was said, without tools, cut to the beginning.

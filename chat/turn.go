@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -34,6 +35,7 @@ const unwindTime = 5 * time.Second
 type turn struct {
 	s      *Session
 	id     string
+	first  event.Seq // its first event
 	prompt Prompt
 	agent  string
 	cfg    *config.Config
@@ -52,12 +54,13 @@ type turn struct {
 	over    bool                     // the terminal event is out; nothing may follow
 	phase   string                   // the last progress
 	waiting map[string]chan Decision // announced calls that wait for the user
+	steers  []string                 // what the user said since the model was asked
 }
 
 func (s *Session) newTurn(p Prompt) *turn {
 	deps := s.eng.deps
 	t := &turn{
-		s: s, id: p.TurnID, prompt: p, cfg: deps.Config(), tools: deps.Tools(), policy: deps.Policy(), roots: deps.Roots(),
+		s: s, id: p.TurnID, first: s.log.Next(), prompt: p, cfg: deps.Config(), tools: deps.Tools(), policy: deps.Policy(), roots: deps.Roots(),
 		done: make(chan struct{}), history: s.history, waiting: map[string]chan Decision{},
 	}
 	if t.id == "" {
@@ -107,24 +110,13 @@ func (t *turn) enter(phase string) {
 
 // start shows the prompt and begins to answer it. It does not wait for a model.
 func (t *turn) start() Accepted {
-	meta := t.s.log.Meta()
-	name := t.prompt.Model
-	if name == "" {
-		name = meta.Model
-	}
-	if name == "" {
-		name = t.cfg.Agents[t.agent].DefaultModel
-	}
-	model, err := t.s.eng.deps.Models.Resolve(name, meta.Model)
-	if err != nil && t.prompt.Model == "" && name != "" {
-		// The chat's last model is gone; a default is better than nothing.
-		model, err = t.s.eng.deps.Models.Resolve("", "")
-	}
+	model, err := t.chooseModel()
 	t.model = model
 	variant := t.prompt.Variant
 	if variant == "" {
 		variant = t.cfg.Agents[t.agent].Variant
 	}
+	var meta Meta
 	t.s.log.SetMeta(func(m *Meta) {
 		m.Agent, m.Variant = t.agent, variant
 		if err == nil {
@@ -135,33 +127,81 @@ func (t *turn) start() Accepted {
 		}
 		meta = *m
 	})
+	msg := event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}
+	command, isCommand := t.s.eng.deps.Commands.Find(msg.Text)
+	if isCommand {
+		msg.Command, msg.Prompt = true, command.Prompt
+	}
 	if len(t.prompt.Contexts) > 0 {
 		t.emit(event.Progress{Text: progressContexts})
 	}
-	msg := event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}
-	blocks, problems := t.s.eng.deps.Contexts.Resolve(t.ctx, t.roots, t.prompt.Contexts)
+	blocks, problems := t.s.eng.deps.Contexts.Resolve(t.ctx, contexts.Query{Roots: t.roots, Message: msg.Text, Refs: t.prompt.Contexts})
 	for _, b := range blocks {
 		msg.Context = append(msg.Context, event.Block(b))
 	}
-	bodies := []event.Body{msg, event.TurnStarted{Model: meta.Model, Agent: t.agent, Variant: variant, Trust: meta.Trust}}
-	if len(problems) > 0 {
-		bodies = append(bodies, event.Notice{Text: "Left out of the context: " + strings.Join(problems, "; ") + "\n\n"})
+	t.emit(msg, event.TurnStarted{Model: meta.Model, Agent: t.agent, Variant: variant, Trust: meta.Trust})
+	if !isCommand && t.taskList().Done() {
+		t.emit(event.TasksCleared{})
 	}
-	if err != nil {
-		t.emit(bodies...)
+	if len(problems) > 0 {
+		t.emit(event.Notice{Text: "Left out of the context: " + strings.Join(problems, "; ") + "\n\n"})
+	}
+	switch {
+	case isCommand && command.Prompt == "" && (err == nil || command.Run != nil):
+		go t.run(func() error { return t.command(command) })
+		return Accepted{TurnID: t.id, Done: t.done, Model: meta.Model}
+	case err != nil:
 		t.finish(fmt.Errorf("Error: %w", err)) //nolint:staticcheck // shown as it is
 		t.cancel(nil)
 		close(t.done)
-		return Accepted{TurnID: t.id, Failed: true}
+		return Accepted{TurnID: t.id, Done: t.done, Failed: true}
 	}
-	t.emit(append(bodies, event.Progress{Text: progressWaiting})...)
-	t.title()
-	go t.run()
-	return Accepted{TurnID: t.id, Model: model.ID}
+	if t.cfg.Env == config.EnvTest {
+		go t.run(func() error {
+			t.title(t.transcript())
+			t.enter(progressWaiting)
+			return t.answer()
+		})
+		return Accepted{TurnID: t.id, Done: t.done, Model: model.ID}
+	}
+	t.emit(event.Progress{Text: progressWaiting})
+	t.titleLater()
+	go t.run(t.answer)
+	return Accepted{TurnID: t.id, Done: t.done, Model: model.ID}
 }
 
-// run answers the prompt and ends the turn, whatever happens.
-func (t *turn) run() {
+// chooseModel picks the model: the prompt's, the chat's last, the agent's, the default.
+func (t *turn) chooseModel() (Model, error) {
+	last := t.s.log.Meta().Model
+	name := t.prompt.Model
+	if name == "" {
+		name = last
+	}
+	if name == "" {
+		name = t.cfg.Agents[t.agent].DefaultModel
+	}
+	model, err := t.s.eng.deps.Models.Resolve(name, last)
+	if err != nil && t.prompt.Model == "" && name != "" {
+		// The chat's last model is gone; a default is better than nothing.
+		model, err = t.s.eng.deps.Models.Resolve("", "")
+	}
+	return model, err
+}
+
+// command does what a slash command says.
+func (t *turn) command(c Command) error {
+	if c.Run == nil {
+		return t.compact(c.Compact, false)
+	}
+	text, err := c.Run(t.ctx, t.s)
+	if err == nil && text != "" {
+		t.emit(event.Notice{Text: text})
+	}
+	return err
+}
+
+// run does the turn's work and ends the turn, whatever happens.
+func (t *turn) run(work func() error) {
 	defer close(t.done)
 	var err error
 	defer func() {
@@ -173,7 +213,7 @@ func (t *turn) run() {
 		t.cancel(nil)
 		t.unwind()
 	}()
-	err = t.answer()
+	err = work()
 }
 
 // errRejected ends a turn in which the user refused a call.
@@ -181,11 +221,22 @@ var errRejected = errors.New("tool call rejected")
 
 // answer is the loop of a turn: ask the model, run its calls, ask again.
 func (t *turn) answer() error {
-	for {
+	for tooLong := 0; ; {
+		if err := t.compactIfFull(); err != nil {
+			return err
+		}
 		calls, stop, err := t.request()
+		if tooLongFor(err) {
+			tooLong++
+			if err := t.recoverOverflow(tooLong); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
+		tooLong = 0
 		if len(calls) == 0 {
 			switch stop {
 			case llm.StopLength:
@@ -198,6 +249,32 @@ func (t *turn) answer() error {
 		if err := t.runCalls(calls); err != nil {
 			return err
 		}
+		t.takeSteers()
+	}
+}
+
+func (t *turn) steer(text string) {
+	if text = strings.TrimSpace(text); text == "" {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.steers = append(t.steers, text)
+}
+
+func (t *turn) unsteer() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.steers = nil
+}
+
+// takeSteers shows the model, and the client, what the user said meanwhile.
+func (t *turn) takeSteers() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.steers) > 0 {
+		t.emitLocked(event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.Join(t.steers, "\n"), Steer: true})
+		t.steers = nil
 	}
 }
 
@@ -238,6 +315,8 @@ func (t *turn) finish(err error) {
 	for _, id := range t.history.openCalls() {
 		bodies = append(bodies, event.ToolRejected{CallID: id, Reason: reason})
 	}
+	// Who sees the end must not find the session running.
+	t.s.busy.Store(false)
 	t.emitLocked(append(bodies, end)...)
 }
 
@@ -270,7 +349,7 @@ func (t *turn) decide(callID string, d Decision) {
 // request asks the model once and streams its answer into the log.
 func (t *turn) request() (calls []call, stop llm.StopReason, err error) {
 	req := t.build()
-	a := answer{t: t, reasoning: map[string]string{}, started: map[string]time.Time{}}
+	a := answer{t: t, req: req, reasoning: map[string]string{}, started: map[string]time.Time{}}
 	for d, err := range t.model.Client.Stream(t.ctx, req) {
 		if err != nil {
 			a.endReasoning()
@@ -285,7 +364,9 @@ func (t *turn) request() (calls []call, stop llm.StopReason, err error) {
 	if a.stop == "" {
 		return nil, "", &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without saying why"}
 	}
-	t.emit(t.usage(req, a))
+	if !a.reported {
+		t.emit(t.usage(req, a))
+	}
 	return a.calls, a.stop, nil
 }
 
@@ -305,31 +386,20 @@ func (t *turn) build() llm.Request {
 		Purpose:   llm.PurposeTurn,
 		Model:     t.model.Name,
 		System:    system + "\n\n" + environment(t.roots),
-		Messages:  messages,
+		Messages:  t.model.visible(messages),
 		MaxOutput: t.model.Limit.Output,
+		Context:   t.model.Limit.Context,
 		Reasoning: t.model.Reasoning,
 		CacheKey:  t.s.id,
 		Headers:   t.model.Headers,
-		Extra:     t.extra(),
+		Extra:     t.model.Payload(t.s.log.Meta().Variant),
 	}
 	for _, tool := range t.tools.All() {
-		if !t.policy.Hidden(t.agent, tool.Spec()) {
+		if !t.model.NoTools && !t.policy.Hidden(t.agent, tool.Spec()) {
 			req.Tools = append(req.Tools, fullSpec(tool, t.cfg.Prompts.Tools))
 		}
 	}
 	return req
-}
-
-// extra is the model's extra payload with the chosen variant over it.
-func (t *turn) extra() map[string]any {
-	out := map[string]any{}
-	for k, v := range t.model.Extra {
-		out[k] = v
-	}
-	for k, v := range t.model.Variants[t.s.log.Meta().Variant] {
-		out[k] = v
-	}
-	return out
 }
 
 // environment tells the model where it is. It should change as seldom as possible: the
@@ -345,131 +415,4 @@ func environment(roots []string) string {
 	}
 	b.WriteString("\nPaths in tool calls are absolute.")
 	return b.String()
-}
-
-// answer collects one response of the model.
-type answer struct {
-	t         *turn
-	any       bool
-	reasoning map[string]string    // the provider's id -> ours
-	started   map[string]time.Time // by our id
-	calls     []call
-	usage     llm.Usage
-	stop      llm.StopReason
-	output    int // bytes of text, for an estimate if the provider reports no usage
-}
-
-// call is one tool call of the model.
-type call struct {
-	event.Tool
-	providerID string
-	arguments  string
-	ended      bool // the arguments are complete
-}
-
-// delta records one delta.
-func (a *answer) delta(d llm.Delta) {
-	t := a.t
-	if !a.any && d.Kind != llm.RetryDelta && d.Kind != llm.UsageDelta && d.Kind != llm.StopDelta {
-		a.any = true
-		t.enter(progressGenerating)
-	}
-	a.output += len(d.Text)
-	switch d.Kind {
-	case llm.TextDelta:
-		t.emit(event.TextDelta{Text: d.Text})
-	case llm.ReasoningStart:
-		a.startReasoning(d.ID)
-	case llm.ReasoningDelta:
-		if _, ok := a.reasoning[d.ID]; !ok {
-			a.startReasoning(d.ID)
-		}
-		t.emit(event.ReasoningDelta{ID: a.reasoning[d.ID], Text: d.Text})
-	case llm.ReasoningEnd:
-		if _, ok := a.reasoning[d.ID]; !ok {
-			a.startReasoning(d.ID)
-		}
-		id := a.reasoning[d.ID]
-		delete(a.reasoning, d.ID)
-		t.emit(event.ReasoningFinished{ID: id, ElapsedMS: t.since(a.started[id]), API: d.API, Opaque: d.Opaque})
-	case llm.ToolStart:
-		a.proposeCall(d)
-	case llm.ToolArgs:
-		if c := a.call(d.ID); c != nil {
-			t.emit(event.ToolArgsDelta{CallID: c.CallID, Text: d.Text})
-		}
-	case llm.ToolEnd:
-		if c := a.call(d.ID); c != nil {
-			c.arguments, c.ended = d.Text, true
-		}
-	case llm.UsageDelta:
-		a.usage = d.Usage
-	case llm.StopDelta:
-		a.stop = d.Stop
-	case llm.RetryDelta:
-		t.emit(event.Progress{Text: retryText(d)})
-	}
-}
-
-func (a *answer) startReasoning(providerID string) {
-	// Providers number their blocks anew in each response; clients key on the id.
-	id := a.t.s.eng.deps.NewID()
-	a.reasoning[providerID] = id
-	a.started[id] = a.t.s.eng.deps.Now()
-	a.t.emit(event.ReasoningStarted{ID: id})
-}
-
-func (a *answer) endReasoning() {
-	for _, id := range a.reasoning {
-		a.t.emit(event.ReasoningFinished{ID: id, ElapsedMS: a.t.since(a.started[id])})
-	}
-	clear(a.reasoning)
-}
-
-func (a *answer) proposeCall(d llm.Delta) {
-	t := a.t
-	c := call{providerID: d.ID}
-	summary := ""
-	if tool, ok := t.tools.Lookup(d.Name); ok && !t.policy.Hidden(t.agent, tool.Spec()) {
-		spec := tool.Spec()
-		c.Tool = event.Tool{Name: spec.Name, Server: spec.Server, Origin: spec.Origin}
-		summary = spec.Preparing
-	} else {
-		c.Tool = event.Tool{Name: d.Name, Server: "unknown", Origin: "unknown"}
-	}
-	t.mu.Lock()
-	c.CallID = t.history.uniqueID(d.ID, t.s.eng.deps.NewID)
-	t.emitLocked(event.ToolProposed{Tool: c.Tool, Summary: summary})
-	t.mu.Unlock()
-	a.calls = append(a.calls, c)
-}
-
-// call returns the call a delta belongs to: a provider may use an id again once the
-// call is complete.
-func (a *answer) call(providerID string) *call {
-	for i := len(a.calls) - 1; i >= 0; i-- {
-		if a.calls[i].providerID == providerID && !a.calls[i].ended {
-			return &a.calls[i]
-		}
-	}
-	return nil
-}
-
-func (t *turn) since(start time.Time) int64 {
-	return t.s.eng.deps.Now().Sub(start).Milliseconds()
-}
-
-func retryText(d llm.Delta) string {
-	what := "The provider failed"
-	switch d.Err.Kind {
-	case llm.ErrRateLimited:
-		what = "Rate limited"
-	case llm.ErrOverloaded:
-		what = "Provider overloaded"
-	case llm.ErrNetwork, llm.ErrPrematureStop:
-		what = "Connection lost"
-	case llm.ErrTimeout:
-		what = "No answer in time"
-	}
-	return fmt.Sprintf("⏳ %s. Retrying in %s (attempt %d/%d)", what, d.Retry.Delay.Round(time.Second/10), d.Retry.Attempt, d.Retry.Max)
 }

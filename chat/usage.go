@@ -1,7 +1,10 @@
 package chat
 
 import (
+	"sync"
+
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -18,18 +21,50 @@ func (t *turn) usage(req llm.Request, a answer) event.UsageReported {
 		ContextLimit: t.model.Limit.Context, OutputLimit: t.model.Limit.Output,
 		Share: est.scaled(u.Total()),
 	}
-	if c, ok := t.price(u); ok {
-		rep.Cost = &c
-		t.s.cost += c
-		total := t.s.cost
-		rep.TotalCost = &total
-	}
+	t.s.charge(&rep, t.model, u)
 	return rep
 }
 
+// besides reports what a request cost that is no part of the conversation.
+func (s *Session) besides(model Model, purpose llm.Purpose, u llm.Usage) event.UsageReported {
+	rep := event.UsageReported{
+		Purpose: string(purpose), InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
+	}
+	s.charge(&rep, model, u)
+	return rep
+}
+
+// charge adds the cost of a response to the chat's.
+func (s *Session) charge(rep *event.UsageReported, model Model, u llm.Usage) {
+	c, ok := price(model.Cost, u)
+	if !ok {
+		return
+	}
+	total := s.cost.add(c)
+	rep.Cost, rep.TotalCost = &c, &total
+}
+
+// cost is what a chat cost so far, in dollars. Titles are asked for beside turns.
+type cost struct {
+	mu    sync.Mutex // guards total
+	total float64
+}
+
+func (c *cost) add(d float64) float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.total += d
+	return c.total
+}
+
+func (c *cost) set(total float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.total = total
+}
+
 // price returns the cost in dollars, if both prices are known.
-func (t *turn) price(u llm.Usage) (float64, bool) {
-	c := t.model.Cost
+func price(c config.Cost, u llm.Usage) (float64, bool) {
 	if c.Input == nil || c.Output == nil {
 		return 0, false
 	}
@@ -55,7 +90,14 @@ const (
 // shares are estimated tokens by category.
 type shares []event.Share
 
-func tokens(bytes int) int64 { return int64(bytes+3) / 4 }
+// imageBytes is the text that an image counts as: its price depends on pixels, not on
+// the size of its file.
+const imageBytes = 4 * 1500
+
+// bytesPerToken is the usual guess.
+const bytesPerToken = 4
+
+func tokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerToken }
 
 // estimate guesses the tokens of a request: four bytes each.
 func estimate(req llm.Request) shares {
@@ -68,6 +110,8 @@ func estimate(req llm.Request) shares {
 			switch p := p.(type) {
 			case llm.Text:
 				talk += len(p.Text)
+			case llm.Image:
+				talk += imageBytes
 			case llm.Reasoning:
 				talk += len(p.Text)
 			case llm.ToolCall:

@@ -1,14 +1,20 @@
-// Package contexts turns what the user points at into blocks of text for the model.
+// Package contexts turns what the user points at, in a list or by @path in the
+// message, into blocks for the model.
 //
-// It serves text blocks and files with line ranges; what it cannot read it leaves out
-// with a reason, so that a broken context never stops a prompt.
+// It serves files and images (as wholes or ranges of lines), folders, the cursor, a
+// map of the workspace, and texts. Web pages and MCP resources are left out so far.
+//
+// It guarantees that a prompt carries nothing twice and no more than the limits below,
+// however much the user points at, and that what is left out is named with a reason: a
+// broken context never stops a prompt. Files are read when a prompt is made; the
+// package keeps nothing.
 package contexts
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -16,95 +22,162 @@ import (
 
 // Limits of what one prompt may carry.
 const (
-	maxBlock = 256 << 10 // bytes of one context
-	maxTotal = 1 << 20   // bytes of all contexts of a prompt
+	maxBlock    = 256 << 10 // bytes of one text
+	maxTotal    = 1 << 20   // bytes of all texts
+	maxImage    = 3_750_000 // bytes of one image: providers take 5 MB in base64
+	maxImages   = 20        // images
+	maxProblems = 20        // reasons that are given
 )
 
-// Ref is one thing the user points at.
+// Ref is one thing the user points at (eca-protocol 2.4).
 type Ref struct {
-	Type      string // text, file; others are ignored
+	Type      string // text, file, directory, cursor, repoMap, image, web, mcpResource; others are ignored
 	Label     string // of text
 	Text      string // of text
-	Path      string // of file
+	Path      string // of file, directory and cursor
 	FirstLine int    // of file: 1-based, inclusive; 0 for the whole file
 	LastLine  int
+	Start     Position // of cursor; both ends are equal unless something is selected
+	End       Position
+	Base64    string // of image
+	URL       string // of web and mcpResource
+	Server    string // of mcpResource
 }
 
-// Block is resolved context.
+// Position is a place in a file, 1-based; a Line of 0 is unknown.
+type Position struct{ Line, Character int }
+
+// Block is resolved context: text, and an image if Data is set.
 type Block struct {
-	Label string
-	Text  string
+	Label     string
+	Text      string
+	MediaType string // of Data: image/png, image/jpeg, image/gif or image/webp
+	Data      []byte
+}
+
+// Query is what is pointed at in one prompt.
+type Query struct {
+	Roots   []string // workspace folders
+	Message string   // mentions of files in it count too
+	Refs    []Ref
 }
 
 // Source resolves references.
 type Source interface {
-	// Resolve returns the blocks, in order, and a reason for each reference that was
-	// left out.
-	Resolve(ctx context.Context, roots []string, refs []Ref) (blocks []Block, problems []string)
+	// Resolve returns the blocks, and a reason for each reference that was left out, as
+	// a whole or in part. It ends early with ctx.
+	Resolve(ctx context.Context, q Query) (blocks []Block, problems []string)
 }
 
-// Files is the Source for text and files.
-type Files struct{}
+// Local is the Source for what this machine has.
+type Local struct{}
 
-var _ Source = Files{}
+var _ Source = Local{}
 
-// Resolve implements Source.
-func (Files) Resolve(_ context.Context, roots []string, refs []Ref) (blocks []Block, problems []string) {
-	total := 0
+// Resolve implements Source. Blocks are in the order of the references, mentions of the
+// message behind, and ranges of lines last: what a whole file or a folder has brought
+// is not brought again.
+func (Local) Resolve(ctx context.Context, q Query) (blocks []Block, problems []string) {
+	r := &resolver{ctx: ctx, roots: q.Roots, seen: map[string]bool{}}
+	refs := append(slices.Clone(q.Refs), mentions(q.Roots, q.Message)...)
+	slices.SortStableFunc(refs, func(a, b Ref) int { return rangeRank(a) - rangeRank(b) })
+	left := 0
 	for _, ref := range refs {
-		var b Block
-		var err error
-		switch ref.Type {
-		case "text":
-			b = Block{Label: ref.Label, Text: ref.Text}
-		case "file":
-			b, err = file(roots, ref)
-		default:
-			continue
+		if ctx.Err() != nil {
+			break
 		}
-		if err == nil && len(b.Text) > maxBlock {
-			err = fmt.Errorf("%s is larger than %d bytes", b.Label, maxBlock)
+		if err := r.add(ref); err != nil {
+			if left++; left <= maxProblems {
+				problems = append(problems, err.Error())
+			}
 		}
-		if err == nil && total+len(b.Text) > maxTotal {
-			err = fmt.Errorf("%s does not fit: contexts of one prompt may have %d bytes together", b.Label, maxTotal)
-		}
-		if err != nil {
-			problems = append(problems, err.Error())
-			continue
-		}
-		total += len(b.Text)
-		blocks = append(blocks, b)
 	}
-	return blocks, problems
+	if left > maxProblems {
+		problems = append(problems, fmt.Sprintf("and %d more", left-maxProblems))
+	}
+	return r.blocks, problems
 }
 
-func file(roots []string, ref Ref) (Block, error) {
-	path := workspace.Abs(roots, ref.Path)
-	info, err := os.Stat(path)
-	if err != nil {
-		return Block{}, fmt.Errorf("%s can not be read", path)
+func rangeRank(r Ref) int {
+	if r.FirstLine > 0 {
+		return 1
 	}
-	if !info.Mode().IsRegular() {
-		return Block{}, fmt.Errorf("%s is not a regular file", path)
+	return 0
+}
+
+// resolver collects the blocks of one prompt.
+type resolver struct {
+	ctx    context.Context
+	roots  []string
+	seen   map[string]bool // keys of what is there
+	size   int             // bytes of text
+	images int
+	blocks []Block
+}
+
+// add resolves one reference; the error is the reason to leave it out.
+func (r *resolver) add(ref Ref) error {
+	switch ref.Type {
+	case "text":
+		return r.put("text "+ref.Label+"\x00"+ref.Text, Block{Label: ref.Label, Text: ref.Text})
+	case "file", "directory":
+		return r.path(ref)
+	case "cursor":
+		return r.cursor(ref)
+	case "repoMap":
+		if len(r.roots) == 0 || r.seen["repoMap"] {
+			return nil
+		}
+		return r.put("repoMap", repoMap(r.ctx, r.roots))
+	case "image":
+		b, err := decodeImage(ref.Base64)
+		if err != nil {
+			return err
+		}
+		return r.put(fmt.Sprintf("image %x", sha256.Sum256(b.Data)), b)
+	case "web":
+		return fmt.Errorf("%.200s: web pages can not be fetched yet", ref.URL)
+	case "mcpResource":
+		return fmt.Errorf("%.200s of MCP server %.100s: resources of MCP servers can not be read yet", ref.URL, ref.Server)
 	}
-	// A range may be a small part of a large file, but not of an absurd one.
-	if info.Size() > 64*maxBlock || ref.FirstLine == 0 && info.Size() > maxBlock {
-		return Block{}, fmt.Errorf("%s has %d bytes, which is too much for a context", path, info.Size())
+	return nil
+}
+
+// put adds a block that is not there yet.
+func (r *resolver) put(key string, b Block) error {
+	if r.seen[key] {
+		return nil
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return Block{}, fmt.Errorf("%s can not be read", path)
+	switch {
+	case len(b.Text) > maxBlock:
+		return fmt.Errorf("%s is larger than %d bytes", b.Label, maxBlock)
+	case r.size+len(b.Text) > maxTotal:
+		return fmt.Errorf("%s does not fit: contexts of one prompt may have %d bytes together", b.Label, maxTotal)
+	case b.Data != nil && r.images == maxImages:
+		return fmt.Errorf("%s does not fit: one prompt may have %d images", b.Label, maxImages)
 	}
-	if workspace.IsBinary(data) {
-		return Block{}, fmt.Errorf("%s is a binary file", filepath.Base(path))
+	if b.Data != nil {
+		r.images++
 	}
-	text, label := string(data), path
-	if ref.FirstLine > 0 {
-		lines := strings.SplitAfter(text, "\n")
-		from := min(ref.FirstLine-1, len(lines))
-		to := min(max(ref.LastLine, ref.FirstLine), len(lines))
-		text = strings.Join(lines[from:to], "")
-		label = fmt.Sprintf("%s:L%d-L%d", path, ref.FirstLine, to)
+	r.seen[key] = true
+	r.size += len(b.Text)
+	r.blocks = append(r.blocks, b)
+	return nil
+}
+
+// cursor says where the user is in the editor, not what is there. Editors send it
+// without a path when no file is open.
+func (r *resolver) cursor(ref Ref) error {
+	if ref.Path == "" {
+		return nil
 	}
-	return Block{Label: label, Text: text}, nil
+	var b strings.Builder
+	b.WriteString(workspace.Abs(r.roots, ref.Path))
+	if ref.Start.Line > 0 {
+		fmt.Fprintf(&b, ", line %d, character %d", ref.Start.Line, ref.Start.Character)
+		if ref.End.Line > 0 && ref.End != ref.Start {
+			fmt.Fprintf(&b, " to line %d, character %d (selected)", ref.End.Line, ref.End.Character)
+		}
+	}
+	return r.put("cursor "+b.String(), Block{Label: "cursor", Text: b.String()})
 }

@@ -19,6 +19,8 @@ type Definition[A any] struct {
 	Name        string
 	Description string
 	Preparing   string
+	Progress    string
+	OwnChat     bool                // see Spec.OwnChat
 	Enums       map[string][]string // allowed values by argument
 	Plan        func(ctx context.Context, call Call, args A) (Plan, error)
 	Run         func(ctx context.Context, call Call, args A, out Sink) (Result, error)
@@ -36,8 +38,7 @@ func (d Definition[A]) Build() Tool {
 			schema.Properties[name].Enum = append(schema.Properties[name].Enum, v)
 		}
 	}
-	// Models add arguments of their own (a summary, say); they do no harm.
-	schema.AdditionalProperties = nil
+	relax(schema)
 	raw, err := json.Marshal(schema)
 	if err != nil {
 		panic(fmt.Sprintf("tool %s: %v", d.Name, err))
@@ -51,8 +52,25 @@ func (d Definition[A]) Build() Tool {
 		schema: resolved,
 		spec: Spec{
 			Server: Native, Name: d.Name, Origin: "native",
-			Description: strings.TrimSpace(d.Description), Schema: raw, Preparing: d.Preparing,
+			Description: strings.TrimSpace(d.Description), Schema: raw, Preparing: d.Preparing, Progress: d.Progress, OwnChat: d.OwnChat,
 		},
+	}
+}
+
+// relax allows members that the schema does not name (models add a summary, say; they do
+// no harm) and drops null from the types of lists: absent says the same.
+func relax(s *jsonschema.Schema) {
+	if no := s.AdditionalProperties; no != nil && no.Not != nil {
+		s.AdditionalProperties = nil
+	}
+	if i := slices.Index(s.Types, "null"); i >= 0 && len(s.Types) == 2 {
+		s.Type, s.Types = s.Types[1-i], nil
+	}
+	for _, p := range s.Properties {
+		relax(p)
+	}
+	if s.Items != nil {
+		relax(s.Items)
 	}
 }
 

@@ -39,6 +39,12 @@ type Spec struct {
 	Description string          // for the model
 	Schema      json.RawMessage // JSON Schema of the arguments: an object with properties
 	Preparing   string          // label while the arguments are still arriving
+	Progress    string          // what the user is told while it runs; empty: nothing special
+
+	// OwnChat says that a call touches nothing but its chat and takes no time. It is run at
+	// once, before the next call of the same response is looked at, and the user is never
+	// asked about it: clients can not show that (eca-protocol 7.4, task).
+	OwnChat bool
 }
 
 // FullName is the name the model and the configuration use.
@@ -51,6 +57,24 @@ type Call struct {
 	Agent     string
 	Roots     []string        // workspace roots, absolute; may be empty
 	Arguments json.RawMessage // a JSON object
+	Files     FileLog         // hears of changes of files; may be nil
+	Tasks     *event.Tasks    // the chat's list of tasks as it is now; nil if there is none
+}
+
+// FileLog hears of each change of a file before it is made, so that it can be undone.
+// It is told last, when everything else is ready; still a change that was announced may
+// fail, so who undoes one looks first whether it was made. An error means that the
+// change can not be undone: it is made nevertheless, and the call's result says so.
+//
+// Paths are absolute and name what really changes: the target when content is written
+// through a symbolic link, the link itself when it is moved. Where folders are links,
+// one file can have two names.
+type FileLog interface {
+	// Writing is called before the file at path is created or gets new content.
+	Writing(ctx context.Context, path string, content []byte) error
+	// Moving is called before the file or folder at from is renamed to to, where there
+	// is nothing.
+	Moving(ctx context.Context, from, to string) error
 }
 
 // Plan is what a call would do, as data for the policy and for the user.

@@ -15,6 +15,9 @@ type args struct {
 	Limit int      `json:"limit,omitempty"`
 	Mode  string   `json:"mode,omitempty"`
 	Names []string `json:"names,omitempty"`
+	Parts []struct {
+		Name string `json:"name"`
+	} `json:"parts,omitempty"`
 }
 
 func define(run func(args) (Result, error)) Tool {
@@ -41,15 +44,16 @@ func TestDefinition(t *testing.T) {
 	if err := json.Unmarshal(spec.Schema, &schema); err != nil {
 		t.Fatal(err)
 	}
-	if schema.Type != "object" || strings.Join(schema.Required, " ") != "path" || schema.Properties["path"].Description != "where" || len(schema.Properties["mode"].Enum) != 2 || schema.Properties["limit"].Type != "integer" {
+	if schema.Type != "object" || strings.Join(schema.Required, " ") != "path" || schema.Properties["path"].Description != "where" || len(schema.Properties["mode"].Enum) != 2 || schema.Properties["limit"].Type != "integer" || schema.Properties["names"].Type != "array" {
 		t.Errorf("schema %s", spec.Schema)
 	}
 	if spec.FullName() != "eca__thing" || spec.Description != "does it" {
 		t.Errorf("spec %+v", spec)
 	}
 	for in, want := range map[string]string{
-		`{"path":"x","limit":3,"mode":"fast"}`:               "",
-		`{"path":"x","limit":null,"mode":"","summary":"hi"}`: "", // absent, and a key of the model's own
+		`{"path":"x","limit":3,"mode":"fast"}`:                            "",
+		`{"path":"x","limit":null,"mode":"","summary":"hi"}`:              "", // absent, and a key of the model's own
+		`{"path":"x","names":null,"parts":[{"name":"y","of":"its own"}]}`: "",
 		`{"path":""}`:              "",
 		`{}`:                       "needs path",
 		`{"path":null}`:            "needs path",

@@ -13,6 +13,7 @@ package event
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -26,6 +27,10 @@ type Event struct {
 	Turn string    // id of the turn it belongs to; empty outside of turns
 	Time time.Time // when it was appended; UTC, millisecond precision
 	Body Body
+
+	// Begins says that a message begins here (see Begins). It is set on events that are
+	// appended and kept by the store's index, not with the event.
+	Begins bool
 }
 
 // Body is one of the event types of this package.
@@ -52,15 +57,22 @@ type TurnStarted struct {
 
 // UserMessage is what the user said.
 type UserMessage struct {
-	ContentID string  `json:"contentId"`        // names the message for rollback and flags
-	Text      string  `json:"text"`             // trimmed
-	Context   []Block `json:"blocks,omitempty"` // resolved contexts, as the model sees them
+	ContentID string  `json:"contentId"`         // names the message for rollback and flags
+	Text      string  `json:"text"`              // trimmed
+	Context   []Block `json:"blocks,omitempty"`  // resolved contexts, as the model sees them
+	Steer     bool    `json:"steer,omitempty"`   // said while the turn ran
+	Command   bool    `json:"command,omitempty"` // a slash command: the model never sees it
+	// Prompt is what the model is sent in place of Text, for commands that become a prompt.
+	Prompt string `json:"prompt,omitempty"`
 }
 
-// Block is a piece of context that travels with a user message.
+// Block is a piece of context that travels with a user message: text, and an image if
+// Data is set.
 type Block struct {
-	Label string `json:"label"`
-	Text  string `json:"text"`
+	Label     string `json:"label"`
+	Text      string `json:"text"`
+	MediaType string `json:"mediaType,omitempty"` // of Data, e.g. image/png
+	Data      []byte `json:"data,omitempty"`
 }
 
 // TextDelta is a piece of the model's answer.
@@ -151,7 +163,8 @@ type ToolRejected struct {
 	Reason RejectReason `json:"reason"`
 }
 
-// UsageReported follows each model response.
+// UsageReported follows each model response, also those that are no part of the
+// conversation.
 type UsageReported struct {
 	InputTokens      int64    `json:"input"` // without cached tokens
 	OutputTokens     int64    `json:"output"`
@@ -162,6 +175,9 @@ type UsageReported struct {
 	ContextLimit     int64    `json:"contextLimit,omitempty"`
 	OutputLimit      int64    `json:"outputLimit,omitempty"`
 	Share            []Share  `json:"share,omitempty"` // estimated use of the context by category
+	// Purpose is set for requests besides the conversation: title or compact. They cost, but
+	// say nothing of how full the context is.
+	Purpose string `json:"purpose,omitempty"`
 }
 
 // Share is an estimate of how many context tokens a category takes.
@@ -178,6 +194,8 @@ type TitleChanged struct {
 // Notice is text from eca itself, not from the model. The model never sees it.
 type Notice struct {
 	Text string `json:"text"`
+	// Chat is the id of a chat that was made and is to be shown: a fork.
+	Chat string `json:"chat,omitempty"`
 }
 
 // Progress says what a running turn is doing. It is volatile: shown, not stored.
@@ -204,6 +222,54 @@ type TurnFinished struct {
 	Err    string       `json:"err,omitempty"`
 }
 
+// FileChanged says that a tool call is about to change a file. It is stored before the
+// change is made.
+type FileChanged struct {
+	CallID string       `json:"callId"`
+	Path   string       `json:"path"`             // absolute
+	Before *FileVersion `json:"before,omitempty"` // nil: there was no file
+	After  *FileVersion `json:"after,omitempty"`  // nil: the file is removed
+	// MovedTo is set when the file or folder is renamed; Before and After are not.
+	MovedTo string `json:"movedTo,omitempty"`
+}
+
+// FileVersion is a content that a file had. Hash names it in esrp/artifact; an empty
+// Hash means that the content was not kept.
+type FileVersion struct {
+	Hash string `json:"hash,omitempty"`
+	Mode uint32 `json:"mode,omitempty"` // permission bits; 0 keeps them
+}
+
+// Flag is a mark that the user put behind a message. The model never sees it.
+type Flag struct {
+	ContentID string `json:"contentId"`
+	Text      string `json:"text"`
+	After     Seq    `json:"after"` // the event that begins the message in front of it
+}
+
+// Compacted says that from here on the model is sent Summary in place of what was said
+// before. What was said stays in the log.
+type Compacted struct {
+	Summary string `json:"summary"`
+	Auto    bool   `json:"auto,omitempty"` // because the context was full; else the user asked
+}
+
+// Pruned says that from here on the model is not sent the results of some old calls any
+// more, because the context was full.
+type Pruned struct {
+	CallIDs []string `json:"callIds"`
+}
+
+// Truncated says that the messages from one on, or all, were removed. Their events are
+// gone from the log.
+type Truncated struct {
+	ContentID string `json:"contentId,omitempty"` // empty: all messages
+}
+
+// TasksCleared says that the chat's list of tasks, all of them done, is gone: the user has
+// asked for something new.
+type TasksCleared struct{}
+
 // Unknown is an event of a kind or version this program does not know.
 type Unknown struct {
 	Name Kind
@@ -215,6 +281,7 @@ type Unknown struct {
 type Details struct {
 	FileChange   *FileChange   `json:"fileChange,omitempty"`
 	ShellCommand *ShellCommand `json:"shellCommand,omitempty"`
+	Tasks        *Tasks        `json:"tasks,omitempty"`
 }
 
 // FileChange is the effect of a call on one file.
@@ -238,4 +305,37 @@ type Command struct {
 	Args       []string `json:"args"`
 	Key        string   `json:"key,omitempty"`
 	Remembered bool     `json:"remembered,omitempty"`
+}
+
+// Tasks is a chat's list of tasks after a call that read or changed it.
+type Tasks struct {
+	Tasks         []Task `json:"tasks"`
+	LastID        int    `json:"lastId"` // the highest id that was given out
+	ActiveSummary string `json:"activeSummary,omitempty"`
+}
+
+// TaskStatus is how far a task is. The values are those of eca-protocol 7.4.
+type TaskStatus string
+
+// Statuses of tasks.
+const (
+	TaskPending    TaskStatus = "pending"
+	TaskInProgress TaskStatus = "in-progress"
+	TaskDone       TaskStatus = "done"
+)
+
+// Task is one thing to do.
+type Task struct {
+	ID          int        `json:"id"`
+	Subject     string     `json:"subject"`
+	Description string     `json:"description,omitempty"`
+	Status      TaskStatus `json:"status"`
+	Priority    string     `json:"priority"` // high, medium or low
+	BlockedBy   []int      `json:"blockedBy,omitempty"`
+	Blocked     bool       `json:"blocked,omitempty"` // by a task that is not done
+}
+
+// Done says that there are tasks and all of them are done.
+func (t *Tasks) Done() bool {
+	return t != nil && len(t.Tasks) > 0 && !slices.ContainsFunc(t.Tasks, func(t Task) bool { return t.Status != TaskDone })
 }

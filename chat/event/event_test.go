@@ -92,6 +92,8 @@ func fill(v reflect.Value, n int) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(n))
+	case reflect.Uint32, reflect.Uint64:
+		v.SetUint(uint64(n))
 	case reflect.Float64:
 		v.SetFloat(float64(n) / 2)
 	default:

@@ -26,6 +26,12 @@ func (TitleChanged) kind() Kind      { return "title" }
 func (Notice) kind() Kind            { return "notice" }
 func (Progress) kind() Kind          { return "progress" }
 func (TurnFinished) kind() Kind      { return "turn_finished" }
+func (FileChanged) kind() Kind       { return "file_changed" }
+func (Flag) kind() Kind              { return KindFlag }
+func (Compacted) kind() Kind         { return "compacted" }
+func (Pruned) kind() Kind            { return "pruned" }
+func (Truncated) kind() Kind         { return "truncated" }
+func (TasksCleared) kind() Kind      { return "tasks_cleared" }
 func (u Unknown) kind() Kind         { return u.Name }
 
 // decoders has one entry per kind; a test keeps it complete.
@@ -48,6 +54,12 @@ func decoders() map[Kind]func(json.RawMessage) (Body, error) {
 		"notice":             decode[Notice],
 		"progress":           decode[Progress],
 		"turn_finished":      decode[TurnFinished],
+		"file_changed":       decode[FileChanged],
+		"flag":               decode[Flag],
+		"compacted":          decode[Compacted],
+		"pruned":             decode[Pruned],
+		"truncated":          decode[Truncated],
+		"tasks_cleared":      decode[TasksCleared],
 	}
 }
 

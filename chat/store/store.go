@@ -11,6 +11,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -32,44 +33,16 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// schemaVersion is stored in PRAGMA user_version.
-const schemaVersion = 1
-
-const schema = `
-CREATE TABLE chats (
-  id         TEXT PRIMARY KEY,
-  created_at INTEGER NOT NULL,          -- milliseconds since 1970, like all times here
-  updated_at INTEGER NOT NULL,
-  title      TEXT NOT NULL DEFAULT '',
-  model      TEXT NOT NULL DEFAULT '',
-  agent      TEXT NOT NULL DEFAULT '',
-  variant    TEXT NOT NULL DEFAULT '',
-  trust      INTEGER NOT NULL DEFAULT 0,
-  roots      TEXT NOT NULL DEFAULT '[]' -- workspace folders, JSON
-) WITHOUT ROWID;
-CREATE INDEX chats_updated ON chats(updated_at);
-CREATE TABLE events (
-  chat    TEXT NOT NULL,
-  seq     INTEGER NOT NULL,
-  turn    TEXT NOT NULL,
-  at      INTEGER NOT NULL,
-  kind    TEXT NOT NULL,
-  version INTEGER NOT NULL,
-  body    BLOB NOT NULL,                -- JSON
-  PRIMARY KEY (chat, seq)
-) WITHOUT ROWID;
-`
-
-// ErrNewer is returned for a store that a newer eca wrote.
-var ErrNewer = errors.New("the chat store was written by a newer version of eca")
+// File is the name of the file in the store's directory.
+const File = "chats.db"
 
 // Store implements chat.Store. It opens its file at first use.
 type Store struct {
-	dir string
 	dec *event.Decoder
 
 	mu     sync.Mutex // guards what follows
-	db     *sql.DB    // nil until it is first needed
+	dir    string
+	db     *sql.DB // nil until it is first needed
 	closed bool
 }
 
@@ -77,6 +50,22 @@ var _ chat.Store = (*Store)(nil)
 
 // New returns the store in dir, which is created when it is first used.
 func New(dir string) *Store { return &Store{dir: dir, dec: event.NewDecoder()} }
+
+// Move sets the folder of a store that has not been used yet.
+func (s *Store) Move(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.db == nil {
+		s.dir = dir
+	}
+}
+
+// Path returns the file's path.
+func (s *Store) Path() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return filepath.Join(s.dir, File)
+}
 
 // open opens the file at the first call that can.
 func (s *Store) open() (*sql.DB, error) {
@@ -96,7 +85,7 @@ func (s *Store) open() (*sql.DB, error) {
 	if err := turnstile.Lock(); err == nil {
 		defer turnstile.Close()
 	}
-	path := filepath.Join(s.dir, "chats.db")
+	path := filepath.Join(s.dir, File)
 	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
 	if !strings.HasPrefix(uri.Path, "/") {
 		uri.Path = "/" + uri.Path // a drive letter
@@ -116,33 +105,6 @@ func (s *Store) open() (*sql.DB, error) {
 	return db, nil
 }
 
-// migrate brings the file to schemaVersion in one transaction. The caller holds the
-// turnstile.
-func migrate(db *sql.DB) error {
-	var v int
-	if err := db.QueryRow("PRAGMA user_version").Scan(&v); err != nil {
-		return err
-	}
-	switch {
-	case v == schemaVersion:
-		return nil
-	case v > schemaVersion:
-		return ErrNewer
-	}
-	tx, err := db.Begin()
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	if _, err := tx.Exec(schema); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)); err != nil {
-		return err
-	}
-	return tx.Commit()
-}
-
 // Close closes the file.
 func (s *Store) Close() error {
 	s.mu.Lock()
@@ -158,42 +120,115 @@ func (s *Store) Close() error {
 
 // Append implements chat.Store.
 func (s *Store) Append(ctx context.Context, meta chat.Meta, events []event.Event) error {
+	return s.write(ctx, "append to chat "+meta.ID, func(tx *sql.Tx) error {
+		if err := putMeta(tx, meta); err != nil {
+			return err
+		}
+		return putEvents(tx, meta.ID, events)
+	})
+}
+
+// write runs change in a transaction.
+func (s *Store) write(ctx context.Context, what string, change func(*sql.Tx) error) error {
 	db, err := s.open()
 	if err != nil {
 		return err
 	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err == nil {
+		defer tx.Rollback()
+		err = change(tx)
+	}
+	if err == nil {
+		err = tx.Commit()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+func putMeta(tx *sql.Tx, meta chat.Meta) error {
 	roots, err := json.Marshal(meta.Roots)
 	if err != nil {
 		return err
 	}
-	tx, err := db.BeginTx(ctx, nil)
+	res, err := tx.Exec(`UPDATE chats SET updated_at = ?, title = ?, named = ?, model = ?, agent = ?, variant = ?, trust = ? WHERE id = ?`,
+		millis(meta.Updated), meta.Title, meta.Named, meta.Model, meta.Agent, meta.Variant, meta.Trust, meta.ID)
 	if err != nil {
-		return fmt.Errorf("append to chat %s: %w", meta.ID, err)
+		return err
 	}
-	defer tx.Rollback()
-	_, err = tx.Exec(`INSERT INTO chats (id, created_at, updated_at, title, model, agent, variant, trust, roots)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at, title = excluded.title, model = excluded.model,
-		agent = excluded.agent, variant = excluded.variant, trust = excluded.trust`,
-		meta.ID, millis(meta.Created), millis(meta.Updated), meta.Title, meta.Model, meta.Agent, meta.Variant, meta.Trust, string(roots))
-	if err != nil {
-		return fmt.Errorf("append to chat %s: %w", meta.ID, err)
+	if n, err := res.RowsAffected(); n > 0 || err != nil {
+		return err
 	}
+	_, err = tx.Exec(`INSERT INTO chats (id, created_at, updated_at, title, named, model, agent, variant, trust, roots, workspace)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		meta.ID, millis(meta.Created), millis(meta.Updated), meta.Title, meta.Named, meta.Model, meta.Agent, meta.Variant, meta.Trust,
+		string(roots), workspaceKey(meta.Roots))
+	return err
+}
+
+func putEvents(tx *sql.Tx, id string, events []event.Event) error {
 	stmt, err := tx.Prepare("INSERT INTO events (chat, seq, turn, at, kind, version, body) VALUES (?, ?, ?, ?, ?, ?, ?)")
 	if err != nil {
-		return fmt.Errorf("append to chat %s: %w", meta.ID, err)
+		return err
 	}
 	defer stmt.Close()
+	begun := 0
 	for _, e := range events {
 		version, body, err := event.EncodeBody(e.Body)
 		if err != nil {
-			return fmt.Errorf("encode event %d of chat %s: %w", e.Seq, meta.ID, err)
+			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
-		if _, err := stmt.Exec(meta.ID, e.Seq, e.Turn, millis(e.Time), string(event.KindOf(e.Body)), version, body); err != nil {
-			return fmt.Errorf("append event %d to chat %s: %w", e.Seq, meta.ID, err)
+		if _, err := stmt.Exec(id, e.Seq, e.Turn, millis(e.Time), string(event.KindOf(e.Body)), version, body); err != nil {
+			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
+		if !e.Begins {
+			continue
+		}
+		place := e.Seq
+		if f, ok := e.Body.(event.Flag); ok {
+			place = f.After
+		}
+		if _, err := tx.Exec("INSERT INTO messages (chat, place, seq, name) VALUES (?, ?, ?, ?)", id, place, e.Seq, event.Name(e.Body)); err != nil {
+			return fmt.Errorf("event %d: %w", e.Seq, err)
+		}
+		begun++
 	}
-	return tx.Commit()
+	if begun > 0 {
+		_, err = tx.Exec("UPDATE chats SET messages = messages + ? WHERE id = ?", begun, id)
+	}
+	return err
+}
+
+// Extend implements chat.Store.
+func (s *Store) Extend(ctx context.Context, id string, events []event.Event) error {
+	return s.write(ctx, "append to chat "+id, func(tx *sql.Tx) error {
+		res, err := tx.Exec("UPDATE chats SET updated_at = ? WHERE id = ?", millis(events[len(events)-1].Time), id)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); n == 0 || err != nil {
+			return cmp.Or(err, chat.ErrNoChat)
+		}
+		return putEvents(tx, id, events)
+	})
+}
+
+// ChangeMeta implements chat.Store.
+func (s *Store) ChangeMeta(ctx context.Context, id string, change func(*chat.Meta)) (meta chat.Meta, err error) {
+	err = s.write(ctx, "change chat "+id, func(tx *sql.Tx) error {
+		var found bool
+		if meta, _, found, err = readMeta(ctx, tx, id); err != nil {
+			return err
+		}
+		if !found {
+			return chat.ErrNoChat
+		}
+		change(&meta)
+		return putMeta(tx, meta)
+	})
+	return meta, err
 }
 
 // Meta implements chat.Store.
@@ -202,13 +237,21 @@ func (s *Store) Meta(ctx context.Context, id string) (chat.Meta, event.Seq, bool
 	if err != nil {
 		return chat.Meta{}, 0, false, err
 	}
+	return readMeta(ctx, db, id)
+}
+
+// readMeta reads with a connection or in a transaction.
+func readMeta(ctx context.Context, db interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, id string,
+) (chat.Meta, event.Seq, bool, error) {
 	m := chat.Meta{ID: id}
 	var created, updated int64
 	var roots string
 	var last sql.NullInt64
-	err = db.QueryRowContext(ctx, `SELECT created_at, updated_at, title, model, agent, variant, trust, roots,
+	err := db.QueryRowContext(ctx, `SELECT created_at, updated_at, title, named, model, agent, variant, trust, roots,
 		(SELECT max(seq) FROM events WHERE chat = id) FROM chats WHERE id = ?`, id).
-		Scan(&created, &updated, &m.Title, &m.Model, &m.Agent, &m.Variant, &m.Trust, &roots, &last)
+		Scan(&created, &updated, &m.Title, &m.Named, &m.Model, &m.Agent, &m.Variant, &m.Trust, &roots, &last)
 	if errors.Is(err, sql.ErrNoRows) {
 		return chat.Meta{}, 0, false, nil
 	}
@@ -254,21 +297,14 @@ func (s *Store) Events(ctx context.Context, id string, from event.Seq, limit int
 
 // Delete implements chat.Store.
 func (s *Store) Delete(ctx context.Context, id string) error {
-	db, err := s.open()
-	if err != nil {
-		return err
-	}
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("delete chat %s: %w", id, err)
-	}
-	defer tx.Rollback()
-	for _, q := range []string{"DELETE FROM events WHERE chat = ?", "DELETE FROM chats WHERE id = ?"} {
-		if _, err := tx.Exec(q, id); err != nil {
-			return fmt.Errorf("delete chat %s: %w", id, err)
+	return s.write(ctx, "delete chat "+id, func(tx *sql.Tx) error {
+		for _, q := range []string{"DELETE FROM events WHERE chat = ?", "DELETE FROM messages WHERE chat = ?", "DELETE FROM chats WHERE id = ?"} {
+			if _, err := tx.Exec(q, id); err != nil {
+				return err
+			}
 		}
-	}
-	return tx.Commit()
+		return nil
+	})
 }
 
 // Sync implements chat.Store: a checkpoint writes and syncs the log and the file.
@@ -286,7 +322,9 @@ func (s *Store) Sync(ctx context.Context) error {
 // Lock implements chat.Store with a lock file, which the system releases when the
 // process dies.
 func (s *Store) Lock(id string) (release func(), ok bool, err error) {
+	s.mu.Lock()
 	dir := filepath.Join(s.dir, "locks")
+	s.mu.Unlock()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, false, err
 	}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"path/filepath"
+	"sync"
 
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -20,7 +21,7 @@ type editFileArgs struct {
 	All      bool   `json:"all_occurrences,omitempty" jsonschema:"Replace every occurrence (default: false, and then it must be the only one)."`
 }
 
-func editFile() tools.Tool {
+func editFile(changing *sync.Mutex) tools.Tool {
 	return tools.Definition[editFileArgs]{
 		Name: "edit_file", Description: editFileDoc, Preparing: "Editing file",
 		Plan: func(_ context.Context, call tools.Call, a editFileArgs) (tools.Plan, error) {
@@ -33,16 +34,19 @@ func editFile() tools.Tool {
 			plan.Details = change(path, before, after)
 			return plan, nil
 		},
-		Run: func(_ context.Context, call tools.Call, a editFileArgs, _ tools.Sink) (tools.Result, error) {
+		Run: func(ctx context.Context, call tools.Call, a editFileArgs, _ tools.Sink) (tools.Result, error) {
+			changing.Lock()
+			defer changing.Unlock()
 			path := workspace.Abs(call.Roots, a.Path)
 			before, after, err := edited(path, a)
 			if err != nil {
 				return tools.Result{}, err
 			}
-			if err := replaceFile(path, after); err != nil {
+			note, err := replaceFile(ctx, call, path, after)
+			if err != nil {
 				return tools.Result{}, fmt.Errorf("could not write %s: %w", path, err)
 			}
-			return tools.Result{Outputs: []string{"Edited " + path}, Details: change(path, before, after)}, nil
+			return tools.Result{Outputs: []string{"Edited " + path + note}, Details: change(path, before, after)}, nil
 		},
 	}.Build()
 }

@@ -3,19 +3,23 @@
 //
 // Tools that change content describe the change as a diff in the plan, before they run,
 // and compute it again when they run: the file may have changed while the user was
-// asked. Files are replaced atomically; a failed write leaves the old content.
+// asked. Calls may run at once, their changes are made one after the other: two edits of
+// one file are both in it. Files are replaced atomically; a failed write leaves the old
+// content. Each change is told to the call's FileLog first.
 //
 // The package does not decide which paths may be touched: it reports them in the
 // plan, and the policy decides.
 package fs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -34,7 +38,8 @@ type Options struct {
 
 // Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
-	return []tools.Tool{directoryTree(), readFile(o), writeFile(), editFile(), moveFile()}
+	changing := new(sync.Mutex) // held from reading what changes until it has changed
+	return []tools.Tool{directoryTree(), readFile(o), writeFile(changing), editFile(changing), moveFile(changing)}
 }
 
 // readText reads a regular text file.
@@ -62,33 +67,49 @@ func readText(path string) (string, error) {
 	return string(data), nil
 }
 
+// announce tells the call's log of a change that is about to be made. A log that fails
+// does not stop work: note, for the call's result, says what was lost. An error means
+// that the change must not be made.
+func announce(ctx context.Context, call tools.Call, tell func(tools.FileLog) error) (note string, err error) {
+	if call.Files != nil {
+		if err := tell(call.Files); err != nil {
+			note = fmt.Sprintf("\n[This change can not be undone: %v]", err)
+		}
+	}
+	return note, ctx.Err()
+}
+
 // replaceFile writes content to path atomically, creating folders as needed. A link
-// is followed, and the mode of an existing file kept.
-func replaceFile(path, content string) error {
+// is followed, and the mode of an existing file kept. note is that of announce.
+func replaceFile(ctx context.Context, call tools.Call, path, content string) (note string, err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
 		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is not a regular file", path)
+			return "", fmt.Errorf("%s is not a regular file", path)
 		}
 		mode = info.Mode().Perm()
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+		return "", err
 	}
 	tmp, err := os.CreateTemp(dir, ".eca-write-*")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.WriteString(content)
 	if err = errors.Join(err, tmp.Chmod(mode), tmp.Close()); err != nil {
-		return err
+		return "", err
 	}
-	return os.Rename(tmp.Name(), path)
+	note, err = announce(ctx, call, func(l tools.FileLog) error { return l.Writing(ctx, path, []byte(content)) })
+	if err != nil {
+		return "", err
+	}
+	return note, os.Rename(tmp.Name(), path)
 }
 
 // change describes the change of a file from before to after.

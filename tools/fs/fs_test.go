@@ -3,10 +3,13 @@ package fs
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/tools"
@@ -239,4 +242,151 @@ func FuzzReplaceMatch(f *testing.F) {
 			t.Errorf("edit of %q in %q cut out %q", original, text, changed)
 		}
 	})
+}
+
+// fileLog is a tools.FileLog that notes what it is told, and what is on the disk then.
+type fileLog struct {
+	got []string
+	err error
+}
+
+func (l *fileLog) Writing(_ context.Context, path string, content []byte) error {
+	before, err := os.ReadFile(path)
+	if err != nil {
+		before = []byte("(none)")
+	}
+	l.got = append(l.got, fmt.Sprintf("%s: %s -> %s", filepath.Base(path), before, content))
+	return l.err
+}
+
+func (l *fileLog) Moving(_ context.Context, from, to string) error {
+	_, fromErr := os.Lstat(from)
+	_, toErr := os.Lstat(to)
+	l.got = append(l.got, fmt.Sprintf("%s (%v) => %s (%v)", filepath.Base(from), fromErr == nil, filepath.Base(to), toErr == nil))
+	return l.err
+}
+
+// logged runs a call with a log.
+func logged(ctx context.Context, t *testing.T, root string, log tools.FileLog, name string, args map[string]any) (string, error) {
+	t.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool, _ := tools.NewRegistry(Tools(Options{})...).Lookup(name)
+	res, err := tool.Run(ctx, tools.Call{Roots: []string{root}, Arguments: raw, Files: log}, nil)
+	return strings.Join(res.Outputs, "\n"), err
+}
+
+// The log hears of each change before it is made, and of nothing else.
+func TestFileLog(t *testing.T) {
+	root := t.TempDir()
+	log, ctx := &fileLog{}, context.Background()
+	for _, c := range []struct {
+		tool string
+		args map[string]any
+		want string // "" for a call that changes nothing
+	}{
+		{"write_file", map[string]any{"path": "d/a", "content": "1"}, "a: (none) -> 1"},
+		{"write_file", map[string]any{"path": "d/a", "content": "12"}, "a: 1 -> 12"},
+		{"edit_file", map[string]any{"path": "d/a", "original_content": "2", "new_content": "3"}, "a: 12 -> 13"},
+		{"edit_file", map[string]any{"path": "d/a", "original_content": "2", "new_content": "3"}, ""},
+		{"move_file", map[string]any{"source": "d/a", "destination": "e/b"}, "a (true) => b (false)"},
+		{"move_file", map[string]any{"source": "e", "destination": "f"}, "e (true) => f (false)"},
+		{"move_file", map[string]any{"source": "e", "destination": "f"}, ""},
+		{"write_file", map[string]any{"path": "f", "content": ""}, ""},
+	} {
+		log.got = nil
+		_, err := logged(ctx, t, root, log, c.tool, c.args)
+		if got := strings.Join(log.got, "; "); got != c.want || (err != nil) != (c.want == "") {
+			t.Errorf("%s %v: the log got %q, %v; want %q", c.tool, c.args, got, err, c.want)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	// Content written through a link changes the file behind it.
+	if err := os.Symlink(filepath.Join(root, "f/b"), filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	log.got = nil
+	_, err := logged(ctx, t, root, log, "write_file", map[string]any{"path": "link", "content": "x"})
+	if got := strings.Join(log.got, "; "); err != nil || got != "b: 13 -> x" {
+		t.Errorf("link: %q, %v", got, err)
+	}
+}
+
+// A change that can not be undone is made, and says so.
+func TestFileLogFails(t *testing.T) {
+	root := t.TempDir()
+	log, ctx := &fileLog{err: errors.New("the disk is full")}, context.Background()
+	a, b := filepath.Join(root, "a"), filepath.Join(root, "b")
+	for _, c := range []struct {
+		tool string
+		args map[string]any
+		want string
+	}{
+		{"write_file", map[string]any{"path": "a", "content": "1"}, "Wrote " + a},
+		{"edit_file", map[string]any{"path": "a", "original_content": "1", "new_content": "2"}, "Edited " + a},
+		{"move_file", map[string]any{"source": "a", "destination": "b"}, "Moved " + a + " to " + b},
+	} {
+		got, err := logged(ctx, t, root, log, c.tool, c.args)
+		if want := c.want + "\n[This change can not be undone: the disk is full]"; err != nil || got != want {
+			t.Errorf("%s: %q, %v", c.tool, got, err)
+		}
+	}
+	if got := get(t, b); got != "2" {
+		t.Errorf("the file has %q", got)
+	}
+}
+
+// stopping is a log in which the call is cancelled.
+type stopping struct{ cancel func() }
+
+func (s stopping) Writing(context.Context, string, []byte) error { s.cancel(); return nil }
+func (s stopping) Moving(context.Context, string, string) error  { s.cancel(); return nil }
+
+// A call that was stopped while the log worked changes nothing.
+func TestStoppedInFileLog(t *testing.T) {
+	root := t.TempDir()
+	put(t, root, "a", "1")
+	for tool, args := range map[string]map[string]any{
+		"write_file": {"path": "a", "content": "2"},
+		"edit_file":  {"path": "a", "original_content": "1", "new_content": "2"},
+		"move_file":  {"source": "a", "destination": "b"},
+	} {
+		ctx, cancel := context.WithCancel(context.Background())
+		if got, err := logged(ctx, t, root, stopping{cancel}, tool, args); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %q, %v", tool, got, err)
+		}
+	}
+	files, err := os.ReadDir(root)
+	if err != nil || len(files) != 1 || get(t, filepath.Join(root, "a")) != "1" {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
+// The calls of one answer run at once; none undoes what another did.
+func TestEditsAtOnce(t *testing.T) {
+	root := t.TempDir()
+	var want strings.Builder
+	const n = 30
+	for i := range n {
+		fmt.Fprintf(&want, "<%d>\n", i)
+	}
+	path := put(t, root, "a", strings.ReplaceAll(strings.ReplaceAll(want.String(), "<", "["), ">", "]"))
+	tool, _ := tools.NewRegistry(Tools(Options{})...).Lookup("edit_file")
+	var wg sync.WaitGroup
+	for i := range n {
+		raw := fmt.Sprintf(`{"path": "a", "original_content": "[%d]", "new_content": "<%d>"}`, i, i)
+		wg.Go(func() {
+			if _, err := tool.Run(context.Background(), tools.Call{Roots: []string{root}, Arguments: json.RawMessage(raw)}, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := get(t, path); got != want.String() {
+		t.Errorf("edits are lost:\n%s", got)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -19,7 +20,7 @@ type moveFileArgs struct {
 	Destination string `json:"destination" jsonschema:"The absolute path to move it to; must not exist."`
 }
 
-func moveFile() tools.Tool {
+func moveFile(changing *sync.Mutex) tools.Tool {
 	return tools.Definition[moveFileArgs]{
 		Name: "move_file", Description: moveFileDoc, Preparing: "Moving file",
 		Plan: func(_ context.Context, call tools.Call, a moveFileArgs) (tools.Plan, error) {
@@ -29,7 +30,9 @@ func moveFile() tools.Tool {
 				Paths:   []string{src, dst},
 			}, nil
 		},
-		Run: func(_ context.Context, call tools.Call, a moveFileArgs, _ tools.Sink) (tools.Result, error) {
+		Run: func(ctx context.Context, call tools.Call, a moveFileArgs, _ tools.Sink) (tools.Result, error) {
+			changing.Lock()
+			defer changing.Unlock()
 			src, dst := workspace.Abs(call.Roots, a.Source), workspace.Abs(call.Roots, a.Destination)
 			if _, err := os.Lstat(src); err != nil {
 				return tools.Result{}, fmt.Errorf("%s does not exist", src)
@@ -40,10 +43,14 @@ func moveFile() tools.Tool {
 			if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
 				return tools.Result{}, err
 			}
+			note, err := announce(ctx, call, func(l tools.FileLog) error { return l.Moving(ctx, src, dst) })
+			if err != nil {
+				return tools.Result{}, err
+			}
 			if err := os.Rename(src, dst); err != nil {
 				return tools.Result{}, fmt.Errorf("could not move: %w", err)
 			}
-			return tools.Text(fmt.Sprintf("Moved %s to %s", src, dst)), nil
+			return tools.Text(fmt.Sprintf("Moved %s to %s", src, dst) + note), nil
 		},
 	}.Build()
 }

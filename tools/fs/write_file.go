@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -21,7 +22,7 @@ type writeFileArgs struct {
 	Content string `json:"content" jsonschema:"The complete content of the file."`
 }
 
-func writeFile() tools.Tool {
+func writeFile(changing *sync.Mutex) tools.Tool {
 	return tools.Definition[writeFileArgs]{
 		Name: "write_file", Description: writeFileDoc, Preparing: "Creating file",
 		Plan: func(_ context.Context, call tools.Call, a writeFileArgs) (tools.Plan, error) {
@@ -40,16 +41,19 @@ func writeFile() tools.Tool {
 				Paths:   []string{path},
 			}, nil
 		},
-		Run: func(_ context.Context, call tools.Call, a writeFileArgs, _ tools.Sink) (tools.Result, error) {
+		Run: func(ctx context.Context, call tools.Call, a writeFileArgs, _ tools.Sink) (tools.Result, error) {
+			changing.Lock()
+			defer changing.Unlock()
 			path := workspace.Abs(call.Roots, a.Path)
 			before, _, err := current(path)
 			if err != nil {
 				return tools.Result{}, err
 			}
-			if err := replaceFile(path, a.Content); err != nil {
+			note, err := replaceFile(ctx, call, path, a.Content)
+			if err != nil {
 				return tools.Result{}, fmt.Errorf("could not write %s: %w", path, err)
 			}
-			return tools.Result{Outputs: []string{"Wrote " + path}, Details: change(path, before, a.Content)}, nil
+			return tools.Result{Outputs: []string{"Wrote " + path + note}, Details: change(path, before, a.Content)}, nil
 		},
 	}.Build()
 }

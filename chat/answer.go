@@ -1,0 +1,144 @@
+package chat
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// answer collects one response of the model.
+type answer struct {
+	t         *turn
+	req       llm.Request
+	any       bool
+	reasoning map[string]string    // the provider's id -> ours
+	started   map[string]time.Time // by our id
+	calls     []call
+	usage     llm.Usage
+	reported  bool // the usage
+	stop      llm.StopReason
+	output    int // bytes of text, for an estimate if the provider reports no usage
+}
+
+// call is one tool call of the model.
+type call struct {
+	event.Tool
+	providerID string
+	arguments  string
+	ended      bool // the arguments are complete
+}
+
+// delta records one delta.
+func (a *answer) delta(d llm.Delta) {
+	t := a.t
+	if !a.any && d.Kind != llm.RetryDelta && d.Kind != llm.UsageDelta && d.Kind != llm.StopDelta {
+		a.any = true
+		t.enter(progressGenerating)
+	}
+	a.output += len(d.Text)
+	switch d.Kind {
+	case llm.TextDelta:
+		t.emit(event.TextDelta{Text: d.Text})
+	case llm.ReasoningStart:
+		a.startReasoning(d.ID)
+	case llm.ReasoningDelta:
+		if _, ok := a.reasoning[d.ID]; !ok {
+			a.startReasoning(d.ID)
+		}
+		t.emit(event.ReasoningDelta{ID: a.reasoning[d.ID], Text: d.Text})
+	case llm.ReasoningEnd:
+		if _, ok := a.reasoning[d.ID]; !ok {
+			a.startReasoning(d.ID)
+		}
+		id := a.reasoning[d.ID]
+		delete(a.reasoning, d.ID)
+		t.emit(event.ReasoningFinished{ID: id, ElapsedMS: t.since(a.started[id]), API: d.API, Opaque: d.Opaque})
+	case llm.ToolStart:
+		a.proposeCall(d)
+	case llm.ToolArgs:
+		if c := a.call(d.ID); c != nil {
+			t.emit(event.ToolArgsDelta{CallID: c.CallID, Text: d.Text})
+		}
+	case llm.ToolEnd:
+		if c := a.call(d.ID); c != nil {
+			c.arguments, c.ended = d.Text, true
+		}
+	case llm.UsageDelta:
+		a.usage, a.reported = d.Usage, true
+		t.emit(t.usage(a.req, *a))
+	case llm.StopDelta:
+		a.stop = d.Stop
+	case llm.RetryDelta:
+		t.emit(event.Progress{Text: retryText(d, t.s.eng.deps.Now())})
+	}
+}
+
+func (a *answer) startReasoning(providerID string) {
+	t := a.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id := t.history.uniqueID(providerID, t.s.eng.deps.NewID)
+	a.reasoning[providerID] = id
+	a.started[id] = t.s.eng.deps.Now()
+	t.emitLocked(event.ReasoningStarted{ID: id})
+}
+
+func (a *answer) endReasoning() {
+	for _, id := range a.reasoning {
+		a.t.emit(event.ReasoningFinished{ID: id, ElapsedMS: a.t.since(a.started[id])})
+	}
+	clear(a.reasoning)
+}
+
+func (a *answer) proposeCall(d llm.Delta) {
+	t := a.t
+	c := call{providerID: d.ID}
+	summary := ""
+	if tool, ok := t.tools.Lookup(d.Name); ok && !t.policy.Hidden(t.agent, tool.Spec()) {
+		spec := tool.Spec()
+		c.Tool = event.Tool{Name: spec.Name, Server: spec.Server, Origin: spec.Origin}
+		summary = spec.Preparing
+	} else {
+		c.Tool = event.Tool{Name: d.Name, Server: "unknown", Origin: "unknown"}
+	}
+	t.mu.Lock()
+	c.CallID = t.history.uniqueID(d.ID, t.s.eng.deps.NewID)
+	t.emitLocked(event.ToolProposed{Tool: c.Tool, Summary: summary})
+	t.mu.Unlock()
+	a.calls = append(a.calls, c)
+}
+
+// call returns the call a delta belongs to: a provider may use an id again once the
+// call is complete.
+func (a *answer) call(providerID string) *call {
+	for i := len(a.calls) - 1; i >= 0; i-- {
+		if a.calls[i].providerID == providerID && !a.calls[i].ended {
+			return &a.calls[i]
+		}
+	}
+	return nil
+}
+
+func (t *turn) since(start time.Time) int64 {
+	return t.s.eng.deps.Now().Sub(start).Milliseconds()
+}
+
+// retryText says why and when a request is repeated (eca-protocol 7.3).
+func retryText(d llm.Delta, now time.Time) string {
+	what := "The provider failed"
+	switch d.Err.Kind {
+	case llm.ErrRateLimited:
+		wait := math.Ceil(d.Retry.Delay.Seconds())
+		return fmt.Sprintf("⏳ Rate limited. Resuming at %s (in %.0fs, attempt %d/%d)", now.Add(d.Retry.Delay).Format("15:04"), wait, d.Retry.Attempt, d.Retry.Max)
+	case llm.ErrOverloaded:
+		what = "Provider overloaded"
+	case llm.ErrNetwork, llm.ErrPrematureStop:
+		what = "Connection lost"
+	case llm.ErrTimeout:
+		what = "No answer in time"
+	}
+	return fmt.Sprintf("⏳ %s. Retrying in %s (attempt %d/%d)", what, d.Retry.Delay.Round(time.Second/10), d.Retry.Attempt, d.Retry.Max)
+}

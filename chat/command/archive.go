@@ -1,0 +1,253 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/redact"
+)
+
+// The format of exported chats; docs/storage.md describes it.
+const (
+	formatName    = "eca-chat"
+	formatVersion = 1
+)
+
+// document is an exported chat.
+type document struct {
+	header
+	Events []entry `json:"events"`
+}
+
+type header struct {
+	Format     string `json:"format"`
+	Version    int    `json:"version"`
+	ECA        string `json:"eca"` // the version that wrote it
+	ExportedAt int64  `json:"exportedAt"`
+	Chat       about  `json:"chat"`
+}
+
+// about is what is known about the chat besides its events.
+type about struct {
+	ID        string   `json:"id"`
+	Title     string   `json:"title,omitempty"`
+	Named     bool     `json:"named,omitempty"`
+	CreatedAt int64    `json:"createdAt"` // milliseconds since 1970, like all times
+	UpdatedAt int64    `json:"updatedAt"`
+	Model     string   `json:"model,omitempty"`
+	Agent     string   `json:"agent,omitempty"`
+	Variant   string   `json:"variant,omitempty"`
+	Roots     []string `json:"roots"`
+}
+
+// entry is one event, as the store keeps it.
+type entry struct {
+	Seq     event.Seq       `json:"seq"`
+	Turn    string          `json:"turn,omitempty"`
+	At      int64           `json:"at"`
+	Kind    event.Kind      `json:"kind"`
+	Version int             `json:"version"`
+	Body    json.RawMessage `json:"body"`
+}
+
+// transcript returns the events of a chat so far, with the pieces of a delta joined.
+func transcript(ctx context.Context, s *chat.Session) ([]event.Event, error) {
+	var out []event.Event
+	end, r := s.Next(), s.Read(1)
+	for r.Position() < end {
+		e, ok, err := r.Try(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !ok || e.Seq >= end {
+			break
+		}
+		if _, volatile := e.Body.(event.Progress); volatile {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].Seq == e.Seq {
+			out[n-1].Body = join(out[n-1].Body, e.Body)
+			continue
+		}
+		out = append(out, e)
+	}
+	return out, ctx.Err()
+}
+
+// join puts two pieces of one delta together.
+func join(a, b event.Body) event.Body {
+	switch a := a.(type) {
+	case event.TextDelta:
+		if b, ok := b.(event.TextDelta); ok {
+			return event.TextDelta{Text: a.Text + b.Text}
+		}
+	case event.ReasoningDelta:
+		if b, ok := b.(event.ReasoningDelta); ok {
+			return event.ReasoningDelta{ID: a.ID, Text: a.Text + b.Text}
+		}
+	case event.ToolArgsDelta:
+		if b, ok := b.(event.ToolArgsDelta); ok {
+			return event.ToolArgsDelta{CallID: a.CallID, Text: a.Text + b.Text}
+		}
+	}
+	return a
+}
+
+// describe makes the header for a chat.
+func (c *Commands) describe(meta chat.Meta) header {
+	return header{
+		Format: formatName, Version: formatVersion, ECA: c.deps.Version, ExportedAt: c.deps.Now().UnixMilli(),
+		Chat: about{
+			ID: meta.ID, Title: meta.Title, Named: meta.Named, CreatedAt: meta.Created.UnixMilli(), UpdatedAt: meta.Updated.UnixMilli(),
+			Model: meta.Model, Agent: meta.Agent, Variant: meta.Variant, Roots: meta.Roots,
+		},
+	}
+}
+
+// encode makes the entry of an event, without secrets.
+func encode(e event.Event, clean *redact.Redactor) (entry, error) {
+	version, raw, err := event.EncodeBody(e.Body)
+	if err != nil {
+		return entry{}, fmt.Errorf("event %d: %w", e.Seq, err)
+	}
+	if raw, err = cleanJSON(raw, clean); err != nil {
+		return entry{}, fmt.Errorf("event %d: %w", e.Seq, err)
+	}
+	return entry{Seq: e.Seq, Turn: e.Turn, At: e.Time.UnixMilli(), Kind: event.KindOf(e.Body), Version: version, Body: raw}, nil
+}
+
+// cleanJSON removes the secrets from a JSON value: those that clean finds, and strings
+// whose field says so.
+func cleanJSON(raw []byte, clean *redact.Redactor) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	return marshal(cleanValue("", v, clean))
+}
+
+func cleanValue(name string, v any, clean *redact.Redactor) any {
+	switch v := v.(type) {
+	case string:
+		if redact.SecretName(name) && v != "" {
+			return redact.Mark
+		}
+		return clean.String(v)
+	case []any:
+		for i, e := range v {
+			v[i] = cleanValue(name, e, clean)
+		}
+	case map[string]any:
+		for key, e := range v {
+			v[key] = cleanValue(key, e, clean)
+		}
+	}
+	return v
+}
+
+// marshal is json.Marshal that leaves < > & readable.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}
+
+// maxImport bounds a file that is imported, in bytes.
+const maxImport = 256 << 20
+
+// maxSeq is beyond every event's number.
+const maxSeq = 1 << 62
+
+// parseDocument reads an exported chat and returns what can be stored: events whose
+// order and bodies are sound, each with the knowledge where messages begin.
+func parseDocument(r io.Reader) (about, []event.Event, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxImport+1))
+	if err != nil {
+		return about{}, nil, err
+	}
+	if len(data) > maxImport {
+		return about{}, nil, fmt.Errorf("it is larger than %d MB", maxImport>>20)
+	}
+	if isEDN(data) {
+		return about{}, nil, errors.New("it is an EDN file of the reference server, which is not supported; only JSON that this eca's /export wrote is")
+	}
+	var head struct {
+		Format  string
+		Version int
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return about{}, nil, fmt.Errorf("it is not JSON: %w", err)
+	}
+	switch {
+	case head.Format != formatName:
+		return about{}, nil, errors.New("it was not written by /export")
+	case head.Version != formatVersion:
+		return about{}, nil, fmt.Errorf("it has version %d of the format, and this eca reads version %d", head.Version, formatVersion)
+	}
+	var d document
+	if err := json.Unmarshal(data, &d); err != nil {
+		return about{}, nil, fmt.Errorf("it is damaged: %w", err)
+	}
+	events, err := decode(d.Events)
+	return d.Chat, events, err
+}
+
+// isEDN recognises the reference server's format.
+func isEDN(data []byte) bool {
+	rest, ok := bytes.CutPrefix(bytes.TrimSpace(data), []byte("{"))
+	return ok && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(":"))
+}
+
+// decode checks and decodes events. What would act on files is left out: an imported
+// chat must not be able to undo changes that nobody made here.
+func decode(entries []entry) ([]event.Event, error) {
+	dec := event.NewDecoder()
+	var out []event.Event
+	var last event.Seq
+	var previous event.Kind
+	begun := map[event.Seq]bool{}
+	for i, en := range entries {
+		if en.Seq <= last || en.Seq >= maxSeq {
+			return nil, fmt.Errorf("it is damaged: event %d has the number %d behind %d", i+1, en.Seq, last)
+		}
+		last = en.Seq
+		if en.Kind == event.KindOf(event.FileChanged{}) || en.Kind == event.KindOf(event.Progress{}) {
+			continue
+		}
+		if len(en.Body) == 0 || en.Body[0] != '{' {
+			return nil, fmt.Errorf("it is damaged: event %d has no body", en.Seq)
+		}
+		body, err := dec.Body(en.Kind, en.Version, en.Body)
+		if err != nil {
+			return nil, fmt.Errorf("it is damaged: event %d: %w", en.Seq, err)
+		}
+		if f, ok := body.(event.Flag); ok && !begun[f.After] {
+			continue // it would stand nowhere
+		}
+		if n, ok := body.(event.Notice); ok {
+			n.Chat = "" // it was another eca's
+			body = n
+		}
+		e := event.Event{Seq: en.Seq, Turn: strings.ToValidUTF8(en.Turn, "�"), Time: time.UnixMilli(en.At).UTC(), Body: body, Begins: event.Begins(previous, body)}
+		if !event.Aside(body) {
+			previous = event.KindOf(body)
+		}
+		if _, flag := body.(event.Flag); e.Begins && !flag {
+			begun[e.Seq] = true
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}

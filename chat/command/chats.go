@@ -1,0 +1,239 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// initPrompt is what /init asks the model for.
+func (c *Commands) initPrompt(rest string) (string, error) {
+	text := strings.TrimSpace(c.deps.Config().Prompts.Init)
+	if text == "" {
+		return "", errors.New("the configuration has no prompt for this: prompts.init is empty")
+	}
+	if rest != "" {
+		text += "\n\nThe user adds: " + rest
+	}
+	return text, nil
+}
+
+// model lists the models or chooses one.
+func (c *Commands) model(ctx context.Context, in input) (string, error) {
+	choice, current := c.deps.Choice(), in.session.Meta().Model
+	if in.arg() == "" {
+		var b strings.Builder
+		b.WriteString("`/model provider/model` chooses one of these for this chat:\n\n")
+		for _, id := range choice.IDs {
+			var marks []string
+			if id == current {
+				marks = append(marks, "this chat's")
+			}
+			if id == choice.Default {
+				marks = append(marks, "default")
+			}
+			fmt.Fprintf(&b, "- `%s`", id)
+			if marks != nil {
+				fmt.Fprintf(&b, " (%s)", strings.Join(marks, ", "))
+			}
+			b.WriteString("\n")
+		}
+		return b.String(), nil
+	}
+	m, err := c.deps.Models.Resolve(in.arg(), current)
+	if err != nil {
+		return "", err
+	}
+	if !slices.Contains(choice.IDs, m.ID) {
+		return "", fmt.Errorf("no provider lists the model %s; /model shows those that are there%s", m.ID, similar(choice.IDs, m.ID))
+	}
+	_, err = in.session.Change(func(meta *chat.Meta) {
+		meta.Model = m.ID
+		if m.Variants[meta.Variant] == nil {
+			meta.Variant = ""
+		}
+	}).Wait(ctx)
+	return "This chat uses `" + m.ID + "` from now on.", err
+}
+
+// similar names models that contain what the user typed behind the provider.
+func similar(ids []string, id string) string {
+	_, name, _ := strings.Cut(id, "/")
+	var out []string
+	for _, known := range ids {
+		if len(out) < 5 && name != "" && strings.Contains(strings.ToLower(known), strings.ToLower(name)) {
+			out = append(out, known)
+		}
+	}
+	if out == nil {
+		return ""
+	}
+	return ", for example " + strings.Join(out, ", ")
+}
+
+// rename gives the chat a title.
+func (c *Commands) rename(ctx context.Context, in input) (string, error) {
+	title := strings.Join(in.args, " ")
+	if strings.TrimSpace(title) == "" {
+		return "", errors.New("the title is empty")
+	}
+	if _, err := in.session.Rename(title).Wait(ctx); err != nil {
+		return "", err
+	}
+	return "This chat is called **" + in.session.Meta().Title + "** now.", nil
+}
+
+// fork copies the chat.
+func (c *Commands) fork(ctx context.Context, in input) (string, error) {
+	fork, err := in.session.Fork("").Wait(ctx)
+	if err == nil {
+		_, err = in.session.Announce(*fork).Wait(ctx)
+	}
+	return "", err
+}
+
+// resume lists chats or takes over a copy of one. Numbers follow the age of the chats,
+// so that a new chat changes none.
+func (c *Commands) resume(ctx context.Context, in input) (string, error) {
+	list, err := c.deps.Engine().List(ctx, chat.ByCreated, 0)
+	if err != nil {
+		return "", err
+	}
+	slices.Reverse(list)
+	list = slices.DeleteFunc(list, func(s chat.Summary) bool { return s.ID == in.session.ID() })
+	if in.arg() == "" {
+		return c.listChats(ctx, list)
+	}
+	id, err := find(list, in.arg())
+	if err != nil {
+		return "", err
+	}
+	return c.adopt(ctx, in.session, id)
+}
+
+// maxListed is how many chats a list shows.
+const maxListed = 100
+
+func (c *Commands) listChats(ctx context.Context, list []chat.Summary) (string, error) {
+	if len(list) == 0 {
+		return "There are no other chats of these workspace folders.", nil
+	}
+	var b strings.Builder
+	b.WriteString("`/resume` with a number, `latest` or an id goes on with a copy of that chat here.\n\n")
+	first := max(len(list)-maxListed, 0)
+	if first > 0 {
+		fmt.Fprintf(&b, "%d older chats have the numbers 1 to %d.\n\n", first, first)
+	}
+	for i, s := range list[first:] {
+		title := s.Title
+		if title == "" {
+			title = "Untitled"
+		}
+		fmt.Fprintf(&b, "%d. **%s**, %s, %s, `%s`", first+i+1, title, age(c.deps.Now().Sub(s.Updated)), count(s.Messages, "message"), s.ID)
+		flags, err := c.flags(ctx, s.ID)
+		if err != nil {
+			return "", err
+		}
+		if len(flags) > 0 {
+			fmt.Fprintf(&b, ", flags: %s", strings.Join(flags, ", "))
+		}
+		b.WriteString("\n")
+	}
+	return b.String(), nil
+}
+
+// flags returns the texts of a chat's flags.
+func (c *Commands) flags(ctx context.Context, id string) ([]string, error) {
+	span, err := c.deps.Store.Window(ctx, id, chat.Window{})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, f := range span.Flags {
+		events, err := c.deps.Store.Events(ctx, id, f.Seq, 1)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			if b, ok := e.Body.(event.Flag); ok {
+				out = append(out, strconv.Quote(b.Text))
+			}
+		}
+	}
+	return out, nil
+}
+
+// find returns the chat that the user means; list is ordered by creation.
+func find(list []chat.Summary, what string) (string, error) {
+	if len(list) == 0 {
+		return "", errors.New("there is no other chat to resume")
+	}
+	if what == "latest" {
+		latest := slices.MaxFunc(list, func(a, b chat.Summary) int { return a.Updated.Compare(b.Updated) })
+		return latest.ID, nil
+	}
+	n, err := strconv.Atoi(what)
+	if err == nil && n >= 1 && n <= len(list) {
+		return list[n-1].ID, nil
+	}
+	if i := slices.IndexFunc(list, func(s chat.Summary) bool { return s.ID == what }); i >= 0 {
+		return list[i].ID, nil
+	}
+	return "", fmt.Errorf("there is no chat %s; /resume lists those that can be resumed", what)
+}
+
+// adopt makes this chat a copy of another. What was said here is kept in a fork.
+func (c *Commands) adopt(ctx context.Context, s *chat.Session, id string) (string, error) {
+	events, err := transcript(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	kept := ""
+	if slices.ContainsFunc(events, worthKeeping) {
+		fork, err := s.Fork("").Wait(ctx)
+		if err != nil {
+			return "", fmt.Errorf("what was said here can not be kept, so nothing was resumed: %w", err)
+		}
+		kept = " What was said here before is kept as **" + fork.Title + "**."
+	}
+	if _, err := s.Adopt(ctx, id).Wait(ctx); err != nil {
+		return "", err
+	}
+	title := s.Meta().Title
+	if title == "" {
+		title = "Untitled"
+	}
+	return "Resumed **" + title + "**: this is a copy, the other chat stays as it is." + kept, nil
+}
+
+// worthKeeping says whether an event is part of a conversation with a model.
+func worthKeeping(e event.Event) bool {
+	m, ok := e.Body.(event.UserMessage)
+	return ok && (!m.Command || m.Prompt != "")
+}
+
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return count(int(d/time.Minute), "minute") + " ago"
+	case d < 48*time.Hour:
+		return count(int(d/time.Hour), "hour") + " ago"
+	}
+	return count(int(d/(24*time.Hour)), "day") + " ago"
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}

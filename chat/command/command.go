@@ -1,0 +1,255 @@
+// Package command has the slash commands: what a message like /model means.
+//
+// A message is a command if it begins with a slash and its first word is exactly a known
+// name; everything else, absolute paths too, is an ordinary prompt. What a command shows
+// is one piece of Markdown.
+//
+// Guarantees: no output of a command, and no file it writes, contains a secret that the
+// configuration knows or that looks like one; what is shown fits into one message that
+// every client takes (the whole is in a file then); no file is ever overwritten; no chat
+// but the one it was typed in is changed.
+//
+// The package knows the engine and the configuration; everything else comes through Deps.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/redact"
+)
+
+// Store is what commands need of the chats' store besides sessions.
+type Store interface {
+	Append(ctx context.Context, meta chat.Meta, events []event.Event) error
+	Events(ctx context.Context, id string, from event.Seq, limit int) ([]event.Event, error)
+	Window(ctx context.Context, id string, w chat.Window) (chat.Span, error)
+}
+
+// Deps is what the commands need. All fields are required.
+type Deps struct {
+	Version string // of eca
+	Config  func() *config.Loaded
+	Secrets func() []string // texts that must not be shown
+	Roots   func() []string
+	Engine  func() *chat.Engine
+	Store   Store
+	Models  chat.Models
+	Choice  func() chat.ModelChoice
+	Status  func() Status
+	TempDir string // for files without a name of the user's
+	Now     func() time.Time
+	NewID   func() string
+}
+
+// Info describes a command.
+type Info struct {
+	Name        string
+	Description string
+	Arguments   []Argument
+}
+
+// Argument of a command.
+type Argument struct {
+	Name        string
+	Description string
+	Required    bool
+}
+
+// Commands implements chat.Commands.
+type Commands struct {
+	deps Deps
+	list []definition
+}
+
+var _ chat.Commands = (*Commands)(nil)
+
+// definition is a command with what it does: prompt or run, or it compacts.
+type definition struct {
+	Info
+	rest    bool // its last argument is the rest of the message
+	compact bool
+	prompt  func(c *Commands, rest string) (string, error)
+	run     func(c *Commands, ctx context.Context, in input) (string, error)
+}
+
+// input is what a command is called with.
+type input struct {
+	session *chat.Session
+	args    []string // words; double quotes group
+	rest    string   // the message behind the name
+}
+
+// arg returns the first argument, or "".
+func (in input) arg() string {
+	if len(in.args) == 0 {
+		return ""
+	}
+	return in.args[0]
+}
+
+// New returns the commands.
+func New(deps Deps) *Commands { return &Commands{deps: deps, list: definitions()} }
+
+func definitions() []definition {
+	file := func(what string) []Argument { return []Argument{{Name: "path", Description: what}} }
+	return []definition{
+		{Info: Info{"init", "Write or improve AGENTS.md for this project", []Argument{{Name: "wishes", Description: "What it should pay attention to"}}}, rest: true, prompt: (*Commands).initPrompt},
+		{Info: Info{"model", "Show the models, or choose one for this chat", []Argument{{Name: "model", Description: "provider/model"}}}, run: (*Commands).model},
+		{Info: Info{"resume", "List earlier chats, or go on with a copy of one in this chat", []Argument{{Name: "chat", Description: "A number of the list, latest, or a chat's id"}}}, run: (*Commands).resume},
+		{Info: Info{"rename", "Give this chat a title", []Argument{{Name: "title", Description: "The title", Required: true}}}, rest: true, run: (*Commands).rename},
+		{Info: Info{"compact", "Put a summary in place of this chat's history, for the model", []Argument{{Name: "wishes", Description: "What the summary should pay attention to"}}}, rest: true, compact: true},
+		{Info: Info{"fork", "Copy this chat to a new one", nil}, run: (*Commands).fork},
+		{Info: Info{"costs", "Show the tokens and the cost of this chat", nil}, run: (*Commands).costs},
+		{Info: Info{"context", "Show what fills the model's context", nil}, run: (*Commands).context},
+		{Info: Info{"export", "Write this chat to a JSON file", file("File or folder; default: the folder for temporary files")}, run: (*Commands).export},
+		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "path", Description: "The file", Required: true}}}, run: (*Commands).importChat},
+		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "text", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
+		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
+		{Info: Info{"doctor", "Check the installation: providers, environment, configuration, chat store", nil}, run: (*Commands).doctor},
+		{Info: Info{"debug-chat", "Write this chat's events to a file, for a bug report", file("File or folder; default: the folder for temporary files")}, run: (*Commands).debugChat},
+	}
+}
+
+// absent lists what users of the reference server may type and this version has not.
+// Sent to a model it would cost money and lead nowhere.
+func absent() []string {
+	return []string{
+		"login", "skills", "skill-create", "remote", "repo-map-show", "rules", "sync-system-prompt",
+		"subagents", "plugins", "plugin-install", "plugin-uninstall", "hooks",
+	}
+}
+
+// List describes the commands, always in the same order.
+func (c *Commands) List() []Info {
+	out := make([]Info, len(c.list))
+	for i, d := range c.list {
+		out[i] = d.Info
+	}
+	return out
+}
+
+// Find implements chat.Commands.
+func (c *Commands) Find(message string) (chat.Command, bool) {
+	name, rest, ok := split(message)
+	if !ok {
+		return chat.Command{}, false
+	}
+	if slices.Contains(absent(), name) {
+		return c.runs(name, func(context.Context, *chat.Session) (string, error) {
+			return "This version of eca does not have `/" + name + "` yet.", nil
+		}), true
+	}
+	i := slices.IndexFunc(c.list, func(d definition) bool { return d.Name == name })
+	if i < 0 {
+		return chat.Command{}, false
+	}
+	d := c.list[i]
+	in := input{args: words(rest), rest: rest}
+	if err := d.check(in.args); err != nil {
+		return c.runs(name, func(context.Context, *chat.Session) (string, error) { return "", err }), true
+	}
+	if d.compact {
+		return chat.Command{Compact: rest}, true
+	}
+	if d.prompt != nil {
+		text, err := d.prompt(c, rest)
+		if err == nil {
+			return chat.Command{Prompt: text}, true
+		}
+		return c.runs(name, func(context.Context, *chat.Session) (string, error) { return "", err }), true
+	}
+	return c.runs(name, func(ctx context.Context, s *chat.Session) (string, error) {
+		in.session = s
+		return d.run(c, ctx, in)
+	}), true
+}
+
+// check compares the arguments with what the command takes.
+func (d definition) check(args []string) error {
+	required := 0
+	usage := "/" + d.Name
+	for _, a := range d.Arguments {
+		if a.Required {
+			required++
+			usage += " <" + a.Name + ">"
+		} else {
+			usage += " [" + a.Name + "]"
+		}
+	}
+	switch {
+	case len(args) < required:
+		return fmt.Errorf("/%s needs an argument: %s", d.Name, usage)
+	case len(args) > len(d.Arguments) && !d.rest:
+		return fmt.Errorf("/%s has too many arguments: %s (double quotes keep words together)", d.Name, usage)
+	}
+	return nil
+}
+
+// runs makes a command of what eca does itself: without secrets, and not too long.
+func (c *Commands) runs(name string, run func(context.Context, *chat.Session) (string, error)) chat.Command {
+	return chat.Command{Run: func(ctx context.Context, s *chat.Session) (string, error) {
+		text, err := run(ctx, s)
+		clean := c.redactor()
+		if err != nil {
+			if shown := clean.String(err.Error()); shown != err.Error() {
+				err = errors.New(shown)
+			}
+			return "", err
+		}
+		if text = strings.TrimSpace(text); text == "" {
+			return "", nil
+		}
+		return c.fit(name, clean.String(text)), nil
+	}}
+}
+
+func (c *Commands) redactor() *redact.Redactor { return redact.New(c.deps.Secrets()...) }
+
+// split takes a message apart that might call a command.
+func split(message string) (name, rest string, ok bool) {
+	message, ok = strings.CutPrefix(strings.TrimSpace(message), "/")
+	if !ok {
+		return "", "", false
+	}
+	end := strings.IndexFunc(message, unicode.IsSpace)
+	if end < 0 {
+		end = len(message)
+	}
+	return message[:end], strings.TrimSpace(message[end:]), true
+}
+
+// words splits at white space. Double quotes keep words together; one that is never
+// closed reaches to the end.
+func words(s string) []string {
+	var out []string
+	var word strings.Builder
+	inWord, quoted := false, false
+	for _, r := range s {
+		switch {
+		case r == '"':
+			inWord, quoted = true, !quoted
+		case unicode.IsSpace(r) && !quoted:
+			if inWord {
+				out = append(out, word.String())
+			}
+			word.Reset()
+			inWord = false
+		default:
+			inWord = true
+			word.WriteRune(r)
+		}
+	}
+	if inWord {
+		out = append(out, word.String())
+	}
+	return out
+}

@@ -1,0 +1,167 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/redact"
+)
+
+func TestWords(t *testing.T) {
+	for in, want := range map[string][]string{
+		"": nil, "  ": nil, "a b\tc\n": {"a", "b", "c"}, `"a b" c`: {"a b", "c"}, `x"a b"y`: {"xa by"}, `""`: {""}, `"open end`: {"open end"}, "ü\u00a0é": {"ü", "é"},
+	} {
+		if got := words(in); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	c := New(Deps{})
+	for message, want := range map[string]bool{
+		"/costs": true, " /costs\n": true, "/login": true, "/hooks x": true,
+		"/Costs": false, "/cost": false, "/costs/": false, "/": false, "/ costs": false, "costs": false, "//costs": false, `/"costs"`: false, "/usr/bin/env": false, "": false,
+	} {
+		if _, ok := c.Find(message); ok != want {
+			t.Errorf("%q: %v", message, ok)
+		}
+	}
+}
+
+// Whatever is cut, the block of code that is open there is closed, and the message fits.
+func TestFit(t *testing.T) {
+	c := New(Deps{TempDir: t.TempDir(), Roots: func() []string { return nil }})
+	for name, text := range map[string]string{
+		"small": fence("", "a ``` b"),
+		"code":  "# x\n" + fence("go", strings.Repeat("\t\"<ü>\"\n", 20_000)),
+		"line":  strings.Repeat("ü", 40_000),
+		"ticks": fence("", "````\n"+strings.Repeat("```\nx\n", 10_000)),
+	} {
+		got := c.fit(name, text)
+		head, rest, cut := strings.Cut(got, "\n\nThe whole text is in `")
+		if raw, _ := json.Marshal(got); len(raw) > 50<<10 || closeFence(head) != "" {
+			t.Errorf("%s: %d bytes, open block %q", name, len(raw), closeFence(head))
+		}
+		if cut != (name != "small") {
+			t.Fatalf("%s: cut: %v", name, cut)
+		}
+		if !cut {
+			continue
+		}
+		path, _, _ := strings.Cut(rest, "`")
+		if data, err := os.ReadFile(path); err != nil || string(data) != text+"\n" {
+			t.Errorf("%s: %s: %v, %d bytes", name, path, err, len(data))
+		}
+	}
+}
+
+// A file that is there is never touched, and one that could not be written is removed.
+func TestWrite(t *testing.T) {
+	dir := t.TempDir()
+	c := New(Deps{TempDir: dir, Roots: func() []string { return []string{dir} }})
+	write := func(arg, text string) (string, error) {
+		return c.write(arg, "eca-x", ".json", func(f *os.File) error {
+			if _, err := f.WriteString(text); err != nil || text != "fail" {
+				return err
+			}
+			return context.Canceled
+		})
+	}
+	var got []string
+	for _, arg := range []string{"", "", dir, "named.json", "named.json", "missing/named.json"} {
+		path, err := write(arg, "text")
+		if err != nil {
+			path = "error"
+		}
+		got = append(got, filepath.Base(path))
+	}
+	if want := []string{"eca-x.json", "eca-x-2.json", "eca-x-3.json", "named.json", "error", "error"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if path, err := write("failed.json", "fail"); err == nil {
+		t.Errorf("%s was written", path)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "failed.json")); !os.IsNotExist(err) {
+		t.Errorf("half a file is left: %v", err)
+	}
+}
+
+// What is written can be read, but for what must not act.
+func TestDocument(t *testing.T) {
+	at := time.UnixMilli(1_700_000_000_000).UTC()
+	bodies := []event.Body{
+		event.UserMessage{ContentID: "m", Text: "my key is sk-abcdefghijklmnop and <b> & \"q\""},
+		event.TurnStarted{Model: "a/b"},
+		event.FileChanged{Path: "/etc/passwd", MovedTo: "/tmp/x"},
+		event.TextDelta{Text: "an"},
+		event.TitleChanged{Title: "T"},
+		event.TextDelta{Text: "swer"},
+		event.Notice{Text: "Chat forked to: X", Chat: "x"},
+		event.Unknown{Name: "future", Raw: json.RawMessage(`{"n":12345678901234567890}`)},
+		event.Flag{ContentID: "f", Text: "here", After: 1},
+		event.Flag{ContentID: "g", Text: "nowhere", After: 77},
+		event.TurnFinished{Reason: event.FinishedDone},
+	}
+	var events []event.Event
+	for i, b := range bodies {
+		events = append(events, event.Event{Seq: event.Seq(2*i + 1), Turn: "t", Time: at, Body: b})
+	}
+	var b bytes.Buffer
+	h := header{Format: formatName, Version: formatVersion, Chat: about{ID: "c", Title: "T"}}
+	if err := writeDocument(&b, h, events, redact.New()); err != nil {
+		t.Fatal(err)
+	}
+	who, got, err := parseDocument(&b)
+	if err != nil || who.ID != "c" || who.Title != "T" {
+		t.Fatal(who, err)
+	}
+	want := slices.Clone(events)
+	want[0].Body = event.UserMessage{ContentID: "m", Text: "my key is " + redact.Mark + " and <b> & \"q\""}
+	want[6].Body = event.Notice{Text: "Chat forked to: X"}
+	want[0].Begins, want[3].Begins, want[8].Begins = true, true, true
+	want = slices.DeleteFunc(want, func(e event.Event) bool {
+		f, flag := e.Body.(event.Flag)
+		_, file := e.Body.(event.FileChanged)
+		return file || flag && f.Text == "nowhere"
+	})
+	if !cmp.Equal(got, want) {
+		t.Error(cmp.Diff(want, got))
+	}
+}
+
+// Whatever is imported, numbers grow and flags stand behind messages.
+func FuzzDocument(f *testing.F) {
+	f.Add([]byte(`{"format":"eca-chat","version":1,"chat":{"id":"c"},"events":[{"seq":1,"kind":"user_message","version":1,"body":{"text":"x"}},{"seq":2,"kind":"flag","version":1,"body":{"after":1}}]}`))
+	f.Add([]byte(`{"format":"eca-chat","version":1,"events":[{"seq":5,"kind":"new","version":9,"body":{}},{"seq":5}]}`))
+	f.Add([]byte(`{:eca/export-version 1}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, events, err := parseDocument(bytes.NewReader(data))
+		if err != nil && events != nil {
+			t.Error("events besides an error")
+		}
+		var last event.Seq
+		for _, e := range events {
+			if e.Seq <= last || e.Seq >= maxSeq {
+				t.Errorf("number %d behind %d", e.Seq, last)
+			}
+			last = e.Seq
+			if f, ok := e.Body.(event.Flag); ok && (f.After == 0 || f.After >= e.Seq) {
+				t.Errorf("a flag at %d behind %d", e.Seq, f.After)
+			}
+			if _, _, err := event.EncodeBody(e.Body); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

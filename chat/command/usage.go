@@ -1,0 +1,175 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// spent is what a model used in a chat.
+type spent struct {
+	model                          string
+	requests, priced               int
+	input, output, cached, written int64
+	cost                           float64
+}
+
+// costs shows what the responses that are part of this chat used, by model.
+func (c *Commands) costs(ctx context.Context, in input) (string, error) {
+	events, err := transcript(ctx, in.session)
+	if err != nil {
+		return "", err
+	}
+	var list []*spent
+	var total *float64
+	model := ""
+	for _, e := range events {
+		switch b := e.Body.(type) {
+		case event.TurnStarted:
+			model = b.Model
+		case event.UsageReported:
+			i := slices.IndexFunc(list, func(s *spent) bool { return s.model == model })
+			if i < 0 {
+				i, list = len(list), append(list, &spent{model: model})
+			}
+			list[i].add(b)
+			if b.TotalCost != nil {
+				total = b.TotalCost
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nothingYet, nil
+	}
+	var b strings.Builder
+	b.WriteString("| model | requests | input | from cache | to cache | output | cost |\n|---|---|---|---|---|---|---|\n")
+	unpriced := 0
+	for _, s := range list {
+		cost := "unknown"
+		if s.priced > 0 {
+			cost = fmt.Sprintf("$%.4f", s.cost)
+		}
+		unpriced += s.requests - s.priced
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s |\n",
+			s.model, s.requests, thousands(s.input), thousands(s.cached), thousands(s.written), thousands(s.output), cost)
+	}
+	if total != nil {
+		fmt.Fprintf(&b, "\nThis chat has cost **$%.4f** so far, including what was taken back since.\n", *total)
+	}
+	if unpriced > 0 {
+		fmt.Fprintf(&b, "\nThe price of %s is not known: set `cost` of the model in the configuration.\n", count(unpriced, "request"))
+	}
+	return b.String(), nil
+}
+
+const nothingYet = "No model has answered in this chat yet."
+
+func (s *spent) add(u event.UsageReported) {
+	s.requests++
+	s.input += u.InputTokens
+	s.output += u.OutputTokens
+	s.cached += u.CacheReadTokens
+	s.written += u.CacheWriteTokens
+	if u.Cost != nil {
+		s.priced++
+		s.cost += *u.Cost
+	}
+}
+
+// Size of the picture of the context.
+const (
+	gridWidth = 10
+	gridCells = gridWidth * gridWidth
+	freeEmoji = "⬜"
+)
+
+// context draws what filled the context when the model answered last.
+func (c *Commands) context(ctx context.Context, in input) (string, error) {
+	events, err := transcript(ctx, in.session)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range slices.Backward(events) {
+		if u, ok := e.Body.(event.UsageReported); ok {
+			return drawContext(u, in.session.Meta().Model, c.deps.Config().AutoCompactPercentage), nil
+		}
+	}
+	return nothingYet, nil
+}
+
+func drawContext(u event.UsageReported, model string, autoCompact int) string {
+	used := u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
+	whole := max(u.ContextLimit, used, 1)
+	var cells []string
+	for _, s := range u.Share {
+		if n := int((s.Tokens*gridCells + whole/2) / whole); s.Tokens > 0 {
+			cells = append(cells, slices.Repeat([]string{emoji(s.Category)}, max(n, 1))...)
+		}
+	}
+	cells = cells[:min(len(cells), gridCells)]
+	cells = append(cells, slices.Repeat([]string{freeEmoji}, gridCells-len(cells))...)
+
+	var b strings.Builder
+	fmt.Fprintf(&b, "Context of `%s`: %s", model, thousands(used))
+	if u.ContextLimit > 0 {
+		fmt.Fprintf(&b, " of %s tokens (%s)", thousands(u.ContextLimit), percent(used, u.ContextLimit))
+	} else {
+		b.WriteString(" tokens; the model's limit is not known")
+	}
+	b.WriteString("\n\n")
+	for row := range slices.Chunk(cells, gridWidth) {
+		b.WriteString(strings.Join(row, "") + "\n")
+	}
+	b.WriteString("\n")
+	for _, s := range u.Share {
+		fmt.Fprintf(&b, "- %s %s: %s (%s)\n", emoji(s.Category), s.Category, thousands(s.Tokens), percent(s.Tokens, whole))
+	}
+	if u.ContextLimit > 0 {
+		free := max(u.ContextLimit-used, 0)
+		fmt.Fprintf(&b, "- %s Free: %s (%s)\n", freeEmoji, thousands(free), percent(free, whole))
+	}
+	if autoCompact > 0 {
+		fmt.Fprintf(&b, "\nAuto-compact at %d%%", autoCompact)
+		if u.ContextLimit > 0 {
+			fmt.Fprintf(&b, ": %s tokens", thousands(u.ContextLimit*int64(autoCompact)/100))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\nThe parts are estimates; the sum is what the provider counted.\n")
+	return b.String()
+}
+
+// emoji is the canonical look of a category (eca-protocol 7.2).
+func emoji(category string) string {
+	switch category {
+	case "System prompt":
+		return "🟦"
+	case "Rules":
+		return "🟪"
+	case "Skills":
+		return "🟨"
+	case "AGENTS.md":
+		return "🟫"
+	case "Tool definitions":
+		return "🟧"
+	case "Tool calls":
+		return "🟥"
+	}
+	return "🟩"
+}
+
+func percent(part, whole int64) string {
+	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole))
+}
+
+// thousands groups digits: 12,345.
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,262 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// Edits change a chat besides its turns. Each returns the number of the event up to
+// which a reader has seen its effect.
+
+// edit runs change on the session's goroutine, with the right to append and with the
+// log up to date.
+func edit(s *Session, change func() error) *Pending[event.Seq] {
+	return command(s, func() (event.Seq, error) {
+		if err := s.acquire(); err != nil {
+			return 0, err
+		}
+		defer s.lease.release()
+		if err := s.refresh(); err != nil {
+			return 0, err
+		}
+		s.log.Flush()
+		if err := change(); err != nil {
+			return 0, err
+		}
+		s.syncLater()
+		return s.log.Next(), nil
+	})
+}
+
+// Rollback says what to take back, from a message on.
+type Rollback struct {
+	ContentID string // names the message
+	Messages  bool   // remove it and what follows
+	Files     bool   // restore the files that tools changed since
+}
+
+// Rollback takes back what happened from a message on; a turn that runs is stopped
+// first. A message that is not there changes nothing. Files that were changed by
+// somebody else since stay as they are, and the user is told.
+func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
+	return edit(s, func() error {
+		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, r.ContentID, false)
+		if err != nil || !found {
+			return err
+		}
+		s.endTurn(errStopped)
+		var problems []string
+		if r.Files {
+			if problems, err = s.restoreFiles(at.Place); err != nil {
+				return err
+			}
+		}
+		if r.Messages {
+			if err := s.truncate(at.Place, r.ContentID); err != nil {
+				return err
+			}
+		}
+		if len(problems) > 0 {
+			s.log.Append("", event.Notice{Text: "\nNot restored:\n- " + strings.Join(problems, "\n- ") + "\n"})
+		}
+		return nil
+	})
+}
+
+// restoreFiles undoes the changes to files from an event on, the last one first.
+func (s *Session) restoreFiles(from event.Seq) (problems []string, err error) {
+	s.log.Flush()
+	var changes []event.FileChanged
+	err = s.each(from, func(e event.Event) {
+		if c, ok := e.Body.(event.FileChanged); ok {
+			changes = append(changes, c)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(changes)
+	for _, c := range changes {
+		if err := s.eng.deps.Files.Restore(s.ctx, c); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	return problems, nil
+}
+
+// truncate removes the messages from an event on.
+func (s *Session) truncate(from event.Seq, name string) error {
+	s.history = nil
+	return s.log.Cut(from, event.Truncated{ContentID: name})
+}
+
+// Clear removes all messages; a turn that runs is stopped first.
+func (s *Session) Clear() *Pending[event.Seq] {
+	return edit(s, func() error {
+		if s.log.Next() == 1 {
+			return nil
+		}
+		s.endTurn(errStopped)
+		return s.truncate(1, "")
+	})
+}
+
+// AddFlag puts a flag behind the last message with a name, if there is one.
+func (s *Session) AddFlag(name, text string) *Pending[event.Seq] {
+	return edit(s, func() error {
+		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, name, true)
+		if err != nil || !found {
+			return err
+		}
+		s.log.Append("", event.Flag{ContentID: s.eng.deps.NewID(), Text: text, After: at.Place})
+		return nil
+	})
+}
+
+// RemoveFlag removes a flag by its own name.
+func (s *Session) RemoveFlag(name string) *Pending[event.Seq] {
+	return edit(s, func() error {
+		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, name, true)
+		if err != nil || !found || at.Place == at.Seq {
+			return err
+		}
+		return s.eng.deps.Store.RemoveFlag(s.ctx, s.id, at.Seq)
+	})
+}
+
+// Rename gives the chat a title of the user's; the model does not change it any more.
+func (s *Session) Rename(title string) *Pending[event.Seq] {
+	title = oneLine(title, titleLength)
+	return edit(s, func() error {
+		if title == "" || s.log.Next() == 1 {
+			return nil
+		}
+		s.log.SetMeta(func(m *Meta) { m.Title, m.Named = title, true })
+		s.log.Append("", event.TitleChanged{Title: title})
+		return nil
+	})
+}
+
+// Change changes what the chat uses: model, agent, variant, auto-approve. It holds from
+// now on, for a turn that runs too as far as that reads it again.
+func (s *Session) Change(change func(*Meta)) *Pending[event.Seq] {
+	return command(s, func() (event.Seq, error) {
+		return s.log.Next(), s.log.Change(change)
+	})
+}
+
+// Refresh brings the chat up to what is stored: another process may have gone on with
+// it.
+func (s *Session) Refresh() *Pending[event.Seq] {
+	return command(s, func() (event.Seq, error) {
+		if s.turn != nil {
+			return s.log.Next(), nil // nobody else can have
+		}
+		err := s.refresh()
+		return s.log.Next(), err
+	})
+}
+
+// Fork is a copy of a chat.
+type Fork struct {
+	ID    string
+	Title string
+}
+
+// Fork copies the chat up to and with the message of a name to a new one; an empty
+// name copies all but a turn that runs. It returns nil for a message that is not there.
+func (s *Session) Fork(name string) *Pending[*Fork] {
+	var fork *Fork
+	done := edit(s, func() (err error) {
+		fork, err = s.fork(name)
+		return err
+	})
+	return command(s, func() (*Fork, error) {
+		_, err := done.Wait(s.ctx)
+		return fork, err
+	})
+}
+
+// Announce tells of a fork of the chat: faces show it.
+func (s *Session) Announce(f Fork) *Pending[event.Seq] {
+	return edit(s, func() error {
+		s.log.Append("", event.Notice{Text: "Chat forked to: " + f.Title, Chat: f.ID})
+		return nil
+	})
+}
+
+func (s *Session) fork(name string) (*Fork, error) {
+	end := event.Seq(lastSeq)
+	if name != "" {
+		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, name, true)
+		if err != nil || !found {
+			return nil, err
+		}
+		next, err := s.eng.deps.Store.Window(s.ctx, s.id, Window{After: &at, Limit: 1, Forward: true})
+		if err != nil {
+			return nil, err
+		}
+		end = next.From
+	} else if s.turn != nil {
+		end = s.turn.first
+	}
+	meta := s.log.Meta()
+	title, err := s.eng.forkTitle(s.ctx, meta.Title)
+	if err != nil {
+		return nil, err
+	}
+	copied := meta
+	copied.ID, copied.Title, copied.Named = s.eng.deps.NewID(), title, true
+	copied.Created = s.eng.deps.Now().UTC()
+	copied.Updated = copied.Created
+	if err := s.eng.deps.Store.Copy(s.ctx, s.id, copied, end, 0); err != nil {
+		return nil, err
+	}
+	return &Fork{copied.ID, title}, nil
+}
+
+// forkTitle numbers a title: X (2), X (3) and so on.
+func (e *Engine) forkTitle(ctx context.Context, title string) (string, error) {
+	if title == "" {
+		title = "Untitled"
+	}
+	if i := strings.LastIndex(title, " ("); i > 0 && strings.HasSuffix(title, ")") && strings.Trim(title[i+2:len(title)-1], "0123456789") == "" {
+		title = title[:i]
+	}
+	list, err := e.deps.Store.List(ctx, e.deps.Roots(), ByUpdated, 0)
+	if err != nil {
+		return "", err
+	}
+	taken := map[string]bool{}
+	for _, c := range list {
+		taken[c.Title] = true
+	}
+	for n := 2; ; n++ {
+		if t := fmt.Sprintf("%s (%d)", title, n); !taken[t] {
+			return t, nil
+		}
+	}
+}
+
+// Adopt replaces the chat's messages by a copy of another chat's, and takes over its
+// title and what it uses. The other chat stays as it is.
+func (s *Session) Adopt(ctx context.Context, id string) *Pending[event.Seq] {
+	return edit(s, func() error {
+		other, last, found, err := s.eng.deps.Store.Meta(ctx, id)
+		if err != nil {
+			return err
+		}
+		if !found || id == s.id {
+			return fmt.Errorf("there is no other chat %s", id)
+		}
+		s.log.SetMeta(func(m *Meta) {
+			m.Title, m.Named, m.Model, m.Agent, m.Variant = other.Title, other.Named, other.Model, other.Agent, other.Variant
+		})
+		s.history = nil
+		return s.log.Adopt(id, last+1, event.Truncated{})
+	})
+}

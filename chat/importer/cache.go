@@ -1,0 +1,116 @@
+package importer
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/transit"
+)
+
+// Cache is the reference's cache of one workspace, for reading.
+type Cache struct {
+	dir  string // with the index and a file for each chat
+	file string // or: one file with everything
+}
+
+// OpenCache finds the chats at a path: the folder of a workspace, the folder `chats`
+// or the index in it, or a file with one chat or, as it was once, with all. It fails
+// with ErrNotFound if there is nothing.
+func OpenCache(path string) (Cache, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return Cache{}, fmt.Errorf("%s: %w", path, ErrNotFound)
+	case err != nil:
+		return Cache{}, err
+	case !info.IsDir() && filepath.Base(path) == indexFile:
+		return Cache{dir: filepath.Dir(path)}, nil
+	case !info.IsDir():
+		return Cache{file: path}, nil
+	}
+	for _, dir := range []string{filepath.Join(path, "chats"), path} {
+		if _, err := os.Stat(filepath.Join(dir, indexFile)); err == nil {
+			return Cache{dir: dir}, nil
+		}
+	}
+	file := filepath.Join(path, legacyFile)
+	if _, err := os.Stat(file); err != nil {
+		return Cache{}, fmt.Errorf("%s: no chats in it: %w", path, ErrNotFound)
+	}
+	return Cache{file: file}, nil
+}
+
+// Summaries returns all chats, the last updated first. warning is empty unless the
+// files are of a version that this package does not know.
+func (c Cache) Summaries() (list []Record, warning string, err error) {
+	path := c.file
+	if path == "" {
+		path = filepath.Join(c.dir, indexFile)
+	}
+	doc, err := read(path)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, p := range doc.chats {
+		fields := transit.Map{field("id", p.id)}
+		for _, key := range []string{"title", "status", "model", "created-at", "updated-at", "user-prompt-count"} {
+			if p.fields.Has(key) {
+				fields = append(fields, field(key, p.fields.Get(key)))
+			}
+		}
+		list = append(list, Record{fields})
+	}
+	slices.SortStableFunc(list, func(a, b Record) int {
+		aAt, _ := a.Updated()
+		bAt, _ := b.Updated()
+		return bAt.Compare(aAt)
+	})
+	return list, doc.warning(), nil
+}
+
+// Messages returns the messages of a chat. It fails with ErrNotFound for a chat that
+// is not there.
+func (c Cache) Messages(id string) (list []Record, warning string, err error) {
+	path := c.file
+	if path == "" {
+		path = filepath.Join(c.dir, chatFile(id))
+	}
+	doc, err := read(path)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, p := range doc.chats {
+		if p.id == id {
+			list, err = p.messages()
+			return list, doc.warning(), err
+		}
+	}
+	return nil, "", fmt.Errorf("%s: %w", path, ErrNotFound)
+}
+
+func (d document) warning() string {
+	want := Version
+	if d.legacy {
+		want = legacyVersion
+	}
+	if d.version == fmt.Sprint(want) {
+		return ""
+	}
+	return fmt.Sprintf("the chats were written in version %q of their format, not %d; the output may be incomplete", d.version, want)
+}
+
+// chatFile returns the name of a chat's file (eca-features 13.5).
+func chatFile(id string) string {
+	if !regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{7,127}$`).MatchString(id) || strings.HasPrefix(id, "index") {
+		sum := sha256.Sum256([]byte(id))
+		id = hex.EncodeToString(sum[:])
+	}
+	return id + suffix
+}

@@ -1,0 +1,158 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/transit"
+)
+
+// Bounds of a file. Images stand in chats as text, so chats can be large.
+const (
+	maxFile  = 256 << 20
+	maxDepth = 200
+)
+
+// Version is the version of the reference's chat files that this package knows.
+const Version = 7
+
+// legacyVersion is that of the single file that had all chats before.
+const legacyVersion = 6
+
+const (
+	suffix     = ".transit.json"
+	indexFile  = "index" + suffix
+	legacyFile = "db" + suffix
+)
+
+// ErrNotFound says that there is no cache, or no such chat in it.
+var ErrNotFound = errors.New("not found")
+
+// document is the content of one file: a chat, the index, or all chats.
+type document struct {
+	version string // as written; empty if there is none
+	legacy  bool
+	chats   []persisted
+}
+
+// persisted is a chat as the reference keeps it; in the index, without messages.
+type persisted struct {
+	id     string
+	fields transit.Map
+}
+
+func (p persisted) messages() ([]Record, error) {
+	switch list := p.fields.Get("messages").(type) {
+	case nil:
+		return nil, nil
+	case []any:
+		var out []Record
+		for i, m := range list {
+			fields, ok := m.(transit.Map)
+			if !ok {
+				return nil, fmt.Errorf("message %d is not a map", i+1)
+			}
+			out = append(out, Record{fields})
+		}
+		return out, nil
+	}
+	return nil, errors.New("the messages are not a list")
+}
+
+// read reads one file.
+func read(path string) (document, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return document{}, err
+	}
+	defer f.Close()
+	return parse(f, path)
+}
+
+// parse reads the content of the file at path.
+func parse(r io.Reader, path string) (document, error) {
+	v, err := transit.Decode(r, transit.Limits{Bytes: maxFile, Depth: maxDepth})
+	if err != nil {
+		return document{}, fmt.Errorf("%s: %w", path, err)
+	}
+	top, _ := v.(transit.Map)
+	doc := document{version: text(top.Get("version")), legacy: top.Has("chats") && filepath.Base(path) != indexFile}
+	one, isOne := top.Get("chat").(transit.Map)
+	many, areMany := top.Get("chats").(transit.Map)
+	switch {
+	case isOne:
+		doc.chats = []persisted{{id: text(one.Get("id")), fields: one}}
+	case areMany:
+		for _, e := range many {
+			fields, ok := e.Value.(transit.Map)
+			if !ok {
+				return document{}, fmt.Errorf("%s: chat %q is not a map", path, e.Key)
+			}
+			doc.chats = append(doc.chats, persisted{id: e.Key, fields: fields})
+		}
+	default:
+		return document{}, fmt.Errorf("%s: there are no chats in it", path)
+	}
+	return doc, nil
+}
+
+// openRegular opens a file that can be read to its end.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: %w", path, ErrNotFound)
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return os.Open(path)
+}
+
+// source is a file that may hold chats to import.
+type source struct {
+	path     string
+	size     int64
+	modified time.Time
+}
+
+// state names the file as it is now.
+func (s source) state() string {
+	return fmt.Sprintf("%s|%d|%d", s.path, s.size, s.modified.UnixNano())
+}
+
+// sources lists the chat files of a folder, or the file of the time before there were
+// several.
+func sources(folder string) ([]source, error) {
+	dir := filepath.Join(folder, "chats")
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		dir = folder
+		entries, err = os.ReadDir(dir)
+		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() != legacyFile })
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []source
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), suffix) || e.Name() == indexFile {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		src := source{path: path}
+		if info, err := os.Stat(path); err == nil { // if not, reading it will say why
+			src.size, src.modified = info.Size(), info.ModTime()
+		}
+		out = append(out, src)
+	}
+	return out, nil
+}

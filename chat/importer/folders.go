@@ -1,0 +1,108 @@
+package importer
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Folders returns the folders below cache (`$XDG_CACHE_HOME/eca`) in which the
+// reference keeps chats of a workspace, the one it uses now first. It lists one
+// directory; a missing one holds none.
+func Folders(cache string, roots []string) ([]string, error) {
+	entries, err := os.ReadDir(cache)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, hash := range hashes(roots) {
+		for _, e := range entries {
+			// The name in front is for people; the hash is the identity.
+			if e.Name() == hash || strings.HasSuffix(e.Name(), "_"+hash) {
+				out = append(out, filepath.Join(cache, e.Name()))
+			}
+		}
+	}
+	return out, nil
+}
+
+// hashes returns the hashes that name the folder of a workspace (eca-features 13.5):
+// today's, then that of the time when linked worktrees were workspaces of their own,
+// if it differs.
+func hashes(roots []string) []string {
+	var paths, canonical []string
+	for _, r := range roots {
+		abs, err := filepath.Abs(r)
+		if err != nil {
+			abs = r
+		}
+		paths = append(paths, abs)
+		canonical = append(canonical, mainWorktree(abs))
+	}
+	out := []string{hash(canonical)}
+	if old := hash(paths); old != out[0] {
+		out = append(out, old)
+	}
+	return out
+}
+
+func hash(paths []string) string {
+	slices.Sort(paths)
+	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(paths), ":")))
+	const length = 8
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:length]
+}
+
+// mainWorktree returns the root of the repository that a linked git worktree belongs
+// to; any other path is returned as it is.
+func mainWorktree(path string) string {
+	line, ok := strings.CutPrefix(firstLine(filepath.Join(path, ".git")), "gitdir:")
+	if !ok {
+		return path
+	}
+	gitdir := below(path, strings.TrimSpace(line))
+	common := firstLine(filepath.Join(gitdir, "commondir"))
+	if common == "" {
+		return path
+	}
+	common = below(gitdir, common)
+	if info, err := os.Stat(common); err != nil || !info.IsDir() || filepath.Base(common) != ".git" {
+		return path
+	}
+	return filepath.Dir(common)
+}
+
+func below(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// firstLine returns the first line of a small regular file, or nothing.
+func firstLine(path string) string {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	const most = 8 << 10
+	data, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	return strings.TrimSpace(line)
+}

@@ -1,0 +1,207 @@
+package importer
+
+import (
+	"cmp"
+	"encoding/json"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/transit"
+)
+
+// Summary returns the summary of one of our chats. Keys without a value are absent.
+func Summary(m chat.Meta, prompts int) Record {
+	out := transit.Map{field("id", m.ID)}
+	if m.Title != "" {
+		out = append(out, field("title", m.Title))
+	}
+	out = append(out, field("status", "idle"))
+	if m.Model != "" {
+		out = append(out, field("model", m.Model))
+	}
+	return Record{append(out,
+		field("created-at", millis(m.Created)), field("updated-at", millis(m.Updated)), field("user-prompt-count", prompts))}
+}
+
+// Messages returns what the reference would have stored of a chat with these events,
+// and ends after an error. Flags must come where they stand, not where they were set.
+// Titles, notices, usage and progress are no messages.
+func Messages(events iter.Seq2[event.Event, error]) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		w := writer{reasons: map[string]*strings.Builder{}, calls: map[string]event.ToolJudged{}}
+		for e, err := range events {
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			for _, r := range w.add(e) {
+				if !yield(r, nil) {
+					return
+				}
+			}
+		}
+		for _, r := range w.flush() {
+			yield(r, nil)
+		}
+	}
+}
+
+// writer collects the pieces of messages.
+type writer struct {
+	text    strings.Builder
+	textAt  time.Time // of its last piece
+	reasons map[string]*strings.Builder
+	calls   map[string]event.ToolJudged
+}
+
+// add returns the messages that an event completes.
+func (w *writer) add(e event.Event) []Record {
+	switch b := e.Body.(type) {
+	case event.TextDelta:
+		w.text.WriteString(b.Text)
+		w.textAt = e.Time
+	case event.UserMessage:
+		if b.Command && b.Prompt == "" {
+			return w.flush() // for eca only
+		}
+		parts := []any{textPart(cmp.Or(b.Prompt, b.Text))}
+		for _, c := range b.Context {
+			parts = append(parts, textPart(c.Text))
+		}
+		return append(w.flush(), message("user", parts, e.Time, field("content-id", b.ContentID)))
+	case event.ReasoningStarted:
+		w.reasons[b.ID] = &strings.Builder{}
+		return w.flush()
+	case event.ReasoningDelta:
+		if r := w.reasons[b.ID]; r != nil {
+			r.WriteString(b.Text)
+		}
+	case event.ReasoningFinished:
+		return append(w.flush(), w.reason(b, e.Time))
+	case event.ToolJudged:
+		w.calls[b.CallID] = b
+		if b.Origin == originServer {
+			return append(w.flush(), message("server_tool_use", transit.Map{field("id", b.CallID), field("name", b.Name), field("input", b.Arguments)}, e.Time))
+		}
+		return append(w.flush(), message("tool_call", callFields(b), e.Time))
+	case event.ToolFinished:
+		return w.output(b, e.Time, field("total-time-ms", b.ElapsedMS))
+	case event.ToolRejected:
+		why := "The call did not run to its end: " + string(b.Reason)
+		return w.output(event.ToolFinished{CallID: b.CallID, Failed: true, Outputs: []string{why}}, e.Time)
+	case event.Flag:
+		return append(w.flush(), message("flag", transit.Map{field("text", b.Text)}, e.Time, field("content-id", b.ContentID)))
+	case event.TurnFinished:
+		return w.flush()
+	}
+	return nil
+}
+
+// flush ends the text of the model.
+func (w *writer) flush() []Record {
+	if w.text.Len() == 0 {
+		return nil
+	}
+	r := message("assistant", []any{textPart(w.text.String())}, w.textAt)
+	w.text.Reset()
+	return []Record{r}
+}
+
+// reason is the opposite of converter.reason. What our own clients keep for their
+// providers is not in the reference's form and left out.
+func (w *writer) reason(b event.ReasoningFinished, at time.Time) Record {
+	content := transit.Map{field("id", b.ID), field("total-time-ms", b.ElapsedMS)}
+	if r := w.reasons[b.ID]; r != nil {
+		content = append(content, field("text", r.String()))
+		delete(w.reasons, b.ID)
+	}
+	var imported map[string]json.RawMessage
+	if b.API == "" && json.Unmarshal(b.Opaque, &imported) == nil {
+		for _, k := range slices.Sorted(maps.Keys(imported)) {
+			content = append(content, field(k, imported[k]))
+		}
+	}
+	return message("reason", content, at)
+}
+
+// output returns the result of a call; one that was never complete has none.
+func (w *writer) output(b event.ToolFinished, at time.Time, more ...transit.Field) []Record {
+	call, ok := w.calls[b.CallID]
+	if !ok {
+		return nil
+	}
+	delete(w.calls, b.CallID)
+	if call.Origin == originServer {
+		var raw any
+		if out := strings.Join(b.Outputs, "\n"); json.Valid([]byte(out)) {
+			raw = json.RawMessage(out)
+		}
+		return append(w.flush(), message("server_tool_result", transit.Map{field("tool-use-id", b.CallID), field("raw-content", raw)}, at))
+	}
+	if b.Details != nil {
+		call.Details = b.Details
+	}
+	contents := []any{}
+	for _, o := range b.Outputs {
+		contents = append(contents, textPart(o))
+	}
+	content := append(callFields(call), field("error", b.Failed),
+		field("output", transit.Map{field("error", b.Failed), field("contents", contents)}))
+	return append(w.flush(), message("tool_call_output", append(content, more...), at))
+}
+
+func message(role string, content any, at time.Time, more ...transit.Field) Record {
+	m := transit.Map{field("role", role), field("content", content)}
+	return Record{append(append(m, more...), field("created-at", millis(at)))}
+}
+
+func textPart(s string) transit.Map { return transit.Map{field("type", "text"), field("text", s)} }
+
+func field(key string, value any) transit.Field { return transit.Field{Key: key, Value: value} }
+
+// callFields are those that a call and its output share.
+func callFields(b event.ToolJudged) transit.Map {
+	fullName := b.Server + "__" + b.Name
+	if b.Origin == "unknown" {
+		fullName = b.Name
+	}
+	out := transit.Map{
+		field("id", b.CallID), field("name", b.Name), field("full-name", fullName),
+		field("server", b.Server), field("origin", b.Origin), field("arguments", b.Arguments),
+	}
+	if b.Summary != "" {
+		out = append(out, field("summary", b.Summary))
+	}
+	if d := detailFields(b.Details); d != nil {
+		out = append(out, field("details", d))
+	}
+	return out
+}
+
+func detailFields(d *event.Details) transit.Map {
+	switch {
+	case d == nil:
+		return nil
+	case d.FileChange != nil:
+		f := d.FileChange
+		return transit.Map{
+			field("type", "fileChange"), field("path", f.Path), field("diff", f.Diff),
+			field("linesAdded", f.LinesAdded), field("linesRemoved", f.LinesRemoved),
+		}
+	case d.ShellCommand != nil:
+		commands := []any{}
+		for _, c := range d.ShellCommand.Commands {
+			commands = append(commands, transit.Map{
+				field("command", c.Name), field("args", append([]string{}, c.Args...)),
+				field("approvalKey", c.Key), field("remembered", c.Remembered),
+			})
+		}
+		return transit.Map{field("type", "shellCommand"), field("commands", commands)}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package importer
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/transit"
+)
+
+// Record is a message or the summary of a chat in the reference's form: what
+// `eca read-chat` prints as one line of JSON.
+type Record struct{ fields transit.Map }
+
+// MarshalJSON implements json.Marshaler.
+func (r Record) MarshalJSON() ([]byte, error) { return r.fields.MarshalJSON() }
+
+// Role returns the role of a message.
+func (r Record) Role() string { return text(r.fields.Get("role")) }
+
+// Created returns when a message was written; old ones do not say.
+func (r Record) Created() (time.Time, bool) { return moment(r.fields.Get("created-at")) }
+
+// Updated returns when a chat changed last.
+func (r Record) Updated() (time.Time, bool) { return moment(r.fields.Get("updated-at")) }
+
+// text returns a value that is text or a number; anything else is no text.
+func text(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	}
+	return ""
+}
+
+// integer returns a value that is a whole number, or 0.
+func integer(v any) int64 {
+	n, ok := v.(json.Number)
+	if !ok {
+		return 0
+	}
+	i, err := strconv.ParseInt(n.String(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return i
+}
+
+// moment returns a time, which is kept in milliseconds since 1970.
+func moment(v any) (time.Time, bool) {
+	if t, ok := v.(time.Time); ok {
+		return t, true
+	}
+	if ms := integer(v); ms > 0 {
+		return time.UnixMilli(ms).UTC(), true
+	}
+	return time.Time{}, false
+}
+
+// millis is the opposite of moment.
+func millis(t time.Time) json.Number { return json.Number(strconv.FormatInt(t.UnixMilli(), 10)) }

@@ -1,0 +1,104 @@
+package inline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// CompletionTimeout is the longest a completion may take (eca-features, Appendix B).
+const CompletionTimeout = 30 * time.Second
+
+// ErrNothing says that the model has nothing to propose.
+var ErrNothing = errors.New("no completion for this place")
+
+// ErrPosition says that a cursor is not in its document.
+var ErrPosition = errors.New("the position is not in the document")
+
+// Cursor is a place in a document.
+type Cursor struct {
+	Document  string // the editor's text, saved or not
+	Line      int    // 1-based
+	Character int    // 1-based, in code points; beyond the end of the line is its end
+	Path      string // path or URI of the document; empty if it has none
+}
+
+// Complete returns the text a model proposes at a cursor. It fails with ErrPosition,
+// with ErrNothing, with ctx's error, with an *llm.Error of kind ErrTimeout after
+// CompletionTimeout, or with what went wrong with the model.
+func (e *Engine) Complete(ctx context.Context, c Cursor) (string, error) {
+	at, ok := offset(c.Document, c.Line, c.Character)
+	if !ok {
+		return "", fmt.Errorf("%w: %d:%d of %d lines", ErrPosition, c.Line, c.Character, strings.Count(c.Document, "\n")+1)
+	}
+	m, err := e.completionModel()
+	if err != nil {
+		return "", err
+	}
+	limited, cancel := context.WithTimeout(ctx, CompletionTimeout)
+	defer cancel()
+	var out strings.Builder
+	var strip stripper
+	var failed *llm.Error // the last attempt, while it is repeated
+	for d, err := range ask(limited, m.Client, e.completion(m, c, at)) {
+		switch {
+		case err != nil && ctx.Err() == nil && limited.Err() != nil:
+			return "", late(m, failed)
+		case err != nil:
+			return "", err
+		case d.Kind == llm.TextDelta:
+			out.WriteString(strip.write(d.Text))
+		case d.Kind == llm.RetryDelta:
+			failed = d.Err
+		}
+	}
+	out.WriteString(strip.end())
+	if strings.TrimSpace(out.String()) == "" {
+		return "", ErrNothing
+	}
+	return out.String(), nil
+}
+
+// completionModel picks the model. The built-in choice is good for those who can use
+// it; for the others it is their default model. A choice of the user's own is never
+// replaced: their text would go where they did not send it.
+func (e *Engine) completionModel() (chat.Model, error) {
+	cfg := e.deps.Config()
+	m, err := e.deps.Models.Resolve(cfg.Completion.Model, "")
+	if err == nil {
+		return m, nil
+	}
+	if origin, _ := cfg.Origin("completion", "model"); origin.IsDefault() {
+		return e.deps.Models.Resolve("", "")
+	}
+	return chat.Model{}, err
+}
+
+// completion builds the request. Reasoning is off: a user who types does not wait.
+func (e *Engine) completion(m chat.Model, c Cursor, at int) llm.Request {
+	budget := contextBudget(m)
+	// What comes before the cursor says more about what is to come.
+	before := lastPart(c.Document[:at], budget/4*3)
+	after := firstPart(c.Document[at:], budget/4)
+	text := "<before>" + before + "</before><after>" + after + "</after>"
+	if c.Path != "" {
+		text = "File: " + workspace.Abs(e.deps.Roots(), workspace.FromURI(c.Path)) + "\n" + text
+	}
+	return request(llm.PurposeCompletion, m, e.deps.Config().Prompts.Completion, text)
+}
+
+// late explains a completion that took too long.
+func late(m chat.Model, failed *llm.Error) error {
+	out := &llm.Error{Kind: llm.ErrTimeout, Message: fmt.Sprintf("%s gave no completion within %s", m.ID, CompletionTimeout)}
+	if failed != nil {
+		out.Message += ": " + failed.Message
+		out.Cause = failed
+	}
+	return out
+}

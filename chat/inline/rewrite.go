@@ -1,0 +1,165 @@
+package inline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// maxSelection bounds what the user selects and says about it, in bytes. It is always
+// sent whole.
+const maxSelection = 1 << 20
+
+// Selection is a piece of text and what shall become of it.
+type Selection struct {
+	Text        string
+	Instruction string // the user's
+	Path        string // path or URI of its file; empty if it has none
+	FirstLine   int    // in the file, 1-based, inclusive
+	LastLine    int
+}
+
+// Kind of a Step.
+type Kind uint8
+
+// Kinds of steps, with the fields they set. Each of Started and Finished comes once.
+const (
+	_         Kind = iota
+	Started        // the model begins to answer
+	Reasoning      // it begins to reason
+	Text           // Text, never empty
+	Finished       // Elapsed
+)
+
+// Step is one step of a rewrite.
+type Step struct {
+	Kind    Kind
+	Text    string
+	Elapsed time.Duration
+}
+
+// Rewriting is a rewrite that is ready to be asked for.
+type Rewriting struct {
+	Model string // full id
+
+	client llm.Model
+	req    llm.Request
+	keep   bool   // the selection begins with a fence of its own
+	ending string // line breaks at the end of the selection
+	now    func() time.Time
+}
+
+// Rewrite picks the model and reads the file; it does not wait for the model. A file
+// that can not be read is left out: the selection is enough to work with.
+func (e *Engine) Rewrite(sel Selection) (*Rewriting, error) {
+	if n := len(sel.Text) + len(sel.Instruction); n > maxSelection {
+		return nil, fmt.Errorf("the selection has %d bytes; a rewrite takes up to %d", n, maxSelection)
+	}
+	cfg := e.deps.Config()
+	m, err := e.deps.Models.Resolve(cfg.Rewrite.Model, "")
+	if err != nil {
+		return nil, err
+	}
+	system := cfg.Prompts.Rewrite
+	label := "selection"
+	if sel.Path != "" {
+		path := workspace.Abs(e.deps.Roots(), workspace.FromURI(sel.Path))
+		if text := surroundings(path, sel, cfg.Config, m); text != "" {
+			system += "\n\n" + block(path, text)
+		}
+		label += " in " + path
+	}
+	req := request(llm.PurposeRewrite, m, system+"\n\n"+block(label, sel.Text), sel.Instruction)
+	req.Reasoning, req.Extra = m.Reasoning, m.Payload("")
+	return &Rewriting{
+		Model: m.ID, client: m.Client, req: req, now: e.deps.Now,
+		keep:   strings.HasPrefix(strings.TrimLeft(sel.Text, " \t\r\n"), "```"),
+		ending: sel.Text[len(strings.TrimRight(sel.Text, "\r\n")):],
+	}, nil
+}
+
+func surroundings(path string, sel Selection, cfg *config.Config, m chat.Model) string {
+	file, ok := readFile(path)
+	if !ok {
+		return ""
+	}
+	return window(file, sel.FirstLine, sel.LastLine, cfg.Rewrite.FullFileMaxLines, contextBudget(m))
+}
+
+// errNoText says that a model had nothing to say. An empty fence is not that: it means
+// that the selection shall go.
+var errNoText = errors.New("the model answered without text")
+
+// Stream asks the model and yields what becomes of the selection. It ends with
+// Finished or with exactly one error. The text ends with the line breaks that the
+// selection ended with, unless it is empty.
+func (r *Rewriting) Stream(ctx context.Context) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		began := r.now()
+		a := answer{strip: stripper{keepFence: r.keep}}
+		for d, err := range ask(ctx, r.client, r.req) {
+			if err != nil {
+				yield(Step{}, err)
+				return
+			}
+			for _, step := range a.steps(d) {
+				if !yield(step, nil) {
+					return
+				}
+			}
+		}
+		rest := a.strip.end()
+		switch {
+		case a.strip.wrote:
+			rest += r.ending
+		case a.strip.fence == 0:
+			yield(Step{}, errNoText)
+			return
+		}
+		if rest != "" && !yield(Step{Kind: Text, Text: rest}, nil) {
+			return
+		}
+		yield(Step{Kind: Finished, Elapsed: r.now().Sub(began)}, nil)
+	}
+}
+
+// answer turns deltas into steps.
+type answer struct {
+	strip     stripper
+	started   bool
+	reasoning bool
+}
+
+func (a *answer) steps(d llm.Delta) (out []Step) {
+	switch d.Kind {
+	case llm.TextDelta, llm.ReasoningStart, llm.ReasoningDelta:
+	case llm.ReasoningEnd:
+		a.reasoning = false
+		return nil
+	default:
+		return nil
+	}
+	if !a.started {
+		a.started = true
+		out = append(out, Step{Kind: Started})
+	}
+	switch {
+	case d.Kind != llm.TextDelta && !a.reasoning:
+		a.reasoning = true
+		out = append(out, Step{Kind: Reasoning})
+	case d.Kind == llm.TextDelta:
+		a.reasoning = false
+		if text := a.strip.write(d.Text); text != "" {
+			out = append(out, Step{Kind: Text, Text: text})
+		}
+	}
+	return out
+}

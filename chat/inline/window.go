@@ -1,0 +1,141 @@
+package inline
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// maxFile bounds the files that are looked at, in bytes.
+const maxFile = 16 << 20
+
+// readFile returns a file's text; ok is false for what is no text file, too large, or
+// not readable.
+func readFile(path string) (text string, ok bool) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+		return "", false
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || workspace.IsBinary(data) {
+		return "", false
+	}
+	return strings.ToValidUTF8(string(data), "\uFFFD"), true
+}
+
+// Lines that stand for something in what the model is shown (config/prompts/rewrite.md
+// explains them).
+const (
+	selectionBegins = "[[selection begins]]\n"
+	selectionEnds   = "[[selection ends]]\n"
+)
+
+// window returns a file with its selected lines marked: the whole file if the limits
+// allow, else what stands around the selection, as many lines before as after where
+// there are. It is empty if the selected lines alone are too much. The lines of the
+// selection are 1-based and inclusive; those beyond the file count as its end.
+func window(file string, first, last, maxLines, maxBytes int) string {
+	lines := slices.Collect(strings.Lines(file))
+	begin := min(max(first-1, 0), len(lines))
+	end := min(max(last, begin), len(lines))
+	size := 0
+	for _, l := range lines[begin:end] {
+		size += len(l)
+	}
+	if end-begin > maxLines || size > maxBytes {
+		return ""
+	}
+	from, to := begin, end
+	take := func(i int) bool {
+		if i < 0 || i >= len(lines) || to-from >= maxLines || size+len(lines[i]) > maxBytes {
+			return false
+		}
+		size += len(lines[i])
+		return true
+	}
+	for up, down := true, true; up || down; {
+		if up = up && take(from-1); up {
+			from--
+		}
+		if down = down && take(to); down {
+			to++
+		}
+	}
+	var b strings.Builder
+	leftOut(&b, from)
+	writeLines(&b, lines[from:begin])
+	b.WriteString(selectionBegins)
+	writeLines(&b, lines[begin:end])
+	b.WriteString(selectionEnds)
+	writeLines(&b, lines[end:to])
+	leftOut(&b, len(lines)-to)
+	return b.String()
+}
+
+func leftOut(b *strings.Builder, n int) {
+	if n > 0 {
+		fmt.Fprintf(b, "[[%d lines left out]]\n", n)
+	}
+}
+
+// writeLines writes lines so that the next one begins at its own line.
+func writeLines(b *strings.Builder, lines []string) {
+	for _, l := range lines {
+		b.WriteString(l)
+	}
+	if n := len(lines); n > 0 && !strings.HasSuffix(lines[n-1], "\n") {
+		b.WriteByte('\n')
+	}
+}
+
+// offset returns where a 1-based position is in a text, in bytes. Characters are code
+// points; one beyond the end of its line is its end. ok is false if there is no such
+// line.
+func offset(text string, line, character int) (at int, ok bool) {
+	if line < 1 || character < 1 {
+		return 0, false
+	}
+	for range line - 1 {
+		i := strings.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return 0, false
+		}
+		at += i + 1
+	}
+	for range character - 1 {
+		r, size := utf8.DecodeRuneInString(text[at:])
+		if size == 0 || r == '\n' || r == '\r' {
+			break
+		}
+		at += size
+	}
+	return at, true
+}
+
+// lastPart returns the end of a text: whole lines where one ends within n bytes.
+func lastPart(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	s = s[len(s)-n:]
+	if i := strings.IndexByte(s, '\n'); i >= 0 {
+		return s[i+1:]
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+// firstPart returns the beginning of a text: whole lines where one ends within n bytes.
+func firstPart(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	s = s[:n]
+	if i := strings.LastIndexByte(s, '\n'); i >= 0 {
+		return s[:i+1]
+	}
+	return strings.ToValidUTF8(s, "")
+}

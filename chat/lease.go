@@ -1,0 +1,84 @@
+package chat
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// lease is the right to append to a chat, shared by everything in this process that
+// does: a turn, a title request.
+type lease struct {
+	mu    sync.Mutex // guards what follows
+	users int
+	free  func()
+}
+
+// acquire takes the lock for the first user.
+func (l *lease) acquire(lock func() (func(), bool, error)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users == 0 {
+		free, ok, err := lock()
+		switch {
+		case err != nil:
+			// Without lock files (a read-only or full disk) the chat still works, alone.
+			free = func() {}
+		case !ok:
+			return ErrBusyElsewhere
+		}
+		l.free = free
+	}
+	l.users++
+	return nil
+}
+
+// share adds a user while there is one.
+func (l *lease) share() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users++
+}
+
+func (l *lease) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users--
+	if l.users == 0 {
+		l.free()
+	}
+}
+
+// drop frees the lock whoever still uses it.
+func (l *lease) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users > 0 {
+		l.users = 0
+		l.free()
+	}
+}
+
+// busyTime is how long another process may still hold a chat whose turn it has just
+// shown to be over.
+const busyTime = 300 * time.Millisecond
+
+// lock takes a chat's lock; ok is false while another process uses the chat.
+func (e *Engine) lock(ctx context.Context, id string) (free func(), ok bool, err error) {
+	over := time.NewTimer(busyTime)
+	defer over.Stop()
+	again := time.NewTicker(busyTime / 30)
+	defer again.Stop()
+	for {
+		if free, ok, err = e.deps.Store.Lock(id); ok || err != nil {
+			return free, ok, err
+		}
+		select {
+		case <-again.C:
+		case <-over.C:
+			return nil, false, nil
+		case <-ctx.Done():
+			return nil, false, nil
+		}
+	}
+}

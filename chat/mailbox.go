@@ -1,0 +1,86 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+)
+
+// mailbox is an unbounded queue of commands: whoever sends one never waits.
+type mailbox struct {
+	ready chan struct{} // capacity 1
+
+	mu       sync.Mutex // guards what follows
+	commands []func()
+	closed   bool
+}
+
+func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
+
+// put adds a command; false means that the mailbox is closed.
+func (m *mailbox) put(command func()) bool { return m.add(command, false) }
+
+// putLast adds a command after which there will be none.
+func (m *mailbox) putLast(command func()) { m.add(command, true) }
+
+func (m *mailbox) add(command func(), last bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return false
+	}
+	m.closed = last
+	m.commands = append(m.commands, command)
+	select {
+	case m.ready <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (m *mailbox) take() []func() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := m.commands
+	m.commands = nil
+	return out
+}
+
+// Pending is the result of a command on its way into a session.
+type Pending[T any] struct {
+	done  chan struct{}
+	value T
+	err   error
+}
+
+// Wait returns the result.
+func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
+	select {
+	case <-p.done:
+		return p.value, p.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// command runs f on the session's goroutine, in the order in which commands are given.
+func command[T any](s *Session, f func() (T, error)) *Pending[T] {
+	p := &Pending[T]{done: make(chan struct{})}
+	ok := s.mail.put(func() {
+		defer close(p.done)
+		defer func() {
+			if r := recover(); r != nil {
+				s.eng.deps.Log.Error("session command panicked", "chat", s.id, "panic", r, "stack", string(debug.Stack()))
+				p.err = fmt.Errorf("internal error: %v", r)
+			}
+		}()
+		p.value, p.err = f()
+	})
+	if !ok {
+		p.err = ErrClosed
+		close(p.done)
+	}
+	return p
+}

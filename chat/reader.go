@@ -1,0 +1,210 @@
+package chat
+
+import (
+	"context"
+	"iter"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/bug"
+)
+
+// Reader is a cursor into a chat's events; see Log.
+type Reader struct{ r reader }
+
+// Read returns a reader that starts at a number.
+func (s *Session) Read(from event.Seq) *Reader {
+	return &Reader{reader{log: s.log, seq: max(from, 1)}}
+}
+
+// Next returns the next event and waits for it; ok is false when the chat is closed
+// or ctx ended.
+func (r *Reader) Next(ctx context.Context) (e event.Event, ok bool, err error) {
+	return r.r.next(ctx, true)
+}
+
+// Try returns the next event if there is one.
+func (r *Reader) Try(ctx context.Context) (e event.Event, ok bool, err error) {
+	return r.r.next(ctx, false)
+}
+
+// Position returns the number of the next event. While an event is growing, it is that
+// event's.
+func (r *Reader) Position() event.Seq { return r.r.seq }
+
+// Events yields events from a number on, then waits for more until ctx or the log
+// ends. Deltas of one entry may come in several pieces with the same number.
+func (l *Log) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		r := reader{log: l, seq: max(from, 1)}
+		for {
+			e, ok, err := r.next(ctx, true)
+			if err != nil {
+				yield(event.Event{}, err)
+				return
+			}
+			if !ok || !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// reader is a cursor into a log.
+type reader struct {
+	log  *Log
+	seq  event.Seq // next entry
+	off  int       // bytes of it already seen
+	page []event.Event
+}
+
+// next returns the next event; ok is false when the log is closed or ctx ended, and if
+// there is none when it must not wait.
+func (r *reader) next(ctx context.Context, mayWait bool) (e event.Event, ok bool, err error) {
+	for {
+		if len(r.page) > 0 {
+			e := r.page[0]
+			more := r.take(&e, false)
+			if r.seq > e.Seq {
+				r.page = r.page[1:]
+			}
+			if more {
+				return e, true, nil
+			}
+			continue
+		}
+		e, ok, stored, wait := r.fromTail()
+		if ok {
+			return e, true, nil
+		}
+		if stored > 0 {
+			if err := r.load(ctx, stored); err != nil {
+				if ctx.Err() != nil {
+					return event.Event{}, false, nil //nolint:nilerr // the reader gave up, nothing failed
+				}
+				return event.Event{}, false, err
+			}
+			continue
+		}
+		if wait == nil || !mayWait {
+			return event.Event{}, false, nil
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return event.Event{}, false, nil
+		}
+	}
+}
+
+// fromTail returns the next event if it is in memory; else the number before which
+// the store has it; else a channel that closes when there is more (nil if there will
+// be none).
+func (r *reader) fromTail() (e event.Event, ok bool, stored event.Seq, wait chan struct{}) {
+	l := r.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.seq < l.first {
+		return event.Event{}, false, l.first, nil
+	}
+	for i := int(r.seq - l.first); i < len(l.tail); i++ {
+		en := l.tail[i]
+		if en.Seq != r.seq {
+			bug.Reportf("log tail has a gap: want %d, have %d", r.seq, en.Seq)
+		}
+		e = en.Event
+		if en.open {
+			e.Body = deltaBody(event.KindOf(en.Body), en.id, string(en.text[r.off:cutRune(en.text, r.off, r.off+maxPiece)]))
+		}
+		if r.take(&e, en.open) {
+			return e, true, 0, nil
+		}
+		if en.open {
+			break
+		}
+	}
+	if l.closed {
+		return event.Event{}, false, 0, nil
+	}
+	return event.Event{}, false, 0, l.changed
+}
+
+// take moves the cursor over e, cutting a delta to the next piece. It reports
+// whether something is left to yield. The text of an open entry is already the piece.
+func (r *reader) take(e *event.Event, open bool) bool {
+	text, isDelta := deltaText(e.Body)
+	if !isDelta {
+		r.seq, r.off = e.Seq+1, 0
+		return true
+	}
+	if open {
+		r.off += len(text)
+		return text != ""
+	}
+	start := min(r.off, len(text))
+	end := cutRune([]byte(text), start, start+maxPiece)
+	e.Body = withText(e.Body, text[start:end])
+	if end == len(text) {
+		r.seq, r.off = e.Seq+1, 0
+	} else {
+		r.off = end
+	}
+	return start < end
+}
+
+// load fills the page from the store with events before number end.
+func (r *reader) load(ctx context.Context, end event.Seq) error {
+	page, err := r.log.store.Events(ctx, r.log.Meta().ID, r.seq, pageSize)
+	if err != nil {
+		return err
+	}
+	for i, e := range page {
+		if e.Seq >= end {
+			page = page[:i]
+			break
+		}
+	}
+	if len(page) == 0 {
+		r.seq, r.off = end, 0
+	} else if page[0].Seq != r.seq {
+		r.seq, r.off = page[0].Seq, 0
+	}
+	r.page = page
+	return nil
+}
+
+// cutRune moves end back to a rune boundary, so that a piece is valid text.
+func cutRune(text []byte, start, end int) int {
+	if end >= len(text) {
+		return len(text)
+	}
+	for i := end; i > start; i-- {
+		if text[i]&0xC0 != 0x80 {
+			return i
+		}
+	}
+	return end
+}
+
+func deltaText(b event.Body) (string, bool) {
+	switch b := b.(type) {
+	case event.TextDelta:
+		return b.Text, true
+	case event.ReasoningDelta:
+		return b.Text, true
+	case event.ToolArgsDelta:
+		return b.Text, true
+	}
+	return "", false
+}
+
+func withText(b event.Body, text string) event.Body {
+	switch b := b.(type) {
+	case event.ReasoningDelta:
+		b.Text = text
+		return b
+	case event.ToolArgsDelta:
+		b.Text = text
+		return b
+	}
+	return event.TextDelta{Text: text}
+}

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// Chat is a chat without its events.
+type Chat struct {
+	chat.Meta
+	Prompts int // messages of the user
+}
+
+// Chats returns the chats of a workspace, or all if roots is empty, the last updated
+// first.
+func (s *Store) Chats(ctx context.Context, roots []string) ([]Chat, error) {
+	db, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.QueryContext(ctx, `SELECT id, created_at, updated_at, title, named, model, agent, variant, trust, roots,
+		(SELECT count(*) FROM messages m JOIN events e ON e.chat = m.chat AND e.seq = m.seq WHERE m.chat = id AND e.kind = ?)
+		FROM chats WHERE ? OR workspace = ? ORDER BY updated_at DESC, id`,
+		string(event.KindOf(event.UserMessage{})), len(roots) == 0, workspaceKey(roots))
+	if err != nil {
+		return nil, fmt.Errorf("list chats: %w", err)
+	}
+	defer rows.Close()
+	var out []Chat
+	for rows.Next() {
+		var c Chat
+		var created, updated int64
+		var roots string
+		if err := rows.Scan(&c.ID, &created, &updated, &c.Title, &c.Named, &c.Model, &c.Agent, &c.Variant, &c.Trust, &roots, &c.Prompts); err != nil {
+			return nil, fmt.Errorf("list chats: %w", err)
+		}
+		c.Created, c.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
+		if err := json.Unmarshal([]byte(roots), &c.Roots); err != nil {
+			return nil, fmt.Errorf("roots of chat %s: %w", c.ID, err)
+		}
+		out = append(out, c)
+	}
+	return out, rows.Err()
+}
+
+// SameWorkspace says whether two sets of folders are one workspace.
+func SameWorkspace(a, b []string) bool { return workspaceKey(a) == workspaceKey(b) }

@@ -1,0 +1,225 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// List implements chat.Store.
+func (s *Store) List(ctx context.Context, roots []string, by chat.Order, limit int) ([]chat.Summary, error) {
+	db, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	order := "updated_at"
+	if by == chat.ByCreated {
+		order = "created_at"
+	}
+	if limit <= 0 {
+		limit = -1
+	}
+	// One column: with thousands of chats, most of the time goes into handing values over.
+	rows, err := db.QueryContext(ctx, `SELECT created_at || ' ' || updated_at || ' ' || messages || ' ' || octet_length(id) || ' ' || octet_length(title) || ' ' || id || title || model
+		FROM chats WHERE workspace = ? ORDER BY `+order+` DESC, id DESC LIMIT ?`, workspaceKey(roots), limit)
+	if err != nil {
+		return nil, fmt.Errorf("list chats: %w", err)
+	}
+	defer rows.Close()
+	out := []chat.Summary{}
+	for rows.Next() {
+		var row string
+		err := rows.Scan(&row)
+		if err == nil {
+			var c chat.Summary
+			c, err = summary(row)
+			out = append(out, c)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list chats: %w", err)
+		}
+	}
+	return out, rows.Err()
+}
+
+// summary reads a row of List: numbers, the last two the lengths of what follows.
+func summary(row string) (c chat.Summary, err error) {
+	var n [5]int64 // created, updated, messages, length of id, of title
+	for i := range n {
+		text, rest, _ := strings.Cut(row, " ")
+		if n[i], err = strconv.ParseInt(text, 10, 64); err != nil {
+			return c, err
+		}
+		row = rest
+	}
+	id, title := int(n[3]), int(n[3]+n[4])
+	return chat.Summary{
+		Created: time.UnixMilli(n[0]).UTC(), Updated: time.UnixMilli(n[1]).UTC(), Messages: int(n[2]),
+		ID: row[:id], Title: row[id:title], Model: row[title:],
+	}, nil
+}
+
+// Find implements chat.Store.
+func (s *Store) Find(ctx context.Context, id, name string, last bool) (at chat.Cursor, found bool, err error) {
+	db, err := s.open()
+	if err != nil {
+		return chat.Cursor{}, false, err
+	}
+	order := "place, seq"
+	if last {
+		order = "place DESC, seq DESC"
+	}
+	err = db.QueryRowContext(ctx, "SELECT place, seq FROM messages WHERE chat = ? AND name = ? ORDER BY "+order+" LIMIT 1", id, name).Scan(&at.Place, &at.Seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return chat.Cursor{}, false, nil
+	}
+	if err != nil {
+		return chat.Cursor{}, false, fmt.Errorf("find %s in chat %s: %w", name, id, err)
+	}
+	return at, true, nil
+}
+
+// Window implements chat.Store.
+func (s *Store) Window(ctx context.Context, id string, w chat.Window) (chat.Span, error) {
+	db, err := s.open()
+	if err != nil {
+		return chat.Span{}, err
+	}
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return chat.Span{}, fmt.Errorf("read chat %s: %w", id, err)
+	}
+	defer tx.Rollback()
+	q := &windowQuery{ctx: ctx, tx: tx, chat: id}
+	span := q.span(w)
+	if q.err != nil {
+		return chat.Span{}, fmt.Errorf("read chat %s: %w", id, q.err)
+	}
+	return span, nil
+}
+
+// windowQuery remembers the first error.
+type windowQuery struct {
+	ctx  context.Context
+	tx   *sql.Tx
+	chat string
+	err  error
+}
+
+// span computes a window: which messages, and which events and flags they are.
+func (q *windowQuery) span(w chat.Window) chat.Span {
+	low, high := chat.Cursor{}, chat.Cursor{Place: maxPlace, Seq: maxPlace}
+	if w.After != nil {
+		q.exists(*w.After)
+		low = *w.After
+	}
+	if w.Before != nil {
+		q.exists(*w.Before)
+		high = *w.Before
+	}
+	out := chat.Span{Total: q.number("SELECT count(*) FROM messages WHERE chat = ?", q.chat)}
+	const between = "FROM messages WHERE chat = ? AND (place, seq) > (?, ?) AND (place, seq) < (?, ?)"
+	args := []any{q.chat, low.Place, low.Seq, high.Place, high.Seq}
+	n := q.number("SELECT count(*) "+between, args...)
+	if w.Limit > 0 {
+		n = min(n, w.Limit)
+	}
+	if out.Returned = n; n == 0 {
+		out.From, out.To = maxPlace, maxPlace
+		if out.Total == 0 {
+			out.From = 1 // what eca said in front of the first message
+		}
+		return out
+	}
+	up, down := "SELECT place, seq "+between+" ORDER BY place, seq LIMIT 1 OFFSET ?", "SELECT place, seq "+between+" ORDER BY place DESC, seq DESC LIMIT 1 OFFSET ?"
+	if w.Forward {
+		out.First, _ = q.cursor(up, append(args, 0)...)
+		out.Last, _ = q.cursor(up, append(args, n-1)...)
+	} else {
+		out.First, _ = q.cursor(down, append(args, n-1)...)
+		out.Last, _ = q.cursor(down, append(args, 0)...)
+	}
+	out.Older = q.number("SELECT count(*) FROM (SELECT 1 FROM messages WHERE chat = ? AND (place, seq) < (?, ?) LIMIT 1)", q.chat, out.First.Place, out.First.Seq) > 0
+	out.Newer = q.number("SELECT count(*) FROM (SELECT 1 FROM messages WHERE chat = ? AND (place, seq) > (?, ?) LIMIT 1)", q.chat, out.Last.Place, out.Last.Seq) > 0
+	out.From = out.First.Place
+	if out.First.Seq != out.First.Place {
+		out.From = q.next(out.First.Place)
+	}
+	out.To = q.next(out.Last.Place)
+	out.Flags = q.flags(out.First, out.Last)
+	return out
+}
+
+// maxPlace is beyond every event.
+const maxPlace = 1<<62 - 1
+
+// next returns the place of the first message, flags aside, behind a place.
+func (q *windowQuery) next(place event.Seq) event.Seq {
+	c, ok := q.cursor("SELECT place, seq FROM messages WHERE chat = ? AND place > ? AND seq = place ORDER BY place LIMIT 1", q.chat, place)
+	if !ok {
+		return maxPlace
+	}
+	return c.Place
+}
+
+func (q *windowQuery) flags(first, last chat.Cursor) []chat.PlacedFlag {
+	if q.err != nil {
+		return nil
+	}
+	rows, err := q.tx.QueryContext(q.ctx, `SELECT place, seq FROM messages
+		WHERE chat = ? AND seq <> place AND (place, seq) >= (?, ?) AND (place, seq) <= (?, ?) ORDER BY place, seq`,
+		q.chat, first.Place, first.Seq, last.Place, last.Seq)
+	if err != nil {
+		q.err = err
+		return nil
+	}
+	defer rows.Close()
+	var out []chat.PlacedFlag
+	for rows.Next() {
+		var c chat.Cursor
+		if q.err = rows.Scan(&c.Place, &c.Seq); q.err != nil {
+			return nil
+		}
+		out = append(out, chat.PlacedFlag{Seq: c.Seq, Before: c.Place})
+	}
+	if q.err = rows.Err(); q.err == nil {
+		_ = rows.Close() // one connection: the next query needs it
+		for i := range out {
+			out[i].Before = q.next(out[i].Before)
+		}
+	}
+	return out
+}
+
+func (q *windowQuery) exists(c chat.Cursor) {
+	if q.number("SELECT count(*) FROM messages WHERE chat = ? AND place = ? AND seq = ?", q.chat, c.Place, c.Seq) == 0 && q.err == nil {
+		q.err = chat.ErrCursorExpired
+	}
+}
+
+func (q *windowQuery) number(query string, args ...any) int {
+	var n int
+	if q.err == nil {
+		q.err = q.tx.QueryRowContext(q.ctx, query, args...).Scan(&n)
+	}
+	return n
+}
+
+func (q *windowQuery) cursor(query string, args ...any) (c chat.Cursor, ok bool) {
+	if q.err != nil {
+		return c, false
+	}
+	err := q.tx.QueryRowContext(q.ctx, query, args...).Scan(&c.Place, &c.Seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, false
+	}
+	q.err = err
+	return c, err == nil
+}

@@ -1,0 +1,175 @@
+package chat
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// Summary is a chat in a list.
+type Summary struct {
+	ID       string
+	Created  time.Time
+	Updated  time.Time
+	Title    string
+	Model    string
+	Messages int
+	Running  bool // a turn runs in this process
+}
+
+// Order of a list of chats, newest first.
+type Order int
+
+// Orders.
+const (
+	ByUpdated Order = iota
+	ByCreated
+)
+
+// Cursor is the position of a message: messages stand in the order of (Place, Seq).
+type Cursor struct {
+	Place event.Seq // its own Seq; for a flag that of the message it follows
+	Seq   event.Seq // the event that begins it
+}
+
+// ErrCursorExpired says that the message a cursor points at is gone.
+var ErrCursorExpired = errors.New("the cursor points at a message that is not there any more")
+
+// ErrBadCursor says that a text is no cursor.
+var ErrBadCursor = errors.New("not a cursor")
+
+// String returns the cursor as clients get it: opaque.
+func (c Cursor) String() string {
+	raw := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(c.Place)), uint64(c.Seq))
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// ParseCursor reads what String returned.
+func ParseCursor(s string) (Cursor, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil {
+		return Cursor{}, ErrBadCursor
+	}
+	place, n := binary.Uvarint(raw)
+	if n <= 0 {
+		return Cursor{}, ErrBadCursor
+	}
+	seq, m := binary.Uvarint(raw[n:])
+	if m <= 0 || n+m != len(raw) || place > seq || place == 0 || seq > lastSeq {
+		return Cursor{}, ErrBadCursor
+	}
+	return Cursor{event.Seq(place), event.Seq(seq)}, nil
+}
+
+// lastSeq is beyond every event.
+const lastSeq = 1<<62 - 1
+
+// Window selects messages between two cursors, both exclusive: the newest Limit of
+// them, or the oldest if Forward. Limit 0 selects all.
+type Window struct {
+	Before, After *Cursor
+	Limit         int
+	Forward       bool
+}
+
+// Span is what a window selects.
+type Span struct {
+	From, To    event.Seq // the events of its messages: From <= seq < To
+	Flags       []PlacedFlag
+	First, Last Cursor // undefined if Returned is 0
+	Older       bool   // there are messages before First
+	Newer       bool   // and behind Last
+	Returned    int
+	Total       int // messages in the chat
+}
+
+// PlacedFlag is a flag's event and the event it stands in front of.
+type PlacedFlag struct {
+	Seq    event.Seq
+	Before event.Seq
+}
+
+// List returns the chats of the current workspace folders.
+func (e *Engine) List(ctx context.Context, by Order, limit int) ([]Summary, error) {
+	list, err := e.deps.Store.List(ctx, e.deps.Roots(), by, limit)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range list {
+		if s, ok := e.sessions[list[i].ID]; ok {
+			list[i].Running = s.Running()
+		}
+	}
+	return list, nil
+}
+
+// Known says whether a chat exists, here or in the store.
+func (e *Engine) Known(ctx context.Context, id string) bool {
+	if _, ok := e.Lookup(id); ok {
+		return true
+	}
+	_, _, found, err := e.deps.Store.Meta(ctx, id)
+	return found && err == nil
+}
+
+// Existing opens a chat that exists; ok is false if there is none.
+func (e *Engine) Existing(ctx context.Context, id string) (s *Session, ok bool, err error) {
+	if !e.Known(ctx, id) {
+		return nil, false, nil
+	}
+	s, _, err = e.Open(ctx, id)
+	return s, err == nil, err
+}
+
+// Window selects messages of the chat, up to what has been said until now.
+func (s *Session) Window(ctx context.Context, w Window) (Span, error) {
+	s.log.Flush()
+	return s.eng.deps.Store.Window(ctx, s.id, w)
+}
+
+// LastCompaction returns the position of the chat's last compaction, if there is one.
+func (s *Session) LastCompaction(ctx context.Context) (Cursor, bool, error) {
+	return s.eng.deps.Store.Find(ctx, s.id, event.CompactionName, true)
+}
+
+// Event returns one event by its number.
+func (s *Session) Event(ctx context.Context, seq event.Seq) (event.Event, bool, error) {
+	e, ok, err := s.Read(seq).Try(ctx)
+	if err != nil || !ok || e.Seq != seq {
+		return event.Event{}, false, err
+	}
+	return e, true, nil
+}
+
+// Call returns how a tool call began: what a reader needs that starts behind it.
+func (s *Session) Call(ctx context.Context, callID string) (proposed event.ToolProposed, judged event.ToolJudged, found bool, err error) {
+	at, found, err := s.eng.deps.Store.Find(ctx, s.id, callID, false)
+	if err != nil || !found {
+		return proposed, judged, false, err
+	}
+	r := s.Read(at.Seq)
+	for {
+		e, ok, err := r.Try(ctx)
+		if err != nil || !ok {
+			return proposed, judged, proposed.CallID != "", err
+		}
+		switch b := e.Body.(type) {
+		case event.ToolProposed:
+			if b.CallID == callID {
+				proposed = b
+			}
+		case event.ToolJudged:
+			if b.CallID == callID {
+				return proposed, b, true, nil
+			}
+		case event.TurnFinished:
+			return proposed, judged, proposed.CallID != "", nil
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package contexts
+
+import (
+	"iter"
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// Limits of a message's mentions; what is beyond them stays text.
+const (
+	maxMentions    = 100  // words that may be one
+	maxMention     = 4096 // bytes of one, the length of a path
+	maxPunctuation = 4    // characters at its end that may belong to the sentence
+)
+
+// mentions finds @/path, @~/path, @./path and @../path in a message, each with an
+// optional :L<first>-L<last> (eca-protocol 2.4). Those that name nothing that exists
+// are just text.
+func mentions(roots []string, message string) []Ref {
+	var out []Ref
+	for word := range words(message) {
+		if ref, ok := mention(roots, word); ok {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+// words yields what follows each @ that may begin a mention, up to the next space.
+func words(message string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for n := 0; n < maxMentions; {
+			before, rest, found := strings.Cut(message, "@")
+			if !found {
+				return
+			}
+			message = rest
+			// user@/x is no mention.
+			last, _ := utf8.DecodeLastRuneInString(before)
+			if unicode.IsLetter(last) || unicode.IsDigit(last) || !beginsPath(rest) {
+				continue
+			}
+			word := rest
+			if end := strings.IndexFunc(rest, unicode.IsSpace); end >= 0 {
+				word = rest[:end]
+			}
+			message = rest[len(word):]
+			// "@/" and "@./.." are no wish for all that is there.
+			if len(word) > maxMention || strings.Trim(word, "~./") == "" {
+				continue
+			}
+			n++
+			if !yield(word) {
+				return
+			}
+		}
+	}
+}
+
+func beginsPath(s string) bool {
+	for _, prefix := range []string{"/", "~/", "./", "../"} {
+		if strings.HasPrefix(s, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// mention resolves a word; punctuation at its end is tried as a part of the path first.
+func mention(roots []string, word string) (Ref, bool) {
+	for range maxPunctuation + 1 {
+		name, first, last := cutRange(word)
+		path := workspace.Abs(roots, name)
+		if info, err := os.Stat(path); err == nil {
+			if info.IsDir() {
+				return Ref{Type: "directory", Path: path}, true
+			}
+			return Ref{Type: "file", Path: path, FirstLine: first, LastLine: last}, true
+		}
+		r, size := utf8.DecodeLastRuneInString(word)
+		if !unicode.IsPunct(r) && !unicode.IsSymbol(r) || r == '/' {
+			break
+		}
+		word = word[:len(word)-size]
+	}
+	return Ref{}, false
+}
+
+// cutRange cuts :L<first> or :L<first>-L<last> off; without one, first is 0.
+func cutRange(word string) (name string, first, last int) {
+	i := strings.LastIndex(word, ":L")
+	if i < 0 {
+		return word, 0, 0
+	}
+	from, to, ok := strings.Cut(word[i+2:], "-L")
+	if !ok {
+		to = from
+	}
+	first, errFirst := strconv.Atoi(from)
+	last, errLast := strconv.Atoi(to)
+	if errFirst != nil || errLast != nil || first < 1 || last < first {
+		return word, 0, 0
+	}
+	return word[:i], first, last
+}

@@ -1,0 +1,81 @@
+package contexts
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// Limits of the map: clients send it with every prompt.
+const (
+	mapLines  = 400
+	mapFolder = 50 // entries shown of one folder below a root
+)
+
+// repoMap is a tree of the workspace's files, as deep as its lines reach.
+func repoMap(ctx context.Context, roots []string) Block {
+	var b strings.Builder
+	b.WriteString("Files of the workspace. \"…\" stands for what is not shown.\n")
+	for _, root := range roots {
+		b.WriteString(root + "\n")
+		for _, line := range tree(ctx, root, max(mapLines/len(roots), 1)) {
+			b.WriteString(line + "\n")
+		}
+	}
+	return Block{Label: "repository map", Text: b.String()}
+}
+
+// tree deepens level by level, so that it costs what it shows and not what there is.
+func tree(ctx context.Context, root string, limit int) []string {
+	lines, deeper, full := level(ctx, root, 1, limit)
+	if full {
+		return append(lines, " …")
+	}
+	for depth := 2; deeper; depth++ {
+		var next []string
+		if next, deeper, full = level(ctx, root, depth, limit); full {
+			break
+		}
+		lines = next
+	}
+	return lines
+}
+
+// level lists what is not below a depth. deeper says that there is more below it, full
+// that the limit cut the list.
+func level(ctx context.Context, root string, depth, limit int) (lines []string, deeper, full bool) {
+	shown := map[string]int{} // by folder
+	_ = workspace.Walk(ctx, root, func(f workspace.File) error {
+		folder := filepath.Dir(f.Path)
+		shown[folder]++
+		hidden := f.Depth > 1 && shown[folder] > mapFolder
+		line := strings.Repeat(" ", f.Depth)
+		switch {
+		case hidden && shown[folder] > mapFolder+1:
+			line = ""
+		case hidden:
+			line += "…"
+		case !f.Dir:
+			line += filepath.Base(f.Path)
+		case f.Depth < depth:
+			line += filepath.Base(f.Path) + "/"
+		default:
+			deeper = true
+			line += filepath.Base(f.Path) + "/…"
+		}
+		if line != "" && len(lines) == limit {
+			full = true
+			return filepath.SkipAll
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+		if f.Dir && (hidden || f.Depth >= depth) {
+			return filepath.SkipDir
+		}
+		return nil
+	})
+	return lines, deeper, full
+}

@@ -1,0 +1,142 @@
+// Package ask holds the native tool ask_user, with which the model asks the user a
+// question in the middle of a turn (eca-features, section 17).
+//
+// A question has no time limit; it ends with its turn. Without a client that can show
+// questions there is no tool. Subagents do not ask: no client shows their questions.
+package ask
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+//go:embed ask_user.md
+var askUserDoc string
+
+// Client shows questions to the user.
+type Client interface {
+	// Ask waits until the user has answered or ctx ends. An error says why the question
+	// can not be asked, in words for the model.
+	Ask(ctx context.Context, q Question) (Answer, error)
+}
+
+// Question is what the user is asked.
+type Question struct {
+	ChatID, CallID string // where it comes from
+	Text           string
+	Options        []Option // may be empty
+	Freeform       bool     // an answer in other words than the options' is welcome
+}
+
+// Option is one answer to choose.
+type Option struct {
+	Label       string `json:"label" jsonschema:"The answer, in a few words."`
+	Description string `json:"description,omitempty" jsonschema:"What choosing it means."`
+}
+
+// Answer is what the user said.
+type Answer struct {
+	Text      string
+	Cancelled bool // the user closed the question
+}
+
+type askUserArgs struct {
+	Question      string   `json:"question" jsonschema:"The question."`
+	Options       []Option `json:"options,omitempty" jsonschema:"Answers to choose from."`
+	AllowFreeform bool     `json:"allowFreeform,omitempty" jsonschema:"Whether the user may answer in other words (default: true)."`
+}
+
+// Tools returns the tools of this package; none without a client.
+func Tools(c Client) []tools.Tool {
+	if c == nil {
+		return nil
+	}
+	return []tools.Tool{tolerant{tools.Definition[askUserArgs]{
+		Name: "ask_user", Description: askUserDoc, Preparing: "Preparing question", Progress: "Waiting answer",
+		Plan: func(_ context.Context, call tools.Call, a askUserArgs) (tools.Plan, error) {
+			if strings.HasPrefix(call.ChatID, "subagent-") {
+				return tools.Plan{}, errors.New("a subagent can not ask the user; put the question into your result")
+			}
+			if strings.TrimSpace(a.Question) == "" {
+				return tools.Plan{}, errors.New("INVALID_ARGS: the question is empty")
+			}
+			return tools.Plan{Summary: "Q: " + headline(a.Question)}, nil
+		},
+		Run: func(ctx context.Context, call tools.Call, a askUserArgs, _ tools.Sink) (tools.Result, error) {
+			answer, err := c.Ask(ctx, Question{
+				ChatID: call.ChatID, CallID: call.ID, Text: a.Question, Options: a.Options,
+				Freeform: a.AllowFreeform || len(a.Options) == 0, // else there is no way to answer
+			})
+			switch {
+			case err != nil:
+				return tools.Result{}, fmt.Errorf("the user can not be asked: %w", err)
+			case answer.Cancelled:
+				return tools.Text("The user closed the question without an answer."), nil
+			}
+			return tools.Text("The user answered: " + answer.Text), nil
+		},
+	}.Build()}}
+}
+
+// headline is the beginning of a text as one short line (eca-protocol 7.5).
+func headline(text string) string {
+	const limit = 57
+	line := strings.Join(strings.Fields(text), " ")
+	if runes := []rune(line); len(runes) > limit {
+		return string(runes[:limit]) + "…"
+	}
+	return line
+}
+
+// tolerant accepts arguments as models also write them.
+type tolerant struct{ tools.Tool }
+
+func (t tolerant) Plan(ctx context.Context, call tools.Call) (tools.Plan, error) {
+	call.Arguments = complete(call.Arguments)
+	return t.Tool.Plan(ctx, call)
+}
+
+func (t tolerant) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
+	call.Arguments = complete(call.Arguments)
+	return t.Tool.Run(ctx, call, out)
+}
+
+// complete makes objects of options that are plain strings, or JSON in a string, and
+// fills in allowFreeform.
+func complete(raw json.RawMessage) json.RawMessage {
+	var m map[string]any
+	if json.Unmarshal(raw, &m) != nil || m == nil {
+		return raw
+	}
+	if text, ok := m["options"].(string); ok {
+		var list []any
+		if json.Unmarshal([]byte(text), &list) == nil {
+			m["options"] = list
+		}
+	}
+	if list, ok := m["options"].([]any); ok {
+		for i, o := range list {
+			switch o := o.(type) {
+			case string:
+				list[i] = map[string]any{"label": o}
+			case map[string]any:
+				maps.DeleteFunc(o, func(_ string, v any) bool { return v == nil })
+			}
+		}
+	}
+	if m["allowFreeform"] == nil {
+		m["allowFreeform"] = true
+	}
+	out, err := json.Marshal(m)
+	if err != nil {
+		return raw
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+package editor
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxLine bounds the line in which a symbol is looked for, in bytes.
+const maxLine = 1 << 20
+
+// locate returns the position of a symbol on a line of a file: the whole word nearest
+// to a column, which may be 0. Models count lines well and columns badly.
+func locate(path string, line int, symbol string, character int) (Position, error) {
+	text, err := readLine(path, line)
+	if err != nil {
+		return Position{}, err
+	}
+	at := Position{Path: path, Line: line, Character: character}
+	name := symbol
+	if i := strings.LastIndexAny(symbol, ".:/#"); i >= 0 && i+1 < len(symbol) {
+		name = symbol[i+1:] // of a qualified name the last part is what it stands for
+	}
+	if col := column(text, symbol, len(symbol)-len(name), character); col > 0 {
+		at.Character = col
+	} else if col := column(text, name, 0, character); col > 0 {
+		at.Character = col
+	} else if character < 1 {
+		return Position{}, fmt.Errorf("%q is not on line %d of %s, which is: %s", symbol, line, path, cut(text))
+	}
+	// The editor may have changes that are not saved: a column that was given is right then.
+	return at, nil
+}
+
+// cut shortens a line for the model.
+func cut(text string) string {
+	const shown = 200
+	if len(text) > shown {
+		return strings.ToValidUTF8(text[:shown], "") + "…"
+	}
+	return text
+}
+
+// readLine returns a line of a text file, counting from 1.
+func readLine(path string, line int) (string, error) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxLine)
+	seen := 0
+	for lines.Scan() {
+		if seen++; seen == line {
+			return lines.Text(), nil
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return "", fmt.Errorf("%s, line %d: %w", path, seen+1, err)
+	}
+	return "", fmt.Errorf("%s has %d lines", path, seen)
+}
+
+// column returns the column of an occurrence of word in text, counting UTF-16 code
+// units from 1; 0 if there is none. Whole words come before parts of words, then what
+// is nearest to hint. offset is where in word the column is taken.
+func column(text, word string, offset, hint int) int {
+	best, bestWhole := 0, false
+	for from := 0; ; {
+		i := strings.Index(text[from:], word)
+		if i < 0 {
+			return best
+		}
+		start := from + i
+		end := start + len(word)
+		from = start + 1
+		before, _ := utf8.DecodeLastRuneInString(text[:start])
+		after, _ := utf8.DecodeRuneInString(text[end:])
+		whole := !inWord(before) && !inWord(after)
+		col := utf16Len(text[:start+offset]) + 1
+		nearer := hint > 0 && distance(col, hint) < distance(best, hint)
+		if best == 0 || whole && !bestWhole || whole == bestWhole && nearer {
+			best, bestWhole = col, whole
+		}
+	}
+}
+
+func inWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+func distance(a, b int) int { return max(a-b, b-a) }
+
+// utf16Len returns how many UTF-16 code units a text has.
+func utf16Len(s string) int {
+	n := 0
+	for _, r := range s {
+		n++
+		if r > 0xFFFF {
+			n++
+		}
+	}
+	return n
+}

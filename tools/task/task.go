@@ -1,0 +1,304 @@
+// Package task holds the native tool task, with which a model keeps a list of what it
+// has to do where the user sees it (eca-features, section 17).
+//
+// The list is what the chat's events say: each successful call carries the whole list in
+// its details, and the next one is given it (tools.Call.Tasks). So it survives whatever
+// the chat survives, and a rollback or a fork takes it along. Nothing is kept here.
+package task
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+//go:embed task.md
+var doc string
+
+// maxTasks bounds a list: it travels with each call.
+const maxTasks = 200
+
+// fields is a task as the model writes it; nil is not given.
+type fields struct {
+	Subject     *string `json:"subject,omitempty" jsonschema:"What is to be done, in one line."`
+	Description *string `json:"description,omitempty" jsonschema:"What has to be known to do it, and when it is done."`
+	Priority    *string `json:"priority,omitempty" jsonschema:"high, medium (default) or low."`
+	BlockedBy   *[]int  `json:"blocked_by,omitempty" jsonschema:"Ids of tasks that have to be done before."`
+}
+
+type args struct {
+	Op            string   `json:"op" jsonschema:"The operation."`
+	ID            int      `json:"id,omitempty" jsonschema:"The task to update."`
+	IDs           []int    `json:"ids,omitempty" jsonschema:"The tasks to start, complete or delete."`
+	ActiveSummary string   `json:"active_summary,omitempty" jsonschema:"With start: what is being done, in a few words."`
+	Task          *fields  `json:"task,omitempty" jsonschema:"With add and update: the task."`
+	Tasks         []fields `json:"tasks,omitempty" jsonschema:"With plan and add: the tasks."`
+}
+
+// Tools returns the tools of this package.
+func Tools() []tools.Tool {
+	ops := []string{"read", "plan", "add", "update", "start", "complete", "delete", "clear"}
+	return []tools.Tool{tools.Definition[args]{
+		Name: "task", Description: doc, Preparing: "Preparing tasks", OwnChat: true,
+		Enums: map[string][]string{"op": ops},
+		Plan: func(_ context.Context, _ tools.Call, a args) (tools.Plan, error) {
+			return tools.Plan{Summary: "Tasks: " + a.Op}, nil
+		},
+		Run: func(_ context.Context, call tools.Call, a args, _ tools.Sink) (tools.Result, error) {
+			l := list{}
+			if call.Tasks != nil {
+				l = list{next: call.Tasks.LastID, active: call.Tasks.ActiveSummary, tasks: append(l.tasks, call.Tasks.Tasks...)}
+			}
+			if err := l.apply(a); err != nil {
+				return tools.Result{}, err
+			}
+			return tools.Result{Outputs: []string{l.String()}, Details: &event.Details{Tasks: l.event()}}, nil
+		},
+	}.Build()}
+}
+
+// list is the list while an operation changes it. An operation that fails leaves
+// nothing behind: the list is a copy.
+type list struct {
+	tasks  []event.Task
+	next   int // the last id that was given out
+	active string
+}
+
+func (l *list) apply(a args) error {
+	switch a.Op {
+	case "plan":
+		*l = list{}
+		return l.add(a.Tasks)
+	case "add":
+		if a.Task != nil {
+			a.Tasks = append(a.Tasks, *a.Task)
+		}
+		return l.add(a.Tasks)
+	case "update":
+		t, err := l.find(firstOf(a.ID, a.IDs))
+		if err != nil {
+			return err
+		}
+		if a.Task == nil {
+			return errors.New("INVALID_ARGS: update needs task, with what shall change")
+		}
+		if err := l.set(t, *a.Task); err != nil {
+			return err
+		}
+		return l.check()
+	case "start", "complete", "delete":
+		ids := a.IDs
+		if len(ids) == 0 && a.ID != 0 {
+			ids = []int{a.ID}
+		}
+		return l.each(a.Op, ids, strings.TrimSpace(a.ActiveSummary))
+	case "clear":
+		*l = list{}
+	}
+	return nil // read
+}
+
+func firstOf(id int, ids []int) int {
+	if id == 0 && len(ids) == 1 {
+		return ids[0]
+	}
+	return id
+}
+
+func (l *list) add(tasks []fields) error {
+	if len(tasks) == 0 {
+		return errors.New("INVALID_ARGS: tasks is empty")
+	}
+	if len(l.tasks)+len(tasks) > maxTasks {
+		return fmt.Errorf("a list has at most %d tasks", maxTasks)
+	}
+	for _, f := range tasks {
+		l.next++
+		l.tasks = append(l.tasks, event.Task{ID: l.next, Status: event.TaskPending, Priority: "medium"})
+		if err := l.set(&l.tasks[len(l.tasks)-1], f); err != nil {
+			return err
+		}
+	}
+	return l.check()
+}
+
+// set changes what f gives of a task.
+func (l *list) set(t *event.Task, f fields) error {
+	if f.Subject != nil {
+		t.Subject = strings.Join(strings.Fields(*f.Subject), " ")
+	}
+	if f.Description != nil {
+		t.Description = strings.TrimSpace(*f.Description)
+	}
+	if f.BlockedBy != nil {
+		t.BlockedBy = append([]int(nil), *f.BlockedBy...)
+	}
+	if f.Priority != nil && *f.Priority != "" {
+		switch p := strings.ToLower(*f.Priority); p {
+		case "high", "medium", "low":
+			t.Priority = p
+		default:
+			return fmt.Errorf("INVALID_ARGS: priority is high, medium or low, not %q", *f.Priority)
+		}
+	}
+	if t.Subject == "" {
+		return fmt.Errorf("INVALID_ARGS: task %d has no subject", t.ID)
+	}
+	return nil
+}
+
+// check refuses what can never be worked off: a task that waits for one that does not
+// exist, or for itself.
+func (l *list) check() error {
+	const visiting, visited = 1, 2
+	state := map[int]int{}
+	var visit func(id int) error
+	visit = func(id int) error {
+		switch state[id] {
+		case visiting:
+			return fmt.Errorf("INVALID_ARGS: task %d would wait for itself", id)
+		case visited:
+			return nil
+		}
+		state[id] = visiting
+		t, err := l.find(id)
+		if err != nil {
+			return err
+		}
+		for _, b := range t.BlockedBy {
+			if err := visit(b); err != nil {
+				return err
+			}
+		}
+		state[id] = visited
+		return nil
+	}
+	for _, t := range l.tasks {
+		if err := visit(t.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each starts, completes or deletes tasks, in the order of ids.
+func (l *list) each(op string, ids []int, active string) error {
+	if len(ids) == 0 {
+		return fmt.Errorf("INVALID_ARGS: %s needs ids", op)
+	}
+	for _, id := range ids {
+		t, err := l.find(id)
+		if err != nil {
+			return err
+		}
+		open := l.open(*t)
+		switch {
+		case op == "delete":
+			l.remove(id)
+		case len(open) > 0:
+			return fmt.Errorf("task %d is blocked by %s", id, numbers(open))
+		case op == "start" && t.Status == event.TaskDone:
+			return fmt.Errorf("task %d is done already", id)
+		case op == "start":
+			t.Status, l.active = event.TaskInProgress, active
+		default:
+			t.Status = event.TaskDone
+		}
+	}
+	if len(l.having(event.TaskInProgress)) == 0 {
+		l.active = ""
+	}
+	return nil
+}
+
+func (l *list) remove(id int) {
+	kept := make([]event.Task, 0, len(l.tasks))
+	for _, t := range l.tasks {
+		if t.ID == id {
+			continue
+		}
+		var blocked []int
+		for _, b := range t.BlockedBy {
+			if b != id {
+				blocked = append(blocked, b)
+			}
+		}
+		t.BlockedBy = blocked
+		kept = append(kept, t)
+	}
+	l.tasks = kept
+}
+
+func (l *list) find(id int) (*event.Task, error) {
+	for i := range l.tasks {
+		if l.tasks[i].ID == id {
+			return &l.tasks[i], nil
+		}
+	}
+	return nil, fmt.Errorf("there is no task %d", id)
+}
+
+// open returns the ids of tasks that t waits for.
+func (l *list) open(t event.Task) []int {
+	var open []int
+	for _, id := range t.BlockedBy {
+		if b, err := l.find(id); err == nil && b.Status != event.TaskDone {
+			open = append(open, id)
+		}
+	}
+	return open
+}
+
+func (l *list) having(status event.TaskStatus) []int {
+	ids := []int{}
+	for _, t := range l.tasks {
+		if t.Status == status {
+			ids = append(ids, t.ID)
+		}
+	}
+	return ids
+}
+
+func (l *list) event() *event.Tasks {
+	for i, t := range l.tasks {
+		l.tasks[i].Blocked = t.Status != event.TaskDone && len(l.open(t)) > 0
+	}
+	return &event.Tasks{Tasks: append([]event.Task{}, l.tasks...), LastID: l.next, ActiveSummary: l.active}
+}
+
+// String is the list for the model.
+func (l *list) String() string {
+	if len(l.tasks) == 0 {
+		return "There are no tasks."
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d tasks done.\n", len(l.having(event.TaskDone)), len(l.tasks))
+	for _, t := range l.tasks {
+		fmt.Fprintf(&b, "%d. [%s] %s (%s)", t.ID, t.Status, t.Subject, t.Priority)
+		if open := l.open(t); len(open) > 0 {
+			b.WriteString(", blocked by " + numbers(open))
+		}
+		if t.Description != "" && t.Status != event.TaskDone {
+			raw, _ := json.Marshal(t.Description) // on one line; a string always encodes
+			b.WriteString(": " + string(raw))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func numbers(ids []int) string {
+	var out []string
+	for _, id := range ids {
+		out = append(out, strconv.Itoa(id))
+	}
+	return strings.Join(out, ", ")
+}
