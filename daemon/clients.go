@@ -1,34 +1,49 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"net"
 	"net/http"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/anthropic"
+	"github.com/seed-dec29ce4/eca/llm/bedrock"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
+	"github.com/seed-dec29ce4/eca/llm/google"
+	"github.com/seed-dec29ce4/eca/llm/ollama"
 	"github.com/seed-dec29ce4/eca/llm/openai"
 )
 
+// providerClient is a provider's client with what it was made for: that changes with the
+// configuration, and when somebody logs in or out in this process or in another.
+type providerClient struct {
+	llm.Model
+	provider config.Provider
+	limits   llm.Limits
+}
+
 // client returns the provider's client, with retries and recording.
-func (m *models) client(name string, p config.Provider) (llm.Model, error) {
-	if c, ok := m.clients[name]; ok {
-		return c, nil
+func (m *models) client(name string, p provider) (llm.Model, error) {
+	limits := m.limits(p.Provider)
+	if c, ok := m.clients[name]; ok && c.limits == limits && reflect.DeepEqual(c.provider, p.Provider) {
+		return c.Model, nil
 	}
-	raw, err := m.newClient(name, p)
+	raw, err := m.newClient(name, p.Provider)
 	if err != nil {
 		return nil, err
 	}
-	c := m.recorded(llm.WithRetry(raw, retryPolicy(p)))
+	c := providerClient{m.recorded(llm.WithRetry(raw, retryPolicy(p.Provider))), p.Provider, limits}
 	m.clients[name] = c
-	return c, nil
+	return c.Model, nil
 }
 
 func (m *models) recorded(c llm.Model) llm.Model {
@@ -48,11 +63,21 @@ func (m *models) newClient(name string, p config.Provider) (llm.Model, error) {
 		if p.Path != "" || strings.HasPrefix(p.URL, "https://api.openai.com") {
 			return openai.NewResponses(responses), nil
 		}
-		return openai.WithFallback(openai.NewResponses(responses), openai.NewChat(chat)), nil
+		return openai.WithFallback(openai.NewResponses(responses), openai.NewChat(chat, m.chatOptions(p))), nil
 	case openai.APIChat:
 		e := m.endpoint(name, p)
 		e.URL = openai.URL(p.URL, p.Path, openai.APIChat)
-		return openai.NewChat(e), nil
+		return openai.NewChat(e, m.chatOptions(p)), nil
+	case anthropic.API:
+		e := m.endpoint(name, p)
+		e.URL = anthropic.URL(p.URL, p.Path)
+		return anthropic.NewMessages(e), nil
+	case bedrock.API:
+		return bedrock.New(m.endpoint(name, p), m.aws()), nil
+	case google.API:
+		return google.New(m.endpoint(name, p)), nil
+	case ollama.API:
+		return ollama.New(m.endpoint(name, p), p.Path), nil
 	case apiCassette:
 		data, err := os.ReadFile(p.URL)
 		if err != nil {
@@ -64,20 +89,42 @@ func (m *models) newClient(name string, p config.Provider) (llm.Model, error) {
 		}
 		return player, nil
 	}
-	return nil, fmt.Errorf("provider %s: api %q is not known; this version speaks openai-responses, openai-chat and cassette", name, p.API)
+	return nil, fmt.Errorf("provider %s: api %q is not known; this version speaks %s", name, p.API, apis)
 }
 
-// endpoint is a provider's endpoint for the wire formats that take a bearer token; the
-// URL is the provider's own.
+// apis names the wire formats for users.
+const apis = "openai-responses, openai-chat, anthropic, google, ollama, bedrock and cassette"
+
+// chatOptions says how a provider's models mark reasoning, and whether prompts are cached.
+func (m *models) chatOptions(p config.Provider) openai.ChatOptions {
+	t := openai.DefaultThink()
+	t.Start, t.End = cmp.Or(p.ThinkStart, t.Start), cmp.Or(p.ThinkEnd, t.End)
+	t.Steady = m.cfg.Env == config.EnvTest
+	return openai.ChatOptions{Think: t, CacheRetention: p.CacheRetention}
+}
+
+// endpoint is a provider's endpoint, with its key where its API wants it; the URL is the
+// provider's own.
 func (m *models) endpoint(name string, p config.Provider) llm.Endpoint {
 	limits := m.limits(p)
 	headers := map[string]string{"User-Agent": "eca", "X-Llm-Application-Name": "eca"}
-	if p.Key != "" {
+	switch {
+	case p.Key == "":
+	case p.API == anthropic.API:
+		headers[anthropic.KeyHeader] = p.Key
+	case p.API == google.API:
+		headers[google.KeyHeader] = p.Key
+	default:
 		headers["Authorization"] = "Bearer " + p.Key
 	}
-	maps.Copy(headers, p.ExtraHeaders)
+	for k, v := range p.ExtraHeaders {
+		headers[http.CanonicalHeaderKey(k)] = v // the user's wins, however it is written
+	}
 	return llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(limits.Connect), Limits: limits, Now: m.opts.Now}
 }
+
+// aws is where AWS's own tools keep credentials.
+func (m *models) aws() bedrock.AWS { return bedrock.AWS{Getenv: m.opts.Getenv} }
 
 // http returns the client whose connections must stand within a limit.
 func (m *models) http(connect time.Duration) *http.Client {
@@ -132,32 +179,58 @@ func retryPolicy(p config.Provider) llm.RetryPolicy {
 // fetchTimeout bounds asking one provider for its models.
 const fetchTimeout = 10 * time.Second
 
-// sync asks providers which models they have, all at once. A provider that does not
-// answer keeps its configured models.
+// sync asks providers which models they have, all at once, except those that have
+// answered already, and brings the catalogue up to date. A provider that does not answer
+// keeps its configured models. Ollama is asked each time: its models come and go, and so
+// does the server.
 func (m *models) sync(ctx context.Context) {
 	m.mu.Lock()
-	providers := maps.Clone(m.cfg.Providers)
+	providers := m.providers()
+	maps.DeleteFunc(providers, func(name string, p provider) bool {
+		_, known := m.fetchedOf(name, p)
+		return known && p.API != ollama.API || !listsModels(p.Provider)
+	})
 	m.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
+	wg.Go(func() { m.refreshCatalog(limited) })
 	for name, p := range providers {
-		if !usable(p) || p.API == apiCassette || p.FetchModels != nil && !*p.FetchModels {
-			continue
-		}
 		wg.Go(func() {
 			m.mu.Lock()
-			at := m.endpoint(name, p)
+			at := m.endpoint(name, p.Provider)
 			m.mu.Unlock()
-			names, err := openai.ListModels(ctx, at)
-			if err != nil {
+			found := fetched{from: p.Provider}
+			var err error
+			if found.models, err = listModels(limited, p.API, at); err != nil {
 				m.opts.Log.Debug("models could not be listed", "provider", name, "err", err)
-				return
+				found.failed = err.Error()
 			}
 			m.mu.Lock()
-			m.fetched[name] = names
-			m.mu.Unlock()
+			defer m.mu.Unlock()
+			still := sameModels(m.providers()[name].Provider, p.Provider)
+			if still && (err == nil || ctx.Err() == nil) { // being stopped says nothing of the provider
+				m.fetched[name] = found
+			}
 		})
 	}
 	wg.Wait()
+}
+
+// listModels asks a server for its models in the way of its wire format.
+func listModels(ctx context.Context, api string, at llm.Endpoint) (map[string]llm.Facts, error) {
+	switch api {
+	case google.API:
+		return google.ListModels(ctx, at)
+	case ollama.API:
+		return ollama.ListModels(ctx, at)
+	case anthropic.API:
+		names, err := anthropic.ListModels(ctx, at)
+		models := map[string]llm.Facts{}
+		for _, name := range names {
+			models[name] = llm.Facts{} // names are all it tells
+		}
+		return models, err
+	}
+	return openai.ListModels(ctx, at)
 }

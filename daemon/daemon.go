@@ -1,7 +1,9 @@
 // Package daemon assembles eca: one engine with its models, tools, contexts and
 // store, from one configuration. The commands and the tests use it; nothing else
 // does. Besides wiring it decides which model a name means and how its provider is
-// reached (models.go, clients.go); it has no other behaviour.
+// reached (models.go, clients.go), keeps the configuration up to date (configure.go),
+// logs in and out (providers.go), edits the configuration of MCP servers (mcp.go), and
+// has chats of the reference server imported (import.go).
 package daemon
 
 import (
@@ -17,15 +19,23 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/command"
+	"github.com/seed-dec29ce4/eca/chat/inline"
 	"github.com/seed-dec29ce4/eca/chat/store"
+	"github.com/seed-dec29ce4/eca/chat/undo"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
+	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/ask"
+	"github.com/seed-dec29ce4/eca/tools/editor"
 	"github.com/seed-dec29ce4/eca/tools/fs"
 	"github.com/seed-dec29ce4/eca/tools/permission"
 	"github.com/seed-dec29ce4/eca/tools/search"
 	"github.com/seed-dec29ce4/eca/tools/shell"
+	"github.com/seed-dec29ce4/eca/tools/task"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -36,7 +46,10 @@ type Options struct {
 	StateDir   string              // default: $XDG_STATE_HOME/eca or ~/.local/state/eca
 	CacheDir   string              // default: $XDG_CACHE_HOME/eca or ~/.cache/eca
 	RecordDir  string              // --record; empty records nothing
+	CatalogURL string              // where to fetch the public catalogue of models; empty: nowhere
 	Executable string              // our own path, for children
+	Version    string              // of eca, for /doctor and exported chats
+	Command    []string            // how eca was started, for /doctor
 	Supervisor string              // executable that supervises children (proc.Spec); empty: none
 	Log        *slog.Logger        // default: slog.Default
 	Now        func() time.Time    // default: time.Now
@@ -47,14 +60,29 @@ type Options struct {
 type Daemon struct {
 	opts   Options
 	engine *chat.Engine
+	inline *inline.Engine
 	store  *store.Store
 	models *models
 	memory *permission.Memory
 	jobs   *shell.Jobs
+	finder workspace.Finder
 
-	// Replaced as wholes by Configure.
+	commands *command.Commands
+
+	reconfigured chan struct{} // hears of Configure; for Watch
+
+	mu          sync.Mutex // guards what follows, and that configurations come in order
+	initOptions json.RawMessage
+	roots       []string
+	entered     map[string]auth.Credential // as of the last load
+
+	// Replaced as wholes, by loadLocked and Connect.
+	artifacts atomic.Pointer[artifact.Store]
+	creds     atomic.Pointer[auth.Store]
+	imported  atomic.Pointer[string] // what the user is told of an import
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
+	client    atomic.Pointer[client]
 	registry  atomic.Pointer[func() *tools.Registry] // built when first asked for: not before initialize is answered
 	policy    atomic.Pointer[permission.Policy]
 }
@@ -75,7 +103,7 @@ func New(o Options) *Daemon {
 		o.NewID = uuid.NewString
 	}
 	if o.StateDir == "" {
-		o.StateDir = home(o.Getenv, "XDG_STATE_HOME", ".local/state")
+		o.StateDir = StateDir(o.Getenv)
 	}
 	if o.CacheDir == "" {
 		o.CacheDir = home(o.Getenv, "XDG_CACHE_HOME", ".cache")
@@ -85,21 +113,39 @@ func New(o Options) *Daemon {
 		store:  store.New(o.StateDir),
 		memory: permission.NewMemory(),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
+
+		reconfigured: make(chan struct{}, 1),
 	}
-	d.models = newModels(o)
+	d.client.Store(&client{})
+	d.keepStateIn(o.StateDir)
+	d.models = newModels(o, d.creds.Load)
+	d.commands = d.newCommands()
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
 		Models:   d.models,
-		Contexts: contexts.Files{},
+		Contexts: contexts.Local{},
 		Tools:    d.Tools,
 		Policy:   func() tools.Policy { return d.policy.Load() },
+		Files:    undo.New(d.artifacts.Load),
+		Commands: d.commands,
 		Config:   func() *config.Config { return d.config.Load().Config },
 		Roots:    func() []string { return d.workspace.Load().Roots() },
 		Now:      o.Now,
 		NewID:    o.NewID,
 		Log:      o.Log,
 	})
+	d.inline = inline.New(inline.Deps{
+		Models: d.models,
+		Config: d.Config,
+		Roots:  func() []string { return d.workspace.Load().Roots() },
+		Now:    o.Now,
+	})
 	return d
+}
+
+// StateDir returns where chats are kept.
+func StateDir(getenv func(string) string) string {
+	return home(getenv, "XDG_STATE_HOME", ".local/state")
 }
 
 // home returns eca's folder below an XDG base directory.
@@ -113,36 +159,26 @@ func home(getenv func(string) string, xdg, fallback string) string {
 	return filepath.Join(os.TempDir(), "eca")
 }
 
-// Configure loads the configuration for a client's options and workspace folders.
-// It reads a few files and uses no network. Turns that run keep what they had.
-func (d *Daemon) Configure(initOptions json.RawMessage, roots []string) {
-	ws := workspace.New(roots...)
-	cfg := config.Load(config.Inputs{
-		InitOptions: initOptions,
-		Getenv:      d.opts.Getenv,
-		ConfigFile:  d.opts.ConfigFile,
-		ConfigHome:  config.Home(d.opts.Getenv),
-		Roots:       ws.Roots(),
-	})
-	outputs := filepath.Join(d.opts.CacheDir, "toolCallOutputs")
-	own := workspace.New(outputs, filepath.Join(d.opts.CacheDir, "jobs"))
-	inside := func(path string) bool { return ws.Contains(path) || own.Contains(path) }
-	policy, errs := permission.New(cfg.Config, inside, d.memory)
-	for _, err := range errs {
-		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: "toolCall.approval"}, Cause: err.Error()})
-	}
-	for _, p := range cfg.Problems {
-		d.opts.Log.Warn("configuration problem", "at", p.Origin.String(), "cause", p.Cause)
-	}
-	d.config.Store(cfg)
-	d.workspace.Store(ws)
-	d.policy.Store(policy)
-	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, outputs) })
-	d.registry.Store(&registry)
-	d.models.configure(cfg.Config)
+// keepStateIn says where what must survive is kept. It has no effect on what is in use.
+func (d *Daemon) keepStateIn(dir string) {
+	d.store.Move(dir)
+	d.creds.Store(auth.New(dir))
+	d.artifacts.Store(artifact.New(filepath.Join(dir, "artifacts"), artifact.Options{Now: d.opts.Now}))
 }
 
-func (d *Daemon) nativeTools(cfg *config.Config, outputs string) *tools.Registry {
+// client is what the tools may ask of the user's client.
+type client struct {
+	editor    editor.Client
+	questions ask.Client
+}
+
+// Connect says what the client can be asked, now that it is known; the next Configure
+// builds the tools for it. Without it there are no tools that need a client.
+func (d *Daemon) Connect(e editor.Client, questions ask.Client) {
+	d.client.Store(&client{e, questions})
+}
+
+func (d *Daemon) nativeTools(cfg *config.Config, asked client, outputs string) *tools.Registry {
 	var list []tools.Tool
 	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
 	list = append(list, search.Tools()...)
@@ -151,6 +187,12 @@ func (d *Daemon) nativeTools(cfg *config.Config, outputs string) *tools.Registry
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
 		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs,
 	})...)
+	list = append(list, editor.Tools(editor.Options{
+		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
+		Timeout: time.Duration(cfg.LSPTimeoutSeconds * float64(time.Second)),
+	})...)
+	list = append(list, ask.Tools(asked.questions)...)
+	list = append(list, task.Tools()...)
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
 	}
@@ -162,6 +204,9 @@ func (d *Daemon) nativeTools(cfg *config.Config, outputs string) *tools.Registry
 
 // Engine returns the engine.
 func (d *Daemon) Engine() *chat.Engine { return d.engine }
+
+// Inline returns the engine of rewrites and completions.
+func (d *Daemon) Inline() *inline.Engine { return d.inline }
 
 // Config returns the current configuration.
 func (d *Daemon) Config() *config.Loaded { return d.config.Load() }
@@ -181,14 +226,18 @@ func (d *Daemon) Close() {
 
 // demoNotice is what the user is told when answers come from the demo model.
 const demoNotice = "No model provider is configured, so answers come from the built-in demo model " + demoModel +
-	": a script, not a language model. Set OPENAI_API_KEY, or add a provider to the configuration."
+	": a script, not a language model. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, enter a key in the editor's list of providers, or add a provider to the configuration."
 
-// Notices are things the user should be told at start.
+// Notices are things the user should be told, once each.
 func (d *Daemon) Notices() []string {
+	var out []string
 	if d.models.onlyDemo() {
-		return []string{demoNotice}
+		out = append(out, demoNotice)
 	}
-	return nil
+	if n := d.imported.Load(); n != nil {
+		out = append(out, *n)
+	}
+	return out
 }
 
 // demoModel is the id of the demo model.

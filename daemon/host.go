@@ -2,16 +2,52 @@ package daemon
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
+
+// Roots returns the workspace folders.
+func (d *Daemon) Roots() []string { return d.workspace.Load().Roots() }
+
+// FindFiles answers a query for files and folders.
+func (d *Daemon) FindFiles(ctx context.Context, roots []string, query string) ([]workspace.Found, error) {
+	return d.finder.Find(ctx, roots, query)
+}
 
 // ModelChoice returns the choice of models, as far as it is known without the
 // network.
 func (d *Daemon) ModelChoice() chat.ModelChoice {
-	def := d.models.defaultID()
-	return chat.ModelChoice{IDs: d.models.ids(), Default: def, Variants: d.models.variants(def)}
+	return chat.ModelChoice{IDs: d.models.ids(), Default: d.models.defaultID()}
+}
+
+// Variants lists the variants of a model; ok is false if the model can not be used.
+func (d *Daemon) Variants(model string) (variants []string, ok bool) {
+	if model == "" {
+		return []string{}, false
+	}
+	_, err := d.models.Resolve(model, "")
+	return d.models.variants(model), err == nil
+}
+
+// Tasks lists the work that is done once, after the start.
+func (d *Daemon) Tasks() []chat.Task {
+	return []chat.Task{
+		{ID: "models", Title: "Syncing models", Run: d.SyncModels},
+		{ID: "cleanup", Title: "Cleaning up", Run: d.cleanUp},
+		{ID: "import", Title: "Looking for earlier chats", Run: func(ctx context.Context) { d.ImportReference(ctx) }},
+	}
+}
+
+// undoAge is how long a change of a file can be undone.
+const undoAge = 30 * 24 * time.Hour
+
+func (d *Daemon) cleanUp(ctx context.Context) {
+	if _, _, err := d.artifacts.Load().Collect(ctx, nil, undoAge); err != nil && ctx.Err() == nil {
+		d.opts.Log.Warn("old artifacts could not be removed", "err", err)
+	}
 }
 
 // SyncModels asks providers what they offer. It may take seconds.

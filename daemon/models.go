@@ -1,61 +1,104 @@
 package daemon
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/bedrock"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
-	"github.com/seed-dec29ce4/eca/llm/openai"
+	"github.com/seed-dec29ce4/eca/llm/catalog"
+	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
 
 // models turns configured providers into models that can be used.
 type models struct {
-	opts Options
+	opts     Options
+	creds    func() *auth.Store
+	recorder *cassette.Recorder // nil unless recording
+	catalog  *catalog.Catalog
 
 	mu          sync.Mutex // guards what follows
-	cfg         *config.Config
-	clients     map[string]llm.Model           // by provider; made when first needed
+	cfg         *config.Loaded
+	rules       *catalog.Variants
+	clients     map[string]providerClient      // by provider; made when first needed
 	httpClients map[time.Duration]*http.Client // by connection limit
-	fetched     map[string][]string            // model names by provider, from the network
-	recorder    *cassette.Recorder
+	fetched     map[string]fetched             // by provider, from the network
 }
 
-func newModels(o Options) *models {
-	return &models{
-		opts: o, cfg: &config.Config{}, clients: map[string]llm.Model{}, fetched: map[string][]string{},
+func newModels(o Options, creds func() *auth.Store) *models {
+	m := &models{
+		opts: o, creds: creds, cfg: &config.Loaded{Config: &config.Config{}}, clients: map[string]providerClient{}, fetched: map[string]fetched{},
 		httpClients: map[time.Duration]*http.Client{},
 	}
+	m.catalog = catalog.New(catalog.Options{
+		Path: filepath.Join(o.CacheDir, catalogFile), URL: o.CatalogURL, Client: m.http(llm.DefaultLimits().Connect), Now: o.Now,
+	})
+	if o.RecordDir != "" {
+		m.recorder = cassette.NewRecorder(o.RecordDir, m.clean, func(err error) { o.Log.Warn("recording failed", "err", err) })
+	}
+	return m
 }
 
 // configure takes a new configuration; running requests keep their clients.
-func (m *models) configure(cfg *config.Config) {
+func (m *models) configure(cfg *config.Loaded, rules *catalog.Variants) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.cfg = cfg
-	m.clients = map[string]llm.Model{}
-	m.fetched = map[string][]string{}
-	if m.opts.RecordDir == "" {
-		return
-	}
+	m.cfg, m.rules = cfg, rules
+}
+
+// clean removes from a text the secrets that are in use now: users log in while others
+// record.
+func (m *models) clean(text string) string {
 	var secrets []string
-	for _, p := range cfg.Providers {
+	m.mu.Lock()
+	for _, p := range m.providers() {
 		secrets = append(secrets, p.Key)
 		for _, v := range p.ExtraHeaders {
 			secrets = append(secrets, v)
 		}
 	}
-	m.recorder = cassette.NewRecorder(m.opts.RecordDir, redact.New(secrets...), func(err error) {
-		m.opts.Log.Warn("recording failed", "err", err)
-	})
+	m.mu.Unlock()
+	return redact.New(secrets...).String(text)
+}
+
+// fetched is what came of asking a provider for its models when it was configured, and
+// reached, like from.
+type fetched struct {
+	from   config.Provider
+	models map[string]llm.Facts
+	failed string // why there are none
+}
+
+// fetchedOf returns the models a provider was found to have; ok is false if it has not
+// answered since it changed.
+func (m *models) fetchedOf(name string, p provider) (models map[string]llm.Facts, ok bool) {
+	f, ok := m.fetched[name]
+	if !ok || f.failed != "" || !sameModels(f.from, p.Provider) {
+		return nil, false
+	}
+	return f.models, true
+}
+
+// sameModels says whether two providers must list the same models.
+func sameModels(a, b config.Provider) bool {
+	return a.API == b.API && a.URL == b.URL && a.Key == b.Key && maps.Equal(a.ExtraHeaders, b.ExtraHeaders) && listsModels(a) == listsModels(b)
+}
+
+// listsModels says whether to ask a provider for its models.
+func listsModels(p config.Provider) bool {
+	return usable(p) && p.API != apiCassette && p.API != bedrock.API && (p.FetchModels == nil || *p.FetchModels)
 }
 
 func (m *models) close() {
@@ -68,13 +111,33 @@ func (m *models) close() {
 
 // usable says whether a provider has all it needs.
 func usable(p config.Provider) bool {
-	if p.API == "" || p.URL == "" {
-		return false
+	return p.API != "" && p.URL != "" && (p.Key != "" || !needsKey(p))
+}
+
+// offered says whether a provider's models can be chosen. A server that users start
+// themselves must have answered.
+func (m *models) offered(name string, p provider) bool {
+	if !usable(p.Provider) || p.API != ollama.API || !listsModels(p.Provider) {
+		return usable(p.Provider)
 	}
-	if p.Key != "" || p.API == apiCassette || isLoopback(p.URL) {
-		return true
+	_, answered := m.fetchedOf(name, p)
+	return answered
+}
+
+// counts says whether there is a provider to choose models of. That Ollama runs is no
+// word of the user's, and another local server may be only a preset: without models they
+// are of no use.
+func (m *models) counts(name string, p provider) bool {
+	return m.offered(name, p) && (listsModels(p.Provider) && p.API != ollama.API || len(m.list(name, p)) > 0)
+}
+
+// needsKey says whether a provider must be given a key: as configured, else unless it
+// is on this machine.
+func needsKey(p config.Provider) bool {
+	if p.RequiresAuth != nil {
+		return *p.RequiresAuth
 	}
-	return p.RequiresAuth != nil && !*p.RequiresAuth
+	return p.API != apiCassette && p.API != ollama.API && !isLoopback(p.URL)
 }
 
 // apiCassette is a provider that plays a file: its url is the file's path.
@@ -88,24 +151,22 @@ func (m *models) ids() []string {
 }
 
 func (m *models) idsLocked() []string {
-	set := map[string]bool{}
+	var ids []string
 	any := false
-	for name, p := range m.cfg.Providers {
-		if !usable(p) {
+	for name, p := range m.providers() {
+		if !m.counts(name, p) {
 			continue
 		}
 		any = true
-		for model := range p.Models {
-			set[name+"/"+model] = true
-		}
-		for _, model := range m.fetched[name] {
-			set[name+"/"+model] = true
+		for _, model := range m.list(name, p) {
+			ids = append(ids, name+"/"+model)
 		}
 	}
 	if !any {
 		return []string{demoModel}
 	}
-	return slices.Sorted(maps.Keys(set))
+	slices.Sort(ids)
+	return ids
 }
 
 func (m *models) onlyDemo() bool {
@@ -119,32 +180,31 @@ func (m *models) defaultID() string {
 	defer m.mu.Unlock()
 	ids := m.idsLocked()
 	// The user's word counts also when no list names the model.
-	if provider, _, ok := strings.Cut(m.cfg.DefaultModel, "/"); ok && usable(m.cfg.Providers[provider]) {
+	if provider, _, ok := strings.Cut(m.cfg.DefaultModel, "/"); ok && usable(m.providers()[provider].Provider) {
 		return m.cfg.DefaultModel
 	}
-	const preferred = "openai/gpt-5.2"
-	switch {
-	case slices.Contains(ids, preferred):
-		return preferred
-	case len(ids) > 0:
-		return ids[0]
+	for _, preferred := range []string{"anthropic/claude-sonnet-4-6", "openai/gpt-5.2", "github-copilot/gpt-5.5", "ollama/"} {
+		i, found := slices.BinarySearch(ids, preferred)
+		if found || i < len(ids) && strings.HasSuffix(preferred, "/") && strings.HasPrefix(ids[i], preferred) {
+			return ids[i]
+		}
 	}
-	return ""
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
 }
 
 // variants lists the variants of a model that a user can choose, sorted.
 func (m *models) variants(id string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	provider, name, _ := strings.Cut(id, "/")
-	out := []string{}
-	for v := range m.cfg.Providers[provider].Models[name].Variants {
-		if v != "default" {
-			out = append(out, v)
-		}
+	name, model, _ := strings.Cut(id, "/")
+	p, ok := m.providers()[name]
+	if !ok {
+		return []string{}
 	}
-	slices.Sort(out)
-	return out
+	return m.variantsOf(name, p, model, m.facts(name, p, model).Reasoning.Value).Names()
 }
 
 // Resolve implements chat.Models.
@@ -157,76 +217,79 @@ func (m *models) Resolve(name, current string) (chat.Model, error) {
 	provider, model, full := strings.Cut(name, "/")
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p, known := m.cfg.Providers[provider]
+	providers := m.providers()
+	p, known := providers[provider]
 	switch {
 	case full && provider == demoProvider && !known:
 		return m.demo()
 	case full && known:
 	case full:
-		if provider, model, p, known = m.bare(name, current); !known {
+		if provider, model, p, known = m.bare(providers, name, current); !known {
 			return chat.Model{}, fmt.Errorf("the model %s can not be used: there is no provider %s", name, strings.SplitN(name, "/", 2)[0])
 		}
 	default:
-		if provider, model, p, known = m.bare(name, current); !known {
+		if provider, model, p, known = m.bare(providers, name, current); !known {
 			return chat.Model{}, fmt.Errorf("the model %s is not known; name it as provider/model", name)
 		}
 	}
-	if !usable(p) {
-		return chat.Model{}, fmt.Errorf("the model %s can not be used: provider %s needs %s", name, provider, missing(provider, p))
+	if !usable(p.Provider) {
+		return chat.Model{}, fmt.Errorf("the model %s can not be used: provider %s needs %s", name, provider, m.missing(provider, p))
 	}
 	client, err := m.client(provider, p)
 	if err != nil {
 		return chat.Model{}, err
 	}
-	mc := p.Models[model]
+	mc, f := p.Models[model], m.facts(provider, p, model)
 	out := chat.Model{
-		ID: provider + "/" + model, Name: model, Client: client, Headers: mc.ExtraHeaders, Extra: mc.ExtraPayload, Variants: mc.Variants, Limit: mc.Limit, Cost: mc.Cost,
-		Reasoning: canReason(p.API, model, mc),
+		ID: provider + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(client, mc.History),
+		Headers: mc.ExtraHeaders, Extra: mc.ExtraPayload, Variants: m.variantsOf(provider, p, model, f.Reasoning.Value),
+		Limit: limit(f), Cost: price(f), Reasoning: f.Reasoning.Value, NoImages: !f.Images.Value, NoTools: !f.Tools.Value,
 	}
-	if mc.ModelName != "" {
-		out.Name = mc.ModelName
+	if !out.Reasoning {
+		out.Extra = catalog.WithoutReasoning(out.Extra)
 	}
 	return out, nil
 }
 
 // bare finds a name without provider: below the current model's provider, else below
 // the only provider that lists it.
-func (m *models) bare(name, current string) (provider, model string, p config.Provider, ok bool) {
+func (m *models) bare(providers map[string]provider, name, current string) (id, model string, p provider, ok bool) {
 	if cur, _, ok := strings.Cut(current, "/"); ok {
-		if p, ok := m.cfg.Providers[cur]; ok && usable(p) {
+		if p, ok := providers[cur]; ok && usable(p.Provider) {
 			return cur, name, p, true
 		}
 	}
 	for _, id := range m.idsLocked() {
-		provider, model, _ := strings.Cut(id, "/")
+		of, model, _ := strings.Cut(id, "/")
 		if model == name {
-			return provider, model, m.cfg.Providers[provider], true
+			return of, model, providers[of], true
 		}
 	}
-	return "", "", config.Provider{}, false
+	return "", "", provider{}, false
 }
 
-func missing(name string, p config.Provider) string {
+func (m *models) missing(name string, p provider) string {
 	switch {
 	case p.API == "":
-		return "an api (openai-responses or openai-chat)"
+		return "an api (one of " + apis + ")"
+	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the url may follow from who asks
+	case p.URL == "" && p.API == bedrock.API:
+		return "a region: set AWS_REGION, or providers." + name + ".url to the region's runtime endpoint"
 	case p.URL == "":
 		return "a url"
 	}
-	return "a key: set providers." + name + ".key or the environment variable " +
+	text := "a key: log in to it, or set providers." + name + ".key or the environment variable " +
 		strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_API_KEY"
-}
-
-// canReason says whether to ask for reasoning: as configured, else for the models of
-// the Responses API that are known to, which is the newer families.
-func canReason(api, model string, mc config.Model) bool {
-	if mc.Reason != nil {
-		return *mc.Reason
+	if p.API == bedrock.API {
+		text += "; or AWS's own credentials, and models in the configuration"
+		if err := m.aws().Check(); err != nil {
+			text += ": " + err.Error()
+		}
 	}
-	if api != openai.APIResponses && api != "openai" {
-		return false
+	if _, err := m.creds().All(); err != nil {
+		text += "; " + err.Error()
 	}
-	return !strings.HasPrefix(model, "gpt-4") && !strings.HasPrefix(model, "gpt-3")
+	return text
 }
 
 func (m *models) demo() (chat.Model, error) {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,11 +16,22 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The pattern matcher keeps one clock for a moment after a match with a time limit.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+}
 
 func newDaemon(t *testing.T, options string, env map[string]string) *Daemon {
 	t.Helper()
-	d := New(Options{StateDir: t.TempDir(), CacheDir: t.TempDir(), Getenv: func(k string) string { return env[k] }})
+	return newDaemonWith(t, Options{}, options, env)
+}
+
+func newDaemonWith(t *testing.T, o Options, options string, env map[string]string) *Daemon {
+	t.Helper()
+	all := map[string]string{"OLLAMA_API_URL": "http://127.0.0.1:1"} // not what may run on this machine
+	maps.Copy(all, env)
+	o.StateDir, o.CacheDir, o.Getenv = t.TempDir(), t.TempDir(), func(k string) string { return all[k] }
+	d := New(o)
 	t.Cleanup(d.Close)
 	d.Configure(json.RawMessage(options), []string{t.TempDir()})
 	if p := d.Config().Problems; len(p) > 0 {
@@ -82,6 +94,7 @@ func TestDefaultModel(t *testing.T) {
 		"openai":               {`{}`, key, "openai/gpt-5.2"},
 		"configured":           {`{"defaultModel": "openai/gpt-4.1"}`, key, "openai/gpt-4.1"},
 		"configured, unlisted": {`{"defaultModel": "openai/my-own"}`, key, "openai/my-own"},
+		"anthropic":            {`{}`, map[string]string{"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}, "anthropic/claude-sonnet-4-6"},
 		"configured, unusable": {`{"defaultModel": "other/x"}`, key, "openai/gpt-5.2"},
 	} {
 		d := newDaemon(t, c.options, c.env)
@@ -142,6 +155,60 @@ func TestCompatibleServer(t *testing.T) {
 	}
 	if paths["/v1/responses"] != 1 || paths["/v1/chat/completions"] != 2 {
 		t.Errorf("requests: %v", paths)
+	}
+}
+
+// Anthropic's API gets its key and lists its models in its own way; a header that the
+// user configured wins.
+func TestAnthropic(t *testing.T) {
+	player, err := cassette.Parse([]byte("cassette: 1\ndefault:\n  steps:\n    - {text: hi}\nturns: []\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	play := player.Handler(nil)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("X-Api-Key") != "k" || r.Header.Get("Authorization") != "":
+			http.Error(w, "no key", http.StatusUnauthorized)
+		case r.URL.Path == "/v1/models":
+			_, _ = w.Write([]byte(`{"data":[{"id":"claude-3-haiku"},{"id":"claude-opus-9"}],"has_more":false}`))
+		default:
+			play.ServeHTTP(w, r)
+		}
+	}))
+	defer srv.Close()
+	d := newDaemon(t, `{"providers": {"anthropic": {"extraHeaders": {"x-api-key": "k"}}}}`, map[string]string{"ANTHROPIC_API_KEY": "other", "ANTHROPIC_API_URL": srv.URL})
+	d.SyncModels(context.Background())
+	if got := strings.Join(d.ModelChoice().IDs, " "); got != "anthropic/claude-3-haiku anthropic/claude-opus-9" {
+		t.Errorf("models: %s", got)
+	}
+	for name, reasons := range map[string]bool{"claude-opus-9": true, "claude-3-haiku": false} {
+		m, err := d.models.Resolve("anthropic/"+name, "")
+		if err != nil || m.Reasoning != reasons {
+			t.Fatalf("%s: reasoning %v, %v", name, m.Reasoning, err)
+		}
+		text := ""
+		for delta, err := range m.Client.Stream(context.Background(), llm.Request{Model: m.Name, Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "x"}}}}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += delta.Text
+		}
+		if text != "hi" {
+			t.Errorf("%s: answer %q", name, text)
+		}
+	}
+}
+
+// What is recorded loses the keys of users who logged in while it was.
+func TestCleanKnowsLogins(t *testing.T) {
+	d := newDaemon(t, someProviders, nil)
+	const key = "an_unusual_key"
+	if _, err := d.LoginInput(context.Background(), "keyless", map[string]string{"api-key": key}); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.models.clean("say " + key); got != "say [REDACTED]" {
+		t.Errorf("recorded: %s", got)
 	}
 }
 

@@ -1,23 +1,23 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// chatPrompt hands a prompt to its session. The answer follows what the user sees of
-// the accepted prompt and precedes the model's answer (eca-protocol 4.1, 8.1).
-func (s *Server) chatPrompt(ctx context.Context, req *jsonrpc.Request) (any, error) {
-	var p protocol.ChatPromptParams
-	if err := decode(req, &p); err != nil {
-		return nil, err
-	}
+// ChatPrompt implements protocol.Server: it hands a prompt to its session. The answer
+// follows what the user sees of the accepted prompt and precedes the model's answer
+// (eca-protocol 4.1, 8.1).
+func (s *Server) ChatPrompt(ctx context.Context, req protocol.Request[protocol.ChatPromptParams]) (protocol.Later[protocol.ChatPromptResult], error) {
+	p := req.Params
 	if p.Message == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "chat/prompt: message is missing")
 	}
@@ -25,22 +25,22 @@ func (s *Server) chatPrompt(ctx context.Context, req *jsonrpc.Request) (any, err
 	failed := protocol.ChatPromptResult{ChatID: id, Model: "error", Status: protocol.StatusError}
 	if id != "" && !chat.ValidID(id) {
 		s.log.Warn("prompt with an invalid chat id", "id", id)
-		return failed, nil
+		return protocol.Now(failed), nil
 	}
 	if gone := s.deletion(id); gone != nil {
 		// The chat is being deleted; the prompt is for a new one by the same name.
-		return jsonrpc.Later(func(ctx context.Context) (any, error) {
+		return func(ctx context.Context) (protocol.ChatPromptResult, error) {
 			select {
 			case <-gone:
 			case <-ctx.Done():
-				return nil, ctx.Err()
+				return failed, ctx.Err()
 			}
-			res, err := s.chatPrompt(ctx, req)
-			if later, ok := res.(jsonrpc.Later); ok && err == nil {
-				return later(ctx)
+			later, err := s.ChatPrompt(ctx, req)
+			if err != nil {
+				return failed, err
 			}
-			return res, err
-		}), nil
+			return later(ctx)
+		}, nil
 	}
 	session, isNew, err := s.host.Engine().Open(ctx, id)
 	if err != nil {
@@ -51,33 +51,33 @@ func (s *Server) chatPrompt(ctx context.Context, req *jsonrpc.Request) (any, err
 	}
 	v := s.view(session)
 	pr := prompt(p)
+	if isNew && pr.Agent == "" {
+		pr.Agent = s.currentAgent()
+	}
 	pr.TurnID = s.newID()
-	turn := v.expectTurn(pr.TurnID, req)
+	turn := v.expectTurn(pr.TurnID, req.Answered, s.host.Config().Env == config.EnvTest)
 	sub := session.Submit(pr)
-	return jsonrpc.Later(func(ctx context.Context) (any, error) {
+	return func(ctx context.Context) (protocol.ChatPromptResult, error) {
 		acc, err := sub.Wait(ctx)
 		if err != nil {
 			v.takeTurn(pr.TurnID)
 			if errors.Is(err, context.Canceled) {
-				return nil, err
+				return failed, err
 			}
 			s.refuse(session.ID(), *p.Message, err)
 			failed.ChatID = session.ID()
 			return failed, nil
 		}
-		select {
-		case <-turn.shown:
-		case <-v.ended: // the chat was deleted in between
+		if !v.awaitTurn(ctx, turn, acc.Done) {
 			failed.ChatID = session.ID()
 			return failed, nil
-		case <-ctx.Done():
 		}
 		if acc.Failed {
 			failed.ChatID = session.ID()
 			return failed, nil
 		}
 		return protocol.ChatPromptResult{ChatID: session.ID(), Model: acc.Model, Status: protocol.StatusPrompting}, nil
-	}), nil
+	}, nil
 }
 
 func prompt(p protocol.ChatPromptParams) chat.Prompt {
@@ -86,9 +86,16 @@ func prompt(p protocol.ChatPromptParams) chat.Prompt {
 		out.Agent = string(p.Behavior)
 	}
 	for _, c := range p.Contexts {
-		ref := contexts.Ref{Type: c.Type, Label: c.Label, Text: c.Content, Path: c.Path}
-		if c.LinesRange != nil {
-			ref.FirstLine, ref.LastLine = c.LinesRange.Start, c.LinesRange.End
+		ref := contexts.Ref{
+			Type: c.Type, Label: c.Label, Text: c.Content, Path: c.Path,
+			Base64: c.Base64, URL: cmp.Or(c.URL, c.URI), Server: c.Server,
+		}
+		if l := c.LinesRange; l != nil && max(l.Start, l.End) > 0 {
+			ref.FirstLine, ref.LastLine = max(l.Start, 1), l.End
+		}
+		if p := c.Position; p != nil {
+			ref.Start = contexts.Position{Line: int(p.Start.Line), Character: int(p.Start.Character)}
+			ref.End = contexts.Position{Line: int(p.End.Line), Character: int(p.End.Character)}
 		}
 		out.Contexts = append(out.Contexts, ref)
 	}
@@ -110,55 +117,59 @@ func (s *Server) refuse(id, message string, err error) {
 	})
 }
 
-func (s *Server) chatPromptStop(_ context.Context, req *jsonrpc.Request) (any, error) {
-	var p protocol.ChatParams
-	if err := decode(req, &p); err != nil {
-		return nil, err
-	}
+// ChatPromptStop implements protocol.Server.
+func (s *Server) ChatPromptStop(_ context.Context, p protocol.ChatParams) error {
 	if session, ok := s.host.Engine().Lookup(string(p.ChatID)); ok {
 		session.Cancel()
 	}
-	return nil, nil
+	return nil
 }
 
-func (s *Server) chatToolCallApprove(_ context.Context, req *jsonrpc.Request) (any, error) {
-	return s.decide(req, func(p protocol.ToolCallParams) chat.Decision {
-		return chat.Decision{Approve: true, Remember: p.Save == "session"}
-	})
+// ChatPromptSteer implements protocol.Server.
+func (s *Server) ChatPromptSteer(_ context.Context, p protocol.SteerParams) error {
+	if session, ok := s.host.Engine().Lookup(string(p.ChatID)); ok {
+		session.Steer(string(p.Message))
+	}
+	return nil
 }
 
-func (s *Server) chatToolCallReject(_ context.Context, req *jsonrpc.Request) (any, error) {
-	return s.decide(req, func(p protocol.ToolCallParams) chat.Decision {
-		return chat.Decision{GoOn: p.GoOn}
-	})
+// ChatPromptSteerRemove implements protocol.Server.
+func (s *Server) ChatPromptSteerRemove(_ context.Context, p protocol.ChatParams) error {
+	if session, ok := s.host.Engine().Lookup(string(p.ChatID)); ok {
+		session.Unsteer()
+	}
+	return nil
+}
+
+// ChatToolCallApprove implements protocol.Server.
+func (s *Server) ChatToolCallApprove(_ context.Context, p protocol.ToolCallParams) error {
+	s.decide(p, chat.Decision{Approve: true, Remember: p.Save == "session"})
+	return nil
+}
+
+// ChatToolCallReject implements protocol.Server.
+func (s *Server) ChatToolCallReject(_ context.Context, p protocol.ToolCallParams) error {
+	s.decide(p, chat.Decision{GoOn: p.GoOn})
+	return nil
 }
 
 // decide passes a decision on. Unknown chats and calls are ignored: some clients
 // approve everything they see (4.2).
-func (s *Server) decide(req *jsonrpc.Request, decision func(protocol.ToolCallParams) chat.Decision) (any, error) {
-	var p protocol.ToolCallParams
-	if err := decode(req, &p); err != nil {
-		return nil, err
-	}
+func (s *Server) decide(p protocol.ToolCallParams, d chat.Decision) {
 	if session, ok := s.host.Engine().Lookup(string(p.ChatID)); ok {
-		session.Decide(string(p.ToolCallID), decision(p))
+		session.Decide(string(p.ToolCallID), d)
 	}
-	return nil, nil
 }
 
-// chatDelete removes a chat; the notification precedes the answer (4.8).
-func (s *Server) chatDelete(_ context.Context, req *jsonrpc.Request) (any, error) {
-	var p protocol.ChatParams
-	if err := decode(req, &p); err != nil {
-		return nil, err
-	}
-	id := string(p.ChatID)
+// ChatDelete implements protocol.Server; the notification precedes the answer (4.8).
+func (s *Server) ChatDelete(_ context.Context, req protocol.Request[protocol.ChatParams]) (protocol.Later[protocol.Empty], error) {
+	id := string(req.Params.ChatID)
 	if id == "" {
-		return struct{}{}, nil
+		return protocol.Now(protocol.Empty{}), nil
 	}
 	shown := s.beginDelete(id)
 	deleted := s.host.Engine().Delete(id)
-	return jsonrpc.Later(func(ctx context.Context) (any, error) {
+	return func(ctx context.Context) (protocol.Empty, error) {
 		defer s.endDelete(id)
 		err := deleted()
 		// The end of a turn that ran belongs in front of the notification.
@@ -169,11 +180,11 @@ func (s *Server) chatDelete(_ context.Context, req *jsonrpc.Request) (any, error
 			}
 		}
 		if err != nil {
-			return nil, err
+			return protocol.Empty{}, err
 		}
 		s.notify(s.ctx, "chat/deleted", protocol.ChatDeleted{ChatID: id})
-		return struct{}{}, nil
-	}), nil
+		return protocol.Empty{}, nil
+	}, nil
 }
 
 // beginDelete makes prompts for the chat wait until endDelete. It returns a channel

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,48 +13,116 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-const oneToolTurn = `
+const day = `
 cassette: 1
-default:
-  steps:
-    - text: "Writing."
-      calls: [{id: call_1, tool: eca__write_file, arguments: {path: "${workspace}/out.txt", content: "x\n"}}]
-    - {text: "Done."}
-turns: []
+turns:
+  - user: write
+    steps:
+      - text: "Writing."
+        calls: [{id: call_1, tool: eca__write_file, arguments: {path: "${workspace}/out.txt", content: "x\n"}}]
+      - {text: "Done."}
+  - {user: slow, steps: [{text: "one two", hang: true}]}
+  - {user: problems, steps: [{calls: [{id: call_2, tool: eca__editor_diagnostics, arguments: {}}]}, {text: "I see."}]}
+  - {user: tools, steps: [{text: "These."}]}
 `
+
+// newDay returns a rig that has not begun, with a file and an MCP server to show.
+func newDay(t *testing.T) *rig {
+	t.Helper()
+	root := tempDir(t)
+	write(t, root, map[string]string{"a.txt": "a\n"})
+	r := newRig(t, options{root: root, model: day, closed: true, config: map[string]any{
+		"mcpServers": map[string]any{"files": map[string]any{"command": "npx", "args": []any{"-y"}}},
+	}})
+	r.Answer("editor/getDiagnostics", r.result(`{"diagnostics":[{"uri":"file://$WS/a.txt","severity":"error","source":"lint","range":{"start":{"line":0,"character":0},"end":{"line":0,"character":1}},"code":"wrong-args","message":"odd"}]}`))
+	return r
+}
+
+// mayWrite says whether the model was last offered a tool that writes.
+func (r *rig) mayWrite() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var body struct{ Tools []struct{ Name string } }
+	err := json.Unmarshal(r.requests[len(r.requests)-1].body, &body)
+	return err == nil && slices.ContainsFunc(body.Tools, func(tool struct{ Name string }) bool { return tool.Name == "eca__write_file" })
+}
 
 // A client written to the seed protocol, word for word: no chat ids of its own, the
 // behaviour family of names, no server in tool calls.
 func TestSeedClient(t *testing.T) {
-	r := newRig(t, options{model: oneToolTurn, closed: true})
+	r := newDay(t)
 	res := r.Call("initialize", map[string]any{
 		"processId": nil, "clientInfo": map[string]any{"name": "seed"},
 		"initializationOptions": map[string]any{"chatBehavior": "plan"},
-		"capabilities":          map[string]any{"codeAssistant": map[string]any{"chat": true}},
+		"capabilities":          map[string]any{"codeAssistant": map[string]any{"chat": true, "editor": map[string]any{"diagnostics": true}}},
 		"workspaceFolders":      []any{map[string]any{"uri": "file://" + r.root, "name": "ws"}},
 	})
 	if res[0] != '{' {
 		t.Errorf("initialize answered %s", res)
 	}
-	if len(r.Since(0)) > 0 {
-		t.Error("a notification came before initialized")
-	}
 	r.Notify("initialized", map[string]any{})
 	r.Await(0, "the configuration", fake.Contains("config/updated",
 		`"behaviors":["code","plan"]`, `"selectBehavior":"plan"`, `"models":["mock/m"]`, `"selectModel":"mock/m"`, `"welcomeMessage":"`))
 	r.Await(0, "the tools", fake.Contains("tool/serverUpdated", `"type":"native"`, `"name":"ECA"`, `"status":"running"`, `"name":"read_file"`))
+	r.Await(0, "the MCP servers", fake.Contains("tool/serverUpdated", `"type":"mcp"`, `"name":"files"`, `"command":"npx"`, `"args":["-y"]`, `"status":"stopped"`))
 
+	// What it can point at, and command.
+	if got := r.query("chat/queryContext", map[string]any{"query": "", "contexts": []any{}}); got != "repoMap, cursor, directory $WS, file $WS/a.txt" {
+		t.Errorf("contexts: %s", got)
+	}
+	if got := string(r.Call("chat/queryCommands", map[string]any{"query": "doct"})); !hasAll(got, []string{`"name":"doctor"`, `"type":"native"`, `"arguments":[`}) {
+		t.Errorf("commands: %s", got)
+	}
+
+	// A turn with a tool.
 	var prompted struct{ ChatID, Model, Status string }
-	raw := r.Call("chat/prompt", map[string]any{"message": "write", "behavior": "agent", "model": "mock/m", "contexts": []any{}})
+	contexts := []any{map[string]any{"type": "file", "path": r.root + "/a.txt"}, map[string]any{"type": "repoMap"}}
+	raw := r.Call("chat/prompt", map[string]any{"message": "write", "behavior": "agent", "model": "mock/m", "contexts": contexts})
 	if err := json.Unmarshal(raw, &prompted); err != nil || prompted.ChatID == "" || prompted.Model != "mock/m" || prompted.Status != "prompting" {
 		t.Fatalf("chat/prompt answered %s", raw)
+	}
+	prompt := func(text string) (mark int) {
+		mark = r.Mark()
+		r.Call("chat/prompt", map[string]any{"chatId": prompted.ChatID, "message": text, "behavior": "agent", "model": "mock/m", "contexts": []any{}})
+		return mark
 	}
 	r.Await(0, "the question", fake.Content("toolCallRun", `"manualApproval":true`, `"type":"fileChange"`, `"origin":"native"`))
 	r.Notify("chat/toolCallApprove", map[string]any{"chatId": prompted.ChatID, "toolCallId": "call_1"})
 	r.Await(0, "the end", fake.Content("progress", `"state":"finished"`, `"text":""`))
-	if data, err := os.ReadFile(filepath.Join(r.root, "out.txt")); err != nil || string(data) != "x\n" {
-		t.Errorf("the file: %q, %v", data, err)
+	if got := readFile(t, filepath.Join(r.root, "out.txt")); got != "x\n" {
+		t.Errorf("the file: %q", got)
 	}
+
+	// It stops a turn, and is asked what its editor knows.
+	mark := prompt("slow")
+	r.Await(mark, "text", fake.Content("text", "one"))
+	r.Notify("chat/promptStop", map[string]any{"chatId": prompted.ChatID})
+	r.Await(mark, "the end", fake.Finished())
+	mark = prompt("problems")
+	r.Await(mark, "the result", fake.Content("toolCalled", "a.txt:1:1: error: odd", `"error":false`))
+	r.Await(mark, "the end", fake.Finished())
+	if asked := r.asked("editor/getDiagnostics"); len(asked) != 1 || asked[0] != "{}" {
+		t.Errorf("asked %v", asked)
+	}
+
+	// It changes the behaviour, of prompts that do not say one too.
+	mark = prompt("tools")
+	if r.Await(mark, "the end", fake.Finished()); !r.mayWrite() {
+		t.Error("behavior agent may not write")
+	}
+	mark = r.Mark()
+	r.Notify("chat/selectedBehaviorChanged", map[string]any{"behavior": "agent"})
+	r.Await(mark, "agent", fake.Contains("config/updated", `"selectBehavior":"code"`))
+	r.Notify("chat/selectedBehaviorChanged", map[string]any{"behavior": "plan"})
+	r.Await(mark, "plan", fake.Contains("config/updated", `"selectBehavior":"plan"`))
+	mark = r.Mark()
+	r.Call("chat/prompt", map[string]any{"message": "tools"})
+	if r.Await(mark, "the end", fake.Finished()); r.mayWrite() {
+		t.Error("behavior plan may write")
+	}
+	r.Notify("mcp/stopServer", map[string]any{"name": "files"})
+	r.Await(mark, "the server", fake.Contains("tool/serverUpdated", `"name":"files"`))
+
 	if string(r.Call("chat/delete", map[string]any{"chatId": prompted.ChatID})) != "{}" || string(r.Call("chat/delete", map[string]any{})) != "{}" {
 		t.Error("chat/delete")
 	}
@@ -65,34 +134,81 @@ func TestSeedClient(t *testing.T) {
 
 // A client written to the current protocol.
 func TestCurrentClient(t *testing.T) {
-	r := newRig(t, options{model: oneToolTurn, init: map[string]any{
+	r := newDay(t)
+	r.Open(r.root, map[string]any{
 		"initializationOptions": map[string]any{"chatAgent": nil},
 		"capabilities": map[string]any{"codeAssistant": map[string]any{
 			"chat": true, "chatCapabilities": map[string]any{"askQuestion": true}, "editor": map[string]any{"diagnostics": true},
 		}},
-	}})
+	})
 	r.Await(0, "the configuration", fake.Contains("config/updated", `"agents":["code","plan"]`, `"selectAgent":"code"`, `"selectVariant":null`, `"variants":[]`))
-	r.Await(0, "the sync", fake.Contains("$/progress", `"type":"finish"`, `"taskId":"models"`))
-	id := "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
-	raw := r.Call("chat/prompt", map[string]any{"chatId": id, "message": " write ", "agent": "code", "trust": true, "requestId": "0", "contexts": []any{map[string]any{"type": "cursor"}}})
-	if !strings.Contains(string(raw), `"chatId":"`+id+`"`) {
-		t.Errorf("chat/prompt answered %s", raw)
+	r.Await(0, "the MCP servers", fake.Contains("tool/serverUpdated", `"name":"files"`, `"disabled":false`, `"hasAuth":false`))
+	r.Await(0, "the start", fake.Ready())
+	const id = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+	if got := r.query("chat/queryContext", map[string]any{"chatId": id, "query": "a.t", "contexts": []any{map[string]any{"type": "cursor"}}}); got != id+":, repoMap, directory $WS, file $WS/a.txt" {
+		t.Errorf("contexts: %s", got)
 	}
-	r.Await(0, "the end", fake.Finished())
-	heard := r.Since(0)
-	order := []string{`chat/opened`, `"text":"write\n"`, `"status":"running"`, `Waiting model`, `toolCallPrepare`, `"type":"usage"`, `toolCallRun"`, `toolCallRunning`, `toolCalled`, `Done.`, `"status":"idle"`, `"finished"`}
+	if got := r.query("chat/queryFiles", map[string]any{"chatId": id, "query": "a.t"}); got != id+":, file $WS/a.txt" {
+		t.Errorf("files: %s", got)
+	}
+	if got := string(r.Call("chat/queryCommands", map[string]any{"chatId": id, "query": ""})); !hasAll(got, []string{`"chatId":"` + id + `"`, `"name":"doctor"`}) {
+		t.Errorf("commands: %s", got)
+	}
+
+	// A turn with a tool that the user approves.
+	mark := r.Mark()
+	prompt := func(text string, more map[string]any) (mark int) {
+		mark = r.Mark()
+		p := map[string]any{"chatId": id, "message": text, "model": "mock/m", "agent": "code", "requestId": "0", "contexts": []any{map[string]any{"type": "cursor"}}}
+		merge(p, more)
+		if raw := string(r.Call("chat/prompt", p)); raw != `{"chatId":"`+id+`","model":"mock/m","status":"prompting"}` {
+			t.Errorf("chat/prompt answered %s", raw)
+		}
+		return mark
+	}
+	prompt(" write ", nil)
+	r.Await(mark, "the question", fake.Content("toolCallRun", `"manualApproval":true`))
+	r.Notify("chat/toolCallApprove", map[string]any{"chatId": id, "toolCallId": "call_1", "save": "session"})
+	r.Await(mark, "the end", fake.Finished())
+	order := []string{`chat/opened`, `"text":"write\n"`, `"status":"running"`, `Waiting model`, `toolCallPrepare`, `"type":"usage"`, `toolCallRun"`, `Waiting for tool call approval`, `toolCallRunning`, `toolCalled`, `Done.`, `"status":"idle"`, `"finished"`}
 	at := 0
-	for _, m := range heard {
+	for _, m := range r.Since(mark) {
 		if at < len(order) && strings.Contains(m.String(), order[at]) {
 			at++
 		}
-		if strings.Contains(string(m.Params), "null") && !strings.Contains(string(m.Params), `"selectVariant":null`) {
-			t.Errorf("a null: %s", m)
-		}
 	}
 	if at < len(order) {
-		t.Errorf("no %s in its place in:\n%v", order[at], heard)
+		t.Errorf("no %s in its place in:\n%v", order[at], r.Since(mark))
 	}
+
+	mark = prompt("slow", nil)
+	r.Await(mark, "text", fake.Content("text", "one"))
+	r.Notify("chat/promptStop", map[string]any{"chatId": id})
+	r.Await(mark, "the end", fake.Finished())
+	mark = prompt("problems", nil)
+	r.Await(mark, "the result", fake.Content("toolCalled", "a.txt:1:1: error: odd"))
+	r.Await(mark, "the end", fake.Finished())
+
+	mark = r.Mark()
+	r.Notify("chat/selectedAgentChanged", map[string]any{"chatId": id, "agent": "plan"})
+	r.Await(mark, "the chat's model", fake.Contains("config/updated", `"chatId":"`+id+`"`, `"selectModel":"mock/m"`))
+	r.Await(mark, "the tools", fake.Contains("tool/serverUpdated", `"name":"ECA"`))
+	mark = prompt("tools", map[string]any{"agent": nil})
+	if r.Await(mark, "the end", fake.Finished()); r.mayWrite() {
+		t.Error("plan may write")
+	}
+
+	mark = r.Mark()
+	if got := string(r.Call("chat/delete", map[string]any{"chatId": id})); got != "{}" || index(r.Since(mark), "chat/deleted", id) < 0 {
+		t.Errorf("chat/delete: %s, %v", got, r.Since(mark))
+	}
+	if _, order := list(t, r, nil); len(order) > 0 {
+		t.Errorf("left: %v", order)
+	}
+	if string(r.Call("shutdown", map[string]any{})) != "null" {
+		t.Error("shutdown")
+	}
+	r.Notify("exit", nil)
 }
 
 // Odd but real: what editors send literally (eca-recorded).
@@ -130,7 +246,7 @@ func TestClientTraits(t *testing.T) {
 
 func TestBadPrompts(t *testing.T) {
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps:\n    - {text: hi}\nturns: []\n"})
-	r.Await(0, "the start", fake.Contains("$/progress", `"finish"`))
+	r.Await(0, "the start", fake.Ready())
 	mark := r.Mark()
 	for _, params := range []any{nil, map[string]any{}, map[string]any{"message": nil}, map[string]any{"message": 7}, map[string]any{"message": "x", "chatId": map[string]any{}}} {
 		if res, err := r.TryCall("chat/prompt", params); err == nil {

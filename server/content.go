@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/server/protocol"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // notification is one outgoing message.
@@ -60,12 +61,25 @@ func (m *mapper) notifications(e event.Event) []notification {
 		return m.content(protocol.RoleAssistant, protocol.ReasonContent{Type: "reasonFinished", ID: b.ID, TotalTimeMs: &b.ElapsedMS})
 	case event.ToolProposed, event.ToolArgsDelta, event.ToolJudged, event.ToolStarted, event.ToolFinished, event.ToolRejected:
 		return m.tool(b)
+	case event.Compacted:
+		text := "\n── Chat compacted ──\n"
+		if b.Auto {
+			text = "\n── Chat auto-compacted ──\n"
+		}
+		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: text})
 	case event.UsageReported:
+		if b.Purpose != "" {
+			return nil
+		}
 		return m.content(protocol.RoleSystem, m.usage(b))
 	case event.TitleChanged:
 		return m.content(protocol.RoleSystem, protocol.MetadataContent{Type: "metadata", Title: b.Title})
 	case event.Notice:
 		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: b.Text})
+	case event.TasksCleared:
+		return m.content(protocol.RoleAssistant, protocol.TasksCleared{
+			Type: "toolCalled", Server: tools.Native, Name: "task", Details: taskDetails(&event.Tasks{}),
+		})
 	case event.TurnFinished:
 		delete(m.turns, e.Turn)
 		return m.finished(b)
@@ -179,8 +193,32 @@ func details(d *event.Details) protocol.Details {
 			out.Commands = append(out.Commands, protocol.ShellCommand{Command: c.Name, Args: args, ApprovalKey: c.Key, Remembered: c.Remembered})
 		}
 		return out
+	case d.Tasks != nil:
+		return taskDetails(d.Tasks)
 	}
 	return nil
+}
+
+// taskDetails shows a list of tasks (7.4).
+func taskDetails(l *event.Tasks) protocol.TaskDetails {
+	out := protocol.TaskDetails{Type: "task", Tasks: []protocol.Task{}, InProgress: []int{}, ActiveSummary: l.ActiveSummary}
+	for _, t := range l.Tasks {
+		out.Tasks = append(out.Tasks, protocol.Task{
+			ID: t.ID, Subject: t.Subject, Description: t.Description, Status: string(t.Status), Priority: t.Priority,
+			IsBlocked: t.Blocked, BlockedBy: t.BlockedBy,
+		})
+		switch t.Status {
+		case event.TaskDone:
+			out.Summary.Done++
+		case event.TaskInProgress:
+			out.Summary.InProgress++
+			out.InProgress = append(out.InProgress, t.ID)
+		default:
+			out.Summary.Pending++
+		}
+	}
+	out.Summary.Total = len(l.Tasks)
+	return out
 }
 
 // jsonDetails shows outputs that are JSON objects or lists (7.4).

@@ -42,15 +42,58 @@ func TestTwoDaemonsOneChat(t *testing.T) {
 
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var body struct{ Input []struct{ Content string } }
+	var body struct {
+		Input []struct{ Content []struct{ Text string } }
+	}
 	if err := json.Unmarshal(b.requests[len(b.requests)-1].body, &body); err != nil {
 		t.Fatal(err)
 	}
 	var said []string
 	for _, item := range body.Input {
-		said = append(said, item.Content)
+		said = append(said, item.Content[0].Text)
 	}
 	if got := strings.Join(said, "|"); got != "one|first|two" {
 		t.Errorf("the second daemon sent %s", got)
 	}
+}
+
+// What one daemon does with an idle chat is seen by the other when it opens it, what they
+// change about it does not undo each other, and none deletes it under the other's turn.
+func TestTwoDaemonsShareAChat(t *testing.T) {
+	tape := "cassette: 1\nturns:\n  - steps: [{text: first}]\n  - steps: [{text: second}]\n  - steps: [{text: third, hang: true}]\n"
+	a := newRig(t, options{model: tape})
+	b := newRig(t, options{model: tape, state: a.state, root: a.root})
+	prompt := func(r *rig, text string) {
+		t.Helper()
+		mark := r.Mark()
+		r.Call("chat/prompt", map[string]any{"chatId": "c", "message": text})
+		r.Await(mark, "the end", fake.Finished())
+	}
+	prompt(a, "one")
+	b.Call("chat/open", map[string]any{"chatId": "c"})
+	prompt(a, "two")
+	mark := b.Mark()
+	b.Call("chat/open", map[string]any{"chatId": "c"})
+	b.Await(mark, "the other's turn", fake.Content("text", "second"))
+
+	a.Call("chat/update", map[string]any{"chatId": "c", "title": "A's title"})
+	b.Call("chat/update", map[string]any{"chatId": "c", "trust": true})
+	a.Notify("chat/selectedAgentChanged", map[string]any{"chatId": "c", "agent": "plan"})
+	a.Await(0, "the change", fake.Contains("config/updated", `"chatId":"c"`))
+	res := string(newRig(t, options{model: tape, state: a.state, root: a.root}).Call("chat/open", map[string]any{"chatId": "c"}))
+	for _, want := range []string{`"title":"A's title"`, `"trust":true`, `"agent":"plan"`} {
+		if !strings.Contains(res, want) {
+			t.Errorf("no %s in %s", want, res)
+		}
+	}
+
+	mark = a.Mark()
+	a.Call("chat/prompt", map[string]any{"chatId": "c", "message": "three"})
+	a.Await(mark, "the answer", fake.Content("text", "third"))
+	if res, err := b.TryCall("chat/delete", map[string]any{"chatId": "c"}); err == nil || !strings.Contains(err.Error(), "another eca process") {
+		t.Errorf("deleted under a turn: %s, %v", res, err)
+	}
+	a.Notify("chat/promptStop", map[string]any{"chatId": "c"})
+	a.Await(mark, "the end", fake.Finished())
+	checkReplay(t, a, "c", a.Since(0))
 }

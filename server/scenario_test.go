@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -56,10 +58,26 @@ type options struct {
 	state  string         // keeps the store of an earlier rig
 	root   string
 	init   map[string]any
-	closed bool // do not open: the test does the handshake itself
+	env    map[string]string               // beside the rig's own
+	wrap   func(http.Handler) http.Handler // around the provider
+	closed bool                            // do not open: the test does the handshake itself
 }
 
+// noServer is where nothing answers, in place of what may run on this machine.
+const noServer = "http://127.0.0.1:1"
+
 func newRig(t testing.TB, o options) *rig {
+	t.Helper()
+	r := newHost(t, o)
+	r.Editor = connect(t, r.daemon)
+	if !o.closed {
+		r.Open(r.root, o.init)
+	}
+	return r
+}
+
+// newHost is a rig without an editor.
+func newHost(t testing.TB, o options) *rig {
 	t.Helper()
 	r := &rig{root: o.root, state: o.state}
 	if r.root == "" {
@@ -78,17 +96,21 @@ func newRig(t testing.TB, o options) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider := httptest.NewServer(player.Handler(func(path string, body []byte) {
+	handler := player.Handler(func(path string, body []byte) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.requests = append(r.requests, request{path, body})
-	}))
+	})
+	if o.wrap != nil {
+		handler = o.wrap(handler)
+	}
+	provider := httptest.NewServer(handler)
 	t.Cleanup(provider.Close)
 	cfg := map[string]any{
 		"providers": map[string]any{"mock": map[string]any{
 			"api": o.api, "url": provider.URL + "/v1", "key": "sk-mock", "fetchModels": false,
 			"retry":  map[string]any{"baseDelayMs": 1, "maxRetries": 2},
-			"models": map[string]any{"m": map[string]any{"limit": map[string]any{"context": 1000, "output": 100}, "cost": map[string]any{"input": 100, "output": 200}}},
+			"models": map[string]any{"m": map[string]any{"imageInput": true, "limit": map[string]any{"context": 1000, "output": 100}, "cost": map[string]any{"input": 100, "output": 200}}},
 		}},
 		"defaultModel": "mock/m",
 		"chat":         map[string]any{"title": false},
@@ -98,37 +120,50 @@ func newRig(t testing.TB, o options) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"ECA_CONFIG": string(raw), "XDG_CONFIG_HOME": filepath.Join(r.state, "config")}
+	env := map[string]string{"ECA_CONFIG": string(raw), "OLLAMA_API_URL": noServer, "XDG_CONFIG_HOME": filepath.Join(r.state, "config")}
+	maps.Copy(env, o.env)
 	r.daemon = daemon.New(daemon.Options{
 		Getenv: func(k string) string { return env[k] }, StateDir: r.state, CacheDir: filepath.Join(r.state, "cache"),
 	})
-	r.Editor = connect(t, r.daemon)
-	if !o.closed {
-		r.Open(r.root, o.init)
-	}
 	return r
 }
 
 // connect serves the daemon to a fake editor over pipes of the system.
 func connect(t testing.TB, d *daemon.Daemon) *fake.Editor {
 	t.Helper()
+	out, in, done := serve(t, d)
+	t.Cleanup(func() {
+		_ = in.Close()
+		<-done
+	})
+	return fake.Connect(t, out, in)
+}
+
+// host is a daemon, or a test's stand-in for one.
+type host interface {
+	server.Host
+	Close()
+}
+
+// serve serves the daemon over pipes of the system: a client reads from out and writes
+// to in. All that goes over them is held to the rules. done is closed when the daemon
+// has ended.
+func serve(t testing.TB, d host) (out, in *os.File, done <-chan struct{}) {
+	t.Helper()
 	toServerR, toServerW := pipe(t)
 	toEditorR, toEditorW := pipe(t)
-	done := make(chan struct{})
+	rules, ended := newRules(t), make(chan struct{})
 	go func() {
-		defer close(done)
-		if err := server.Serve(context.Background(), toServerR, toEditorW, server.Options{Host: d, Version: "test"}); err != nil {
+		defer close(ended)
+		o := server.Options{Host: d, Version: "test", Trace: rules.trace}
+		if err := server.Serve(context.Background(), toServerR, rules.watchWrites(toEditorW), o); err != nil {
 			t.Error(err)
 		}
 		d.Close()
+		_ = toServerR.Close()
 		_ = toEditorW.Close()
 	}()
-	t.Cleanup(func() {
-		_ = toServerW.Close()
-		<-done
-		_ = toServerR.Close()
-	})
-	return fake.Connect(t, toEditorR, toServerW)
+	return toEditorR, toServerW, ended
 }
 
 func pipe(t testing.TB) (r, w *os.File) {
@@ -164,13 +199,14 @@ func merge(base, over map[string]any) {
 
 // TestScenarios runs testdata/*.txtar. Sections:
 //
-//	model.yaml    the provider's script (see llm/cassette)
-//	config.json   configuration over the rig's own; "api" chooses the wire format
-//	ws/*          files of the workspace
-//	script        what the editor does, see step
-//	want          golden: what the editor hears
-//	requests      golden, optional: what the model is sent
-//	after/*       golden: files of the workspace afterwards
+//	model.yaml      the provider's script (see llm/cassette)
+//	initialize.json parameters of initialize over the editor's own
+//	config.json     configuration over the rig's own; "api" chooses the wire format
+//	ws/*            files of the workspace
+//	script          what the editor does, see step
+//	want            golden: what the editor hears
+//	requests        golden, optional: what the model is sent
+//	after/*         golden: files of the workspace afterwards
 func TestScenarios(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the scenarios run POSIX commands")
@@ -184,9 +220,14 @@ func TestScenarios(t *testing.T) {
 			o.api, _ = o.config["api"].(string)
 			delete(o.config, "api")
 		}
+		if s := c.Section("initialize.json"); s != "" {
+			if err := json.Unmarshal([]byte(s), &o.init); err != nil {
+				t.Fatal(err)
+			}
+		}
 		c.Unpack("ws/", o.root)
 		r := newRig(t, o)
-		r.Await(0, "the start", fake.Contains("$/progress", `"finish"`))
+		r.Await(0, "the start", fake.Ready())
 		mark := r.Mark()
 		transcript := &transcript{rig: r, mark: mark, names: map[string]string{}}
 		for line := range strings.Lines(c.Section("script")) {
@@ -196,6 +237,9 @@ func TestScenarios(t *testing.T) {
 		}
 		c.Golden("want", transcript.render(t), true)
 		c.Golden("requests", transcript.renderRequests(t), false)
+		if s := c.Section("script"); transcript.chat != "" && !strings.Contains(s, "delete") {
+			checkReplay(t, r, transcript.chat, r.Since(mark))
+		}
 		for _, path := range []string{"a.txt", "new.txt"} {
 			data, err := os.ReadFile(filepath.Join(r.root, path))
 			if err == nil {
@@ -210,7 +254,8 @@ type transcript struct {
 	*rig
 	mark  int
 	chat  string
-	lines []string // answers to requests, by the number of messages heard before
+	with  json.RawMessage // contexts of the next prompt
+	lines []string        // answers to requests, by the number of messages heard before
 	names map[string]string
 }
 
@@ -218,9 +263,11 @@ type transcript struct {
 //
 //	prompt TEXT         chat/prompt without a chat id the first time, then on that chat
 //	promptas ID TEXT    chat/prompt with an id
+//	with JSON           contexts of the next prompt
 //	finished N          wait until N turns have ended
 //	await TYPE PIECE... wait for a content
 //	approve ID | approve-session ID | reject ID | reject-go-on ID
+//	answer METHOD JSON  how requests of the daemon are answered from now on
 //	stop | trust TEXT | delete
 func (s *transcript) step(t *testing.T, line string) {
 	t.Helper()
@@ -238,12 +285,17 @@ func (s *transcript) step(t *testing.T, line string) {
 	if s.chat != "" {
 		params["chatId"] = s.chat
 	}
+	if s.with != nil && verb != "with" {
+		params["contexts"], s.with = s.with, nil
+	}
 	decide := func(method string, extra map[string]any) {
 		p := map[string]any{"chatId": s.chat, "toolCallId": rest}
 		merge(p, extra)
 		s.Notify(method, p)
 	}
 	switch verb {
+	case "with":
+		s.with = json.RawMessage(strings.ReplaceAll(rest, "$WS", s.root))
 	case "prompt":
 		prompt(params)
 	case "trust":
@@ -259,6 +311,9 @@ func (s *transcript) step(t *testing.T, line string) {
 	case "await":
 		kind, pieces, _ := strings.Cut(rest, " ")
 		s.Await(s.mark, line, fake.Content(kind, strings.Fields(pieces)...))
+	case "answer":
+		method, result, _ := strings.Cut(rest, " ")
+		s.Answer(method, func(context.Context, json.RawMessage) (any, error) { return json.RawMessage(result), nil })
 	case "approve":
 		decide("chat/toolCallApprove", nil)
 	case "approve-session":
@@ -282,7 +337,8 @@ func (s *transcript) render(t *testing.T) string {
 	t.Helper()
 	var out []map[string]any
 	for _, m := range s.Since(s.mark) {
-		if !strings.HasPrefix(m.Method, "chat/") {
+		scoped := m.Method == "config/updated" && strings.Contains(string(m.Params), `"chatId"`)
+		if !strings.HasPrefix(m.Method, "chat/") && !scoped {
 			continue
 		}
 		var p map[string]any
@@ -344,9 +400,12 @@ func marshal(v any) (string, error) {
 
 var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
+var clock = regexp.MustCompile(`Resuming at \d\d:\d\d`)
+
 // normal replaces what differs from run to run.
 func (s *transcript) normal(line string) string {
 	line = strings.ReplaceAll(line, s.root, "$WS")
+	line = clock.ReplaceAllString(line, "Resuming at 00:00")
 	return uuids.ReplaceAllStringFunc(line, func(id string) string {
 		if s.names[id] == "" {
 			s.names[id] = fmt.Sprintf("id-%d", len(s.names)+1)
@@ -366,11 +425,13 @@ func (s *transcript) renderRequests(t *testing.T) string {
 		if err := json.Unmarshal(r.body, &body); err != nil {
 			t.Fatal(err)
 		}
-		for _, k := range []string{"instructions", "tools", "prompt_cache_key", "model", "store", "stream", "stream_options", "include", "parallel_tool_calls"} {
+		for _, k := range []string{"instructions", "system", "systemInstruction", "tools", "toolConfig", "prompt_cache_key", "model", "store", "stream", "stream_options", "include", "parallel_tool_calls"} {
 			delete(body, k)
 		}
 		if msgs, ok := body["messages"].([]any); ok && len(msgs) > 0 {
-			body["messages"] = msgs[1:] // the system message
+			if first, _ := msgs[0].(map[string]any); first["role"] == "system" {
+				body["messages"] = msgs[1:]
+			}
 		}
 		raw, err := marshal(body)
 		if err != nil {

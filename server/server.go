@@ -17,31 +17,58 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/command"
+	"github.com/seed-dec29ce4/eca/chat/inline"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/ask"
+	"github.com/seed-dec29ce4/eca/tools/editor"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // Host is what the face needs from the program around it.
 type Host interface {
+	Providers
+	MCPServers
+	// Connect says what the client can be asked, before Configure.
+	Connect(editor.Client, ask.Client)
 	// Configure applies a client's options and workspace folders.
 	Configure(initOptions json.RawMessage, roots []string)
+	// SetRoots configures for other workspace folders, with the same options.
+	SetRoots(roots []string)
+	// Roots are the workspace folders.
+	Roots() []string
+	// FindFiles answers what a user types to name a file, best first (see
+	// workspace.Finder).
+	FindFiles(ctx context.Context, roots []string, query string) ([]workspace.Found, error)
 	Config() *config.Loaded
+	// Watch puts changes of configuration files into effect until ctx ends, and calls
+	// changed after each. changed does not wait.
+	Watch(ctx context.Context, changed func())
 	Engine() *chat.Engine
+	Inline() *inline.Engine
 	// ModelChoice lists what can be used, as far as it is known without the network.
 	ModelChoice() chat.ModelChoice
+	// Variants lists the variants of a model; ok is false if the model can not be used.
+	Variants(model string) (variants []string, ok bool)
 	// SyncModels asks providers what they offer. It may take long.
 	SyncModels(ctx context.Context)
+	// Tasks lists what is to be done once, after the start. They may take long.
+	Tasks() []chat.Task
 	// ToolChoices lists the native tools and whether an agent may use them.
 	ToolChoices(agent string) []tools.Choice
+	// Commands lists the slash commands.
+	Commands() []command.Info
 	// Notices are things the user should be told at start.
 	Notices() []string
 }
@@ -67,17 +94,19 @@ type Server struct {
 	ctx  context.Context // ends with the connection
 	exit chan struct{}   // closed by the exit notification or the parent's death
 	once sync.Once
+	work sync.WaitGroup // what runs in the background
+
+	changes order // of settings
 
 	mu        sync.Mutex // guards what follows
 	lifecycle lifecycle
 	views     map[string]*view
+	rewrites  map[string]*rewrite      // that are not over, by the client's id
 	deletions map[string]chan struct{} // by chat; closed when chat/deleted is on its way
-	sent      protocol.ChatConfig      // what config/updated told the client last
-}
+	agent     string                   // chosen for chats that are not known yet; empty: the default
 
-// handler is one method. It runs in arrival order; a jsonrpc.Later result continues
-// concurrently.
-type handler func(ctx context.Context, req *jsonrpc.Request) (any, error)
+	configPush configPush
+}
 
 // lifecycle of the protocol (eca-protocol, section 3).
 type lifecycle int
@@ -110,9 +139,11 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 		host: o.Host, version: o.Version, newID: o.NewID, log: o.Log, ctx: ctx,
 		conn:  jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: o.Trace, Log: o.Log}),
 		exit:  make(chan struct{}),
-		views: map[string]*view{}, deletions: map[string]chan struct{}{},
+		views: map[string]*view{}, rewrites: map[string]*rewrite{}, deletions: map[string]chan struct{}{},
+		configPush: configPush{begun: make(chan struct{})},
 	}
-	s.methods = s.table()
+	s.methods = table(s)
+	s.background(s.watchConfig)
 	s.conn.Start(ctx, s.handle)
 	select {
 	case <-s.exit:
@@ -129,38 +160,20 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	for _, v := range views {
 		<-v.ended
 	}
+	s.work.Wait()
 	return nil
 }
 
-// table lists the methods.
-func (s *Server) table() map[string]handler {
-	return map[string]handler{
-		"initialize":           s.initialize,
-		"initialized":          s.initialized,
-		"shutdown":             s.shutdown,
-		"exit":                 s.exitNow,
-		"chat/prompt":          s.chatPrompt,
-		"chat/promptStop":      s.chatPromptStop,
-		"chat/toolCallApprove": s.chatToolCallApprove,
-		"chat/toolCallReject":  s.chatToolCallReject,
-		"chat/delete":          s.chatDelete,
-	}
-}
-
-// handle dispatches one message.
-func (s *Server) handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
-	h, ok := s.methods[req.Method]
-	if !ok {
-		if !req.IsCall {
-			s.log.Debug("unknown notification", "method", req.Method)
-			return nil, nil
-		}
-		return nil, jsonrpc.MethodNotFound(req.Method)
-	}
-	if err := s.admits(req.Method); err != nil {
-		return nil, err
-	}
-	return h(ctx, req)
+// background runs work that nobody waits for but Serve; it ends with s.ctx.
+func (s *Server) background(work func()) {
+	s.work.Go(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.Error("background work panicked", "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
+		work()
+	})
 }
 
 // admits says whether a method may be called now.
@@ -186,14 +199,6 @@ func (s *Server) advance(to lifecycle) {
 	if to > s.lifecycle {
 		s.lifecycle = to
 	}
-}
-
-// decode reads params; the error is fit to be returned by a handler.
-func decode(req *jsonrpc.Request, v any) error {
-	if err := protocol.Decode(req.Params, v); err != nil {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", req.Method, err)
-	}
-	return nil
 }
 
 // notify sends a notification and waits while the client does not read.
@@ -229,9 +234,10 @@ func (s *Server) leave() { s.once.Do(func() { close(s.exit) }) }
 // shutdownTime bounds the work of the shutdown request: clients wait three seconds.
 const shutdownTime = 2 * time.Second
 
-func (s *Server) shutdown(context.Context, *jsonrpc.Request) (any, error) {
+// Shutdown implements protocol.Server: all turns end and everything is stored.
+func (s *Server) Shutdown(context.Context, protocol.Request[protocol.None]) (protocol.Later[protocol.Null], error) {
 	s.advance(shutDown)
-	return jsonrpc.Later(func(ctx context.Context) (any, error) {
+	return func(context.Context) (protocol.Null, error) {
 		closed := make(chan struct{})
 		go func() {
 			s.host.Engine().Close()
@@ -239,14 +245,15 @@ func (s *Server) shutdown(context.Context, *jsonrpc.Request) (any, error) {
 		}()
 		select {
 		case <-closed:
+			return protocol.Null{}, nil
 		case <-time.After(shutdownTime):
-			return nil, fmt.Errorf("some work did not end within %s", shutdownTime)
+			return protocol.Null{}, fmt.Errorf("some work did not end within %s", shutdownTime)
 		}
-		return nil, nil
-	}), nil
+	}, nil
 }
 
-func (s *Server) exitNow(context.Context, *jsonrpc.Request) (any, error) {
+// Exit implements protocol.Server.
+func (s *Server) Exit(context.Context, protocol.None) error {
 	s.leave()
-	return nil, nil
+	return nil
 }

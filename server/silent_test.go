@@ -2,19 +2,15 @@ package server_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http/httptest"
-	"net/textproto"
 	"os"
-	"strconv"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
-	"github.com/seed-dec29ce4/eca/server"
 )
 
 // silentRig is a client that writes but reads only when it is told to.
@@ -41,20 +37,14 @@ func newSilentRig(t *testing.T, tape string) *silentRig {
 		t.Fatal(err)
 	}
 	state := t.TempDir()
-	d := daemon.New(daemon.Options{StateDir: state, CacheDir: state, Getenv: func(k string) string { return map[string]string{"ECA_CONFIG": string(config)}[k] }})
-	inR, inW := pipe(t)
-	outR, outW := pipe(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(context.Background(), inR, outW, server.Options{Host: d})
-		d.Close()
-		_ = outW.Close()
-	}()
-	r := &silentRig{t: t, root: tempDir(t), in: inW, out: bufio.NewReader(outR)}
+	d := daemon.New(daemon.Options{StateDir: state, CacheDir: state, Getenv: func(k string) string {
+		return map[string]string{"ECA_CONFIG": string(config), "OLLAMA_API_URL": noServer}[k]
+	}})
+	out, in, done := serve(t, d)
+	r := &silentRig{t: t, root: tempDir(t), in: in, out: bufio.NewReader(out)}
 	t.Cleanup(func() {
-		_ = inW.Close()
-		go func() { _, _ = io.Copy(io.Discard, outR) }()
+		_ = in.Close()
+		go func() { _, _ = io.Copy(io.Discard, out) }()
 		<-done
 	})
 	r.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"workspaceFolders":[{"uri":"file://%s","name":"ws"}]}}`, r.root))
@@ -78,14 +68,9 @@ func (r *silentRig) readToEnd() string {
 	r.t.Helper()
 	text := ""
 	for {
-		header, err := textproto.NewReader(r.out).ReadMIMEHeader()
+		body, err := readFrame(r.out)
 		if err != nil {
 			r.t.Fatalf("after %d bytes of text: %v", len(text), err)
-		}
-		n, _ := strconv.Atoi(header.Get("Content-Length"))
-		body := make([]byte, n)
-		if _, err := io.ReadFull(r.out, body); err != nil {
-			r.t.Fatal(err)
 		}
 		var m struct {
 			Params struct {

@@ -2,26 +2,47 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
-	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // view shows one chat to the client: it reads the chat's log from where the client
 // came in and sends what each event maps to. If the client does not read, the view
 // waits; the chat does not.
+//
+// Everything the client is told about a chat goes through its view, replays too, so
+// that it has one order.
 type view struct {
-	s      *Server
-	chatID string
-	ended  chan struct{}
-
+	s       *Server
+	chatID  string
 	session *chat.Session
+	ended   chan struct{}
 
-	mu    sync.Mutex               // guards turns
-	turns map[string]*expectedTurn // by turn id
+	// Owned by the view's goroutine.
+	reader *chat.Reader
+	mapper *mapper
+	title  string            // that the client knows
+	using  event.TurnStarted // the last
+
+	asked  atomic.Bool   // there are errands
+	asking chan struct{} // holds one element while a question to the user is open
+
+	mu      sync.Mutex               // guards what follows
+	turns   map[string]*expectedTurn // by turn id
+	errands []errand
+	wake    context.CancelFunc // ends the wait for the next event
+}
+
+// errand is something that the view does between two events, once it has shown
+// everything in front of an event.
+type errand struct {
+	at  event.Seq
+	run func(ctx context.Context)
 }
 
 // expectedTurn is a chat/prompt request that is not answered yet. The view stops
@@ -29,6 +50,7 @@ type view struct {
 type expectedTurn struct {
 	shown    chan struct{} // closed when the accepted prompt is on the wire
 	answered <-chan struct{}
+	whole    bool // the answer follows the end of the turn
 }
 
 // view returns the view of a session, starting one if there is none.
@@ -38,9 +60,13 @@ func (s *Server) view(session *chat.Session) *view {
 	if v, ok := s.views[session.ID()]; ok && v.session == session && !v.hasEnded() {
 		return v
 	}
-	v := &view{s: s, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*expectedTurn{}}
+	v := &view{
+		s: s, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*expectedTurn{},
+		reader: session.Read(session.Next()), title: session.Meta().Title, wake: func() {}, asking: make(chan struct{}, 1),
+	}
+	v.mapper = newMapper(v.chatID, s.host.Config().AutoCompactPercentage)
 	s.views[v.chatID] = v
-	go v.run(s.ctx, session.Next())
+	go v.run(s.ctx)
 	return v
 }
 
@@ -53,10 +79,10 @@ func (v *view) hasEnded() bool {
 	}
 }
 
-// expectTurn announces that a turn answers req. It must be called before the prompt
-// is submitted.
-func (v *view) expectTurn(id string, req *jsonrpc.Request) *expectedTurn {
-	t := &expectedTurn{shown: make(chan struct{}), answered: req.Answered()}
+// expectTurn announces that a turn answers a request. It must be called before the
+// prompt is submitted.
+func (v *view) expectTurn(id string, answered <-chan struct{}, whole bool) *expectedTurn {
+	t := &expectedTurn{shown: make(chan struct{}), answered: answered, whole: whole}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.turns[id] = t
@@ -72,9 +98,72 @@ func (v *view) takeTurn(id string) *expectedTurn {
 	return t
 }
 
-func (v *view) run(ctx context.Context, from event.Seq) {
+// do runs fn on the view's goroutine, after everything in front of an event has been
+// shown, and waits for it. It does nothing if the view ends first.
+func (v *view) do(ctx context.Context, at event.Seq, fn func(ctx context.Context)) error {
+	done := make(chan struct{})
+	v.mu.Lock()
+	v.errands = append(v.errands, errand{at, func(ctx context.Context) {
+		defer close(done)
+		fn(ctx)
+	}})
+	v.asked.Store(true)
+	v.wake()
+	v.mu.Unlock()
+	select {
+	case <-done:
+	case <-v.ended:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// showUntil waits until everything in front of an event is on the wire.
+func (v *view) showUntil(ctx context.Context, at event.Seq) error {
+	return v.do(ctx, at, func(context.Context) {})
+}
+
+// runErrands runs those that are due.
+func (v *view) runErrands(ctx context.Context) {
+	if !v.asked.Load() {
+		return
+	}
+	v.mu.Lock()
+	var due []errand
+	v.errands = slices.DeleteFunc(v.errands, func(e errand) bool {
+		if e.at > v.reader.Position() {
+			return false
+		}
+		due = append(due, e)
+		return true
+	})
+	v.asked.Store(len(v.errands) > 0)
+	v.mu.Unlock()
+	for _, e := range due {
+		e.run(ctx)
+	}
+}
+
+// next waits for the next event; ok is false when there will be none. It comes back
+// early, with no body, when there is an errand.
+func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
+	waiting, wake := context.WithCancel(ctx)
+	defer wake()
+	v.mu.Lock()
+	v.wake = wake
+	if len(v.errands) > 0 && v.errands[0].at <= v.reader.Position() {
+		wake()
+	}
+	v.mu.Unlock()
+	e, ok, err = v.reader.Next(waiting)
+	if !ok && err == nil && waiting.Err() != nil && ctx.Err() == nil {
+		return event.Event{}, true, nil
+	}
+	return e, ok, err
+}
+
+func (v *view) run(ctx context.Context) {
 	defer close(v.ended)
-	m := newMapper(v.chatID, v.s.host.Config().AutoCompactPercentage)
 	var opening *expectedTurn
 	open := func() {
 		if opening != nil {
@@ -83,28 +172,86 @@ func (v *view) run(ctx context.Context, from event.Seq) {
 			opening = nil
 		}
 	}
-	for e, err := range v.session.Events(ctx, from) {
+	for {
+		v.runErrands(ctx)
+		e, ok, err := v.reader.Try(ctx)
+		if !ok && err == nil {
+			e, ok, err = v.next(ctx)
+		}
 		if err != nil {
 			v.s.log.Error("chat can not be shown", "chat", v.chatID, "err", err)
 			return
 		}
-		last := false // of what belongs in front of the answer to the prompt
+		if !ok {
+			return
+		}
 		switch e.Body.(type) {
-		case event.UserMessage, event.TurnStarted, event.Notice:
-		case event.Progress, event.TurnFinished:
-			last = true
-		default:
-			open() // a reader that fell behind does not see progress
+		case nil:
+			continue
+		case event.Truncated, event.Flag:
+			v.clearAndReplay(ctx)
+			continue
 		}
-		for _, n := range m.notifications(e) {
-			v.s.notify(ctx, n.Method, n.Params)
+		if _, ok := e.Body.(event.TurnFinished); ok && opening == nil {
+			opening = v.takeTurn(e.Turn) // /resume removed its beginning before it was shown
 		}
+		v.follow(ctx, e)
+		behind, last := opening.place(e.Body)
+		if behind {
+			open()
+		}
+		v.send(ctx, v.mapper.notifications(e))
 		if _, ok := e.Body.(event.TurnStarted); ok {
 			opening = v.takeTurn(e.Turn)
 		}
 		if last {
 			open()
 		}
+	}
+}
+
+func (v *view) send(ctx context.Context, list []notification) {
+	for _, n := range list {
+		v.s.notify(ctx, n.Method, n.Params)
+	}
+}
+
+// place says whether an event stands behind the answer to the prompt, and whether it
+// is the last one in front of it.
+func (t *expectedTurn) place(b event.Body) (behind, last bool) {
+	switch b.(type) {
+	case event.TurnFinished:
+		return false, true
+	case event.UserMessage, event.TurnStarted, event.Notice, event.TitleChanged:
+		return false, false
+	case event.Progress:
+		return false, t != nil && !t.whole
+	}
+	return t != nil && !t.whole, false // a reader that fell behind does not see progress
+}
+
+// awaitTurn waits until the client was shown that its prompt was accepted; false means
+// that it never will be: the chat was deleted, or rolled back to before the prompt.
+func (v *view) awaitTurn(ctx context.Context, turn *expectedTurn, ended <-chan struct{}) bool {
+	select {
+	case <-turn.shown:
+		return true
+	case <-v.ended:
+		return false
+	case <-ctx.Done():
+		return true
+	case <-ended:
+	}
+	behind := make(chan struct{})
+	go func() {
+		defer close(behind)
+		_ = v.showUntil(ctx, v.session.Next())
+	}()
+	select {
+	case <-turn.shown:
+		return true
+	case <-behind:
+		return false
 	}
 }
 

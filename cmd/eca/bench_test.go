@@ -160,7 +160,7 @@ func served(b *testing.B, bin, url string) (*fake.Editor, *exec.Cmd) {
 		_ = cmd.Wait()
 	})
 	p.Open(here.root, nil)
-	p.Await(0, "the start", fake.Contains("$/progress", `"finish"`))
+	p.Await(0, "the start", fake.Ready())
 	return p.Editor, cmd
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -195,11 +194,11 @@ type toolRun struct {
 
 // turn runs one prompt to its end.
 func (c *execClient) turn(ctx, alive context.Context, prompt, extra string) (int, error) {
-	root := url.URL{Scheme: "file", Path: filepath.ToSlash(c.cwd.Roots()[0])}
+	root := c.cwd.Roots()[0]
 	err := c.conn.Call(alive, "initialize", map[string]any{
 		"processId": nil, "clientInfo": map[string]string{"name": "eca exec", "version": version},
 		"capabilities":     map[string]any{"codeAssistant": map[string]any{"chat": true}},
-		"workspaceFolders": []map[string]string{{"uri": root.String(), "name": filepath.Base(c.cwd.Roots()[0])}},
+		"workspaceFolders": []map[string]string{{"uri": workspace.ToURI(root), "name": filepath.Base(root)}},
 	}, nil)
 	if err != nil {
 		return exitFailed, err

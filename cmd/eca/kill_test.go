@@ -179,7 +179,12 @@ func transcriptOf(input []map[string]any) string {
 		case "function_call_output":
 			out = append(out, fmt.Sprintf("output:%v:%v", item["call_id"], item["output"]))
 		default:
-			out = append(out, fmt.Sprintf("%v:%v", item["role"], item["content"]))
+			text := ""
+			parts, _ := item["content"].([]any)
+			for _, p := range parts {
+				text += fmt.Sprint(p.(map[string]any)["text"])
+			}
+			out = append(out, fmt.Sprintf("%v:%v", item["role"], text))
 		}
 	}
 	return strings.Join(out, "|")

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/llm/catalog"
 	"github.com/seed-dec29ce4/eca/server"
 )
 
@@ -102,15 +103,15 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), f, stdin, stdout, stderr)
 		},
-	}, execCommand(&f, stdin, stdout, stderr))
+	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr))
 	return root
 }
 
 // dropUnknownFlags removes flags nobody knows, and names them: users keep flags in
-// their editors' settings across versions. `eca exec` is strict, since a script should
-// hear of a typo.
+// their editors' settings across versions. The commands for scripts are strict, since a
+// script should hear of a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
-	if slices.Contains(args, "exec") {
+	if slices.ContainsFunc(args, func(a string) bool { return a == "exec" || a == "read-chat" || a == "models" }) {
 		return args
 	}
 	var out []string
@@ -153,7 +154,7 @@ func logger(level string, stderr io.Writer) (*slog.Logger, error) {
 
 // newDaemon assembles the daemon for the flags.
 func newDaemon(f serverFlags, log *slog.Logger) (*daemon.Daemon, error) {
-	o := daemon.Options{Log: log}
+	o := daemon.Options{Log: log, Version: version, Command: os.Args, CatalogURL: catalog.URL}
 	var err error
 	for path, dst := range map[string]*string{f.configFile: &o.ConfigFile, f.record: &o.RecordDir} {
 		if path == "" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http/httptest"
 	"os"
@@ -65,6 +66,9 @@ func (p *provider) last(t testing.TB) []map[string]any {
 	return body.Input
 }
 
+// catalogue is models.dev's, in the tests.
+const catalogue = `{"acme": {"models": {"known": {"tool_call": true, "limit": {"context": 5000, "output": 500}, "cost": {"input": 1.5, "output": 2.25}}}}}`
+
 // place is where a program under test lives: its folders and environment.
 type place struct {
 	root string // workspace and working directory
@@ -78,11 +82,16 @@ func newPlace(t testing.TB, env ...string) place {
 		t.Fatal(err)
 	}
 	root := filepath.Join(dir, "ws")
-	if err := os.Mkdir(root, 0o755); err != nil {
+	cache := filepath.Join(dir, "cache", "eca")
+	if err := errors.Join(os.Mkdir(root, 0o755), os.MkdirAll(cache, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	// A catalogue of today: tests ask nobody for another.
+	if err := os.WriteFile(filepath.Join(cache, "models-dev.json"), []byte(catalogue), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return place{root: root, env: append([]string{
-		asProgram + "=1", "HOME=" + dir, "PATH=" + os.Getenv("PATH"),
+		asProgram + "=1", "OLLAMA_API_URL=http://127.0.0.1:1", "HOME=" + dir, "PATH=" + os.Getenv("PATH"),
 		"XDG_CONFIG_HOME=" + filepath.Join(dir, "config"), "XDG_STATE_HOME=" + filepath.Join(dir, "state"), "XDG_CACHE_HOME=" + filepath.Join(dir, "cache"),
 	}, env...)}
 }

@@ -30,14 +30,20 @@ type Editor struct {
 	ctx  context.Context
 	stop context.CancelFunc
 
-	mu      sync.Mutex // guards what follows
-	heard   []Message
-	changed chan struct{}
-	watch   func(Message, time.Time)
-	rpc     bytes.Buffer
+	mu        sync.Mutex // guards what follows
+	heard     []Message
+	responses []string // as they came
+	changed   chan struct{}
+	watch     func(Message, time.Time)
+	answers   map[string]Answer
+	rpc       bytes.Buffer
 }
 
-// Message is a notification the editor heard.
+// Answer answers a request of the daemon. It may wait; ctx ends when the daemon cancels
+// the request with its id, or the connection ends.
+type Answer func(ctx context.Context, params json.RawMessage) (any, error)
+
+// Message is a notification or a request the editor heard.
 type Message struct {
 	Method string
 	Params json.RawMessage
@@ -49,7 +55,7 @@ func (m Message) String() string { return m.Method + " " + string(m.Params) }
 // Connect starts an editor that reads the daemon's output from r and writes to w.
 func Connect(t testing.TB, r io.Reader, w io.Writer) *Editor {
 	t.Helper()
-	e := &Editor{t: t, changed: make(chan struct{})}
+	e := &Editor{t: t, changed: make(chan struct{}), answers: map[string]Answer{}}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	e.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: e.trace})
 	e.conn.Start(e.ctx, e.handle)
@@ -69,6 +75,10 @@ func (e *Editor) trace(incoming bool, body []byte) {
 	arrow := "-> "
 	if incoming {
 		arrow = "<- "
+		if !bytes.Contains(body, []byte(`"method":`)) {
+			e.responses = append(e.responses, string(body))
+			e.signal()
+		}
 	}
 	const limit = 4 << 20 // a flood of deltas is no help on failure
 	if e.rpc.Len() < limit {
@@ -77,18 +87,35 @@ func (e *Editor) trace(incoming bool, body []byte) {
 }
 
 func (e *Editor) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
-	if req.IsCall {
-		return nil, jsonrpc.MethodNotFound(req.Method)
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.heard = append(e.heard, Message{req.Method, req.Params})
 	if e.watch != nil {
 		e.watch(e.heard[len(e.heard)-1], time.Now())
 	}
+	e.signal()
+	if !req.IsCall {
+		return nil, nil
+	}
+	answer, ok := e.answers[req.Method]
+	if !ok {
+		return nil, jsonrpc.MethodNotFound(req.Method)
+	}
+	return jsonrpc.Later(func(ctx context.Context) (any, error) { return answer(ctx, req.Params) }), nil
+}
+
+// Answer sets how requests of a method are answered from now on. Other requests are
+// answered with an error, as by a client that does not know them.
+func (e *Editor) Answer(method string, answer Answer) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.answers[method] = answer
+}
+
+// signal wakes those who wait. e.mu is held.
+func (e *Editor) signal() {
 	close(e.changed)
 	e.changed = make(chan struct{})
-	return nil, nil
 }
 
 // Call sends a request and returns its result.
@@ -108,6 +135,37 @@ func (e *Editor) TryCall(method string, params any) (json.RawMessage, error) {
 	var res json.RawMessage
 	err := e.conn.Call(ctx, method, params, &res)
 	return res, err
+}
+
+// Begin sends a request and does not wait for its response; AwaitResponse does. cancel
+// withdraws it, as editors do.
+func (e *Editor) Begin(method string, params any) (cancel func()) {
+	ctx, cancel := context.WithCancel(e.ctx)
+	go func() { _ = e.conn.Call(ctx, method, params, nil) }()
+	return cancel
+}
+
+// AwaitResponse waits for a response that contains all of the given pieces of JSON text
+// and returns it as it came.
+func (e *Editor) AwaitResponse(what string, pieces ...string) string {
+	e.t.Helper()
+	response := ""
+	e.Await(0, what, func([]Message) Verdict {
+		for _, response = range e.responses {
+			if containsAll(response, pieces) {
+				return Met
+			}
+		}
+		return Unmet
+	})
+	return response
+}
+
+// Conversation returns what went over the wire so far, in order, a line each.
+func (e *Editor) Conversation() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.rpc.String()
 }
 
 // Notify sends a notification.
@@ -162,6 +220,13 @@ func (e *Editor) Mark() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.heard)
+}
+
+// Forget drops what was heard so far: a benchmark hears much.
+func (e *Editor) Forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.heard = nil
 }
 
 // Since returns what was heard from a mark on.
@@ -239,6 +304,29 @@ func containsAll(s string, pieces []string) bool {
 		}
 	}
 	return true
+}
+
+// Ready expects that every task of the daemon's start has ended.
+func Ready() Expectation {
+	return func(heard []Message) Verdict {
+		verdict, open := Unmet, map[string]bool{}
+		for _, m := range heard {
+			var p struct{ Type, TaskID string }
+			if m.Method != "$/progress" || json.Unmarshal(m.Params, &p) != nil {
+				continue
+			}
+			if p.Type == "start" {
+				open[p.TaskID] = true
+			} else {
+				delete(open, p.TaskID)
+			}
+			verdict = Unmet
+			if len(open) == 0 {
+				verdict = Met
+			}
+		}
+		return verdict
+	}
 }
 
 // Finished expects the end of a turn.

@@ -144,6 +144,14 @@ type MetadataContent struct {
 	Title string `json:"title"`
 }
 
+// FlagContent is a flag; it comes in replays only.
+type FlagContent struct {
+	Type      string `json:"type"`
+	Text      string `json:"text"`
+	ContentID string `json:"contentId"`
+}
+
+func (FlagContent) isContent()     {}
 func (TextContent) isContent()     {}
 func (ProgressContent) isContent() {}
 func (ReasonContent) isContent()   {}
@@ -151,6 +159,7 @@ func (ToolPrepare) isContent()     {}
 func (ToolRun) isContent()         {}
 func (ToolRunning) isContent()     {}
 func (ToolCalled) isContent()      {}
+func (TasksCleared) isContent()    {}
 func (ToolRejected) isContent()    {}
 func (UsageContent) isContent()    {}
 func (MetadataContent) isContent() {}
@@ -182,6 +191,39 @@ type ShellCommand struct {
 	Remembered  bool     `json:"remembered"`
 }
 
+// TaskDetails is a chat's list of tasks; an empty one removes it from view.
+type TaskDetails struct {
+	Type       string `json:"type"`
+	Tasks      []Task `json:"tasks"`
+	InProgress []int  `json:"inProgressTaskIds"`
+	Summary    struct {
+		Done       int `json:"done"`
+		InProgress int `json:"inProgress"`
+		Pending    int `json:"pending"`
+		Total      int `json:"total"`
+	} `json:"summary"`
+	ActiveSummary string `json:"activeSummary,omitempty"`
+}
+
+// Task is one thing to do.
+type Task struct {
+	ID          int    `json:"id"`
+	Subject     string `json:"subject"`
+	Description string `json:"description"`
+	Status      string `json:"status"` // pending, in-progress or done
+	Priority    string `json:"priority"`
+	IsBlocked   bool   `json:"isBlocked"`
+	BlockedBy   []int  `json:"blockedBy,omitempty"`
+}
+
+// TasksCleared takes a finished list out of view: a call's end without a call.
+type TasksCleared struct {
+	Type    string      `json:"type"` // toolCalled
+	Server  string      `json:"server"`
+	Name    string      `json:"name"`
+	Details TaskDetails `json:"details"`
+}
+
 // JSONOutputsDetails has outputs that are JSON, pretty-printed.
 type JSONOutputsDetails struct {
 	Type  string   `json:"type"`
@@ -191,3 +233,4 @@ type JSONOutputsDetails struct {
 func (FileChangeDetails) isDetails()   {}
 func (ShellCommandDetails) isDetails() {}
 func (JSONOutputsDetails) isDetails()  {}
+func (TaskDetails) isDetails()         {}

@@ -15,7 +15,7 @@ type InitializeParams struct {
 	ProcessID             Number                `json:"processId"`
 	ClientInfo            ClientInfo            `json:"clientInfo"`
 	InitializationOptions json.RawMessage       `json:"initializationOptions"`
-	Capabilities          json.RawMessage       `json:"capabilities"`
+	Capabilities          Capabilities          `json:"capabilities"`
 	WorkspaceFolders      List[WorkspaceFolder] `json:"workspaceFolders"`
 }
 
@@ -74,8 +74,15 @@ type ChatContext struct {
 	Type       string      `json:"type"`
 	Path       string      `json:"path"`
 	LinesRange *LinesRange `json:"linesRange"`
+	Position   *Range      `json:"position"` // of the cursor; 1-based here
 	Label      string      `json:"label"`
 	Content    string      `json:"content"`
+	MediaType  string      `json:"mediaType"`
+	Base64     string      `json:"base64"`
+	URL        string      `json:"url"`
+	URI        string      `json:"uri"`
+	Name       string      `json:"name"`
+	Server     string      `json:"server"`
 }
 
 // LinesRange is 1-based and inclusive.
@@ -104,28 +111,6 @@ type ToolCallParams struct {
 	ToolCallID ID     `json:"toolCallId"`
 	Save       string `json:"save"`
 	GoOn       bool   `json:"goOn"`
-}
-
-// ChatParams of the methods that name only a chat.
-type ChatParams struct {
-	ChatID ID `json:"chatId"`
-}
-
-// ChatStatusChanged (5).
-type ChatStatusChanged struct {
-	ChatID string `json:"chatId"`
-	Status string `json:"status"` // running, idle or stopping
-}
-
-// ChatOpened (5).
-type ChatOpened struct {
-	ChatID string `json:"chatId"`
-	Title  string `json:"title,omitempty"`
-}
-
-// ChatDeleted (5).
-type ChatDeleted struct {
-	ChatID string `json:"chatId"`
 }
 
 // ConfigUpdated (5.1). Absent keys mean: unchanged.

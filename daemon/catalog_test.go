@@ -1,0 +1,202 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// published is a catalogue in models.dev's format; URL is a provider's address.
+const published = `{
+	"acme": {"api": "URL", "models": {
+		"listed": {"reasoning": false, "tool_call": false, "attachment": true, "limit": {"context": 100, "output": 100}, "cost": {"input": 3, "output": 4}},
+		"unlisted": {"reasoning": true, "tool_call": true, "limit": {"context": 200, "output": 20}, "cost": {"input": 5, "output": 6, "cache_read": 0.5}}}},
+	"openai": {"models": {"gpt-5.2": {"limit": {"context": 123}}}}
+}`
+
+// What the user says of a model comes before what the provider says, and that before
+// the catalogue.
+func TestFacts(t *testing.T) {
+	var asked atomic.Int32
+	var srv *httptest.Server
+	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api.json":
+			asked.Add(1)
+			_, _ = w.Write([]byte(strings.ReplaceAll(published, "URL", srv.URL+"/v1")))
+		case "/v1/models":
+			_, _ = w.Write([]byte(`{"data": [{"id": "listed", "context_length": 150}, {"id": "new", "pricing": {"prompt": "0.0000025", "completion": 7}}]}`))
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer srv.Close()
+	options := fmt.Sprintf(`{"providers": {
+		"acme": {"api": "openai-chat", "url": %q, "models": {
+			"mine": {"modelName": "listed", "limit": {"output": 9}, "cost": {"input": 1}, "reason": true, "imageInput": false},
+			"quiet": {"modelName": "listed", "extraPayload": {"reasoning_effort": "high", "top_p": 1}}}},
+		"none": {"api": "openai-chat", "url": %q, "key": "k"},
+		"only": {"api": "openai-chat", "url": %[1]q, "fetchModels": false, "models": {"m": {}}}
+	}}`, srv.URL+"/v1", srv.URL+"/none")
+	d := newDaemonWith(t, Options{CatalogURL: srv.URL + "/api.json"}, options, map[string]string{"OPENAI_API_KEY": "k", "OPENAI_API_URL": srv.URL + "/nothing"})
+	if got := d.models.facts("openai", d.models.providers()["openai"], "gpt-5.2").Context; got.Value != 400_000 {
+		t.Errorf("before the catalogue is there: %+v", got)
+	}
+	for range 2 {
+		d.SyncModels(context.Background())
+	}
+	if asked.Load() != 1 {
+		t.Errorf("the catalogue was fetched %d times", asked.Load())
+	}
+	if _, err := os.Stat(filepath.Join(d.opts.CacheDir, "models-dev.json")); err != nil {
+		t.Error(err)
+	}
+	// The provider that lists its models has those; one that does not is looked up.
+	if got := strings.Join(d.ModelChoice().IDs, " "); got != "acme/listed acme/mine acme/new acme/quiet only/m openai/gpt-5.2" {
+		t.Errorf("models: %s", got)
+	}
+	for id, want := range map[string]string{
+		"acme/listed":    "listed 150/100 3/4 reason=false images=true tools=false",
+		"acme/mine":      "listed 150/9 1/4 reason=true images=false tools=false",
+		"acme/new":       "new 0/0 2.5/? reason=true images=false tools=true",
+		"acme/unlisted":  "unlisted 200/20 5/6 reason=true images=false tools=true",
+		"none/unlisted":  "unlisted 200/20 ?/? reason=true images=false tools=true",
+		"openai/gpt-5.2": "gpt-5.2 123/0 1.75/14 reason=true images=true tools=true", // an answer of 128000 tokens does not fit
+		"openai/gpt-4x":  "gpt-4x 0/0 ?/? reason=false images=false tools=true",
+	} {
+		m, err := d.models.Resolve(id, "")
+		cost := func(v *float64) string {
+			if v == nil {
+				return "?"
+			}
+			return fmt.Sprint(*v)
+		}
+		got := fmt.Sprintf("%s %d/%d %s/%s reason=%v images=%v tools=%v", m.Name, m.Limit.Context, m.Limit.Output, cost(m.Cost.Input), cost(m.Cost.Output), m.Reasoning, !m.NoImages, !m.NoTools)
+		if err != nil || got != want {
+			t.Errorf("%s: %s, want %s, %v", id, got, want, err)
+		}
+	}
+	if m, _ := d.models.Resolve("acme/quiet", ""); fmt.Sprint(m.Payload("x")) != "map[top_p:1]" {
+		t.Errorf("a model that can not reason is asked to: %v", m.Payload("x"))
+	}
+	for _, p := range d.Providers() {
+		switch {
+		case p.ID == "none" && p.Unlisted != "status 404", p.ID == "acme" && p.Unlisted != "":
+			t.Errorf("%s: unlisted: %s", p.ID, p.Unlisted)
+		case p.ID == "acme" && (p.Models[1].Name != "mine" || p.Models[1].Context.Source != llm.FromProvider || p.Models[1].Output.Source != llm.FromConfig):
+			t.Errorf("%+v", p.Models)
+		}
+	}
+}
+
+// A model that nobody knows is asked to reason where that does no harm.
+func TestLikelyReasons(t *testing.T) {
+	for api, want := range map[string]string{
+		"openai-chat": "new claude-opus-9", "openai-responses": "new claude-opus-9", "anthropic": "new claude-opus-9",
+		"bedrock": "claude-opus-9", "google": "", "ollama": "",
+	} {
+		var got []string
+		for _, model := range []string{"new", "gpt-4x", "claude-3-haiku", "claude-opus-9"} {
+			if likelyReasons(api, model) {
+				got = append(got, model)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v", api, got)
+		}
+	}
+}
+
+// Nobody is asked for the catalogue where that is not wanted, or is of no use; a file
+// that is there counts all the same.
+func TestCatalogFetch(t *testing.T) {
+	var asked atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer srv.Close()
+	provider := `"providers": {"acme": {"api": "openai-chat", "url": "http://127.0.0.1:1", "fetchModels": false}}`
+	for options, want := range map[string]int32{
+		`{` + provider + `}`:                                        1,
+		`{"fetchModels": false, ` + provider + `}`:                  0,
+		`{"pureConfig": true, ` + provider + `}`:                    0,
+		`{"env": "test", ` + provider + `}`:                         0,
+		`{"providers": {"tape": {"api": "cassette", "url": "/x"}}}`: 0,
+		`{}`: 0,
+	} {
+		asked.Store(0)
+		d := newDaemonWith(t, Options{CatalogURL: srv.URL}, options, nil)
+		path := filepath.Join(d.opts.CacheDir, catalogFile)
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(published, "URL", "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, d.opts.Now().AddDate(0, 0, -2), d.opts.Now().AddDate(0, 0, -2)); err != nil {
+			t.Fatal(err)
+		}
+		d.SyncModels(context.Background())
+		if asked.Load() != want {
+			t.Errorf("%s: asked %d times", options, asked.Load())
+		}
+		_, usable := d.Config().Providers["acme"]
+		if got := d.models.catalog.Facts("acme", "", "unlisted").Context.Known(); got != usable {
+			t.Errorf("%s: the file was read: %v", options, got)
+		}
+	}
+}
+
+// In the mode for suites the file counts from the start.
+func TestCatalogEnvTest(t *testing.T) {
+	cache := t.TempDir()
+	if err := os.WriteFile(filepath.Join(cache, catalogFile), []byte(`{"openai": {"models": {"gpt-5.2": {"limit": {"context": 77}}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := New(Options{StateDir: t.TempDir(), CacheDir: cache, Getenv: func(k string) string { return map[string]string{"OPENAI_API_KEY": "k"}[k] }})
+	t.Cleanup(d.Close)
+	d.Configure([]byte(`{"env": "test", "pureConfig": true}`), nil)
+	if m, err := d.models.Resolve("openai/gpt-5.2", ""); err != nil || m.Limit != (config.Limit{Context: 77}) {
+		t.Errorf("%+v, %v", m.Limit, err)
+	}
+}
+
+func TestDefaultModelWaterfall(t *testing.T) {
+	provider := func(name, models string) string {
+		return fmt.Sprintf(`%q: {"api": "openai-chat", "url": "http://localhost:1", "fetchModels": false, "models": {%s}}`, name, models)
+	}
+	anthropic := provider("anthropic", `"claude-sonnet-4-6": {}, "a": {}`)
+	openai := provider("openai", `"gpt-5.2": {}, "a": {}`)
+	copilot := provider("github-copilot", `"gpt-5.5": {}, "a": {}`)
+	ollama := provider("ollama", `"z": {}, "q": {}`)
+	other := provider("aa", `"first": {}`)
+	for want, providers := range map[string][]string{
+		"anthropic/claude-sonnet-4-6": {other, ollama, copilot, openai, anthropic},
+		"openai/gpt-5.2":              {other, ollama, copilot, openai},
+		"github-copilot/gpt-5.5":      {other, ollama, copilot},
+		"ollama/q":                    {other, ollama},
+		"aa/first":                    {other, provider("anthropic", `"old": {}`)},
+	} {
+		d := newDaemon(t, `{"providers": {`+strings.Join(providers, ",")+`}}`, nil)
+		if got := d.ModelChoice().Default; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// A pattern that is none is named with where it stands, and the others work.
+func TestBadVariantPattern(t *testing.T) {
+	d := New(Options{StateDir: t.TempDir(), CacheDir: t.TempDir(), Getenv: func(k string) string { return map[string]string{"OPENAI_API_KEY": "k"}[k] }})
+	t.Cleanup(d.Close)
+	d.Configure([]byte("{\n\"variantsByModel\": {\"((\": {\"variants\": {\"v\": {\"x\": 1}}}}}"), nil)
+	if p := d.Config().Problems; len(p) != 1 || !strings.HasPrefix(p[0].String(), `initializationOptions:2: variantsByModel: "((" is no pattern`) {
+		t.Errorf("problems: %v", p)
+	}
+	if got := strings.Join(d.models.variants("openai/gpt-5.2"), " "); got != "high low medium none xhigh" {
+		t.Errorf("variants: %s", got)
+	}
+}

@@ -1,0 +1,146 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/watch"
+	"github.com/seed-dec29ce4/eca/llm/catalog"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/permission"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// Configure loads the configuration for a client's options and workspace folders.
+// It reads a few files and uses no network. Turns that run keep what they had.
+func (d *Daemon) Configure(initOptions json.RawMessage, roots []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.initOptions, d.roots = initOptions, roots
+	d.loadLocked(true)
+	select {
+	case d.reconfigured <- struct{}{}:
+	default:
+	}
+}
+
+// SetRoots configures for other workspace folders, with the client's options as they
+// were.
+func (d *Daemon) SetRoots(roots []string) {
+	d.mu.Lock()
+	options := d.initOptions
+	d.mu.Unlock()
+	d.Configure(options, roots)
+}
+
+// reload reads the configuration and the credentials again. It reports whether anything
+// is different.
+func (d *Daemon) reload() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.loadLocked(false)
+}
+
+// loadLocked reads the configuration and puts it into effect; always if rebuild is set,
+// as for another client, else if a value differs. It reports whether values, problems
+// or credentials are others than before.
+func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
+	ws, old := workspace.New(d.roots...), d.config.Load()
+	cfg := config.Load(config.Inputs{
+		InitOptions: d.initOptions,
+		Getenv:      d.opts.Getenv,
+		ConfigFile:  d.opts.ConfigFile,
+		ConfigHome:  config.Home(d.opts.Getenv),
+		Roots:       ws.Roots(),
+		Previous:    old,
+	})
+	outputs := filepath.Join(d.opts.CacheDir, "toolCallOutputs")
+	own := workspace.New(outputs, filepath.Join(d.opts.CacheDir, "jobs"))
+	inside := func(path string) bool { return ws.Contains(path) || own.Contains(path) }
+	policy, errs := permission.New(cfg.Config, inside, d.memory)
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	for _, err := range errs {
+		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: "toolCall.approval"}, Cause: err.Error()})
+	}
+	rules, bad := catalog.NewVariants(cfg.VariantsByModel)
+	for _, pattern := range slices.Sorted(maps.Keys(bad)) {
+		origin, _ := cfg.Origin("variantsByModel", pattern)
+		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: fmt.Sprintf("variantsByModel: %q is no pattern: %v", pattern, bad[pattern])})
+	}
+	if cfg.Env == config.EnvTest {
+		// Suites that compare traffic keep themselves apart by the cache folder alone.
+		d.keepStateIn(filepath.Join(d.opts.CacheDir, "state"))
+	}
+	before, creds := d.entered, d.creds.Load()
+	var err error
+	if d.entered, err = creds.All(); err != nil {
+		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: creds.Path()}, Cause: err.Error()})
+	}
+	for _, p := range cfg.Problems {
+		if old == nil || !slices.Contains(old.Problems, p) {
+			d.opts.Log.Warn("configuration problem", "at", p.Origin.String(), "cause", p.Cause)
+		}
+	}
+	d.config.Store(cfg)
+	d.models.configure(cfg, rules)
+	if cfg.Env == config.EnvTest {
+		d.models.refreshCatalog(context.Background()) // reads the file that suites put there, no more
+	}
+	if !rebuild && reflect.DeepEqual(old.Config, cfg.Config) {
+		return !slices.Equal(old.Problems, cfg.Problems) || !reflect.DeepEqual(before, d.entered)
+	}
+	d.workspace.Store(ws)
+	d.policy.Store(policy)
+	asked := *d.client.Load()
+	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, asked, outputs) })
+	d.registry.Store(&registry)
+	return true
+}
+
+// Watch puts changes of the configuration's and the credentials' files into effect until
+// ctx ends, from those since Configure on. It calls changed after each, and when the
+// models of a changed provider are known; changed must not wait. Where the system can not
+// watch files, that is logged, and they count as they were.
+func (d *Daemon) Watch(ctx context.Context, changed func()) {
+	w := watch.New(func(err error) {
+		d.opts.Log.Warn("changes of the configuration need a restart", "err", err)
+	})
+	defer w.Close()
+	var syncs sync.WaitGroup
+	defer syncs.Wait()
+	synced := make(chan struct{}, 1)
+	var watched []string
+	for first := true; ; first = false {
+		if files := append(slices.Clone(d.Config().Files), d.creds.Load().Path()); first || !slices.Equal(files, watched) {
+			w.Set(files)
+			watched = files
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.reconfigured: // there may be other files
+		case <-synced:
+			changed()
+		case <-w.Changed: // files are read when they have settled only: saving takes several steps
+			if !d.reload() {
+				continue
+			}
+			changed()
+			syncs.Go(func() {
+				d.models.sync(ctx)
+				select {
+				case synced <- struct{}{}:
+				default:
+				}
+			})
+		}
+	}
+}

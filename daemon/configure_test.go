@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// What providers were found to have stays known while other things change; a provider
+// that changes is asked again.
+func TestWatchKeepsModels(t *testing.T) {
+	var mu sync.Mutex // guards asked
+	var asked []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		asked = append(asked, key)
+		_, _ = fmt.Fprintf(w, `{"data":[{"id":"of-%s"}]}`, key)
+	}))
+	defer srv.Close()
+	home := t.TempDir()
+	save := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(home, "eca.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	providers := func(keys ...any) string {
+		return fmt.Sprintf(`{"defaultModel": %q, "providers": {"a": {"api": "openai-chat", "url": "`+srv.URL+`", "key": %q}, "b": {"api": "openai-chat", "url": "`+srv.URL+`", "key": %q}}}`, keys...)
+	}
+	save(providers("a/x", "k1", "k2"))
+	d := New(Options{StateDir: t.TempDir(), CacheDir: t.TempDir(), ConfigFile: filepath.Join(home, "eca.json"), Getenv: func(string) string { return "" }})
+	defer d.Close()
+	d.Configure(nil, nil)
+	d.SyncModels(context.Background())
+	before, err := d.models.Resolve("a/of-k1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	changes := make(chan struct{}, 100)
+	var watching sync.WaitGroup
+	watching.Go(func() { d.Watch(ctx, func() { changes <- struct{}{} }) })
+	await := func(want string) {
+		t.Helper()
+		deadline := time.After(10 * time.Second)
+		for {
+			choice := d.ModelChoice()
+			if got := choice.Default + " " + strings.Join(choice.IDs, " "); got == want {
+				return
+			}
+			select {
+			case <-changes:
+			case <-deadline:
+				t.Fatalf("models: %+v, want %s", d.ModelChoice(), want)
+			}
+		}
+	}
+	await("a/x a/of-k1 b/of-k2")
+	save(providers("a/y", "k1", "k2"))
+	await("a/y a/of-k1 b/of-k2")
+	save(providers("a/y", "k1", "k3"))
+	await("a/y a/of-k1 b/of-k3")
+	if after, err := d.models.Resolve("a/of-k1", ""); err != nil || after.Client != before.Client {
+		t.Errorf("the client of a provider that did not change is another one: %v", err)
+	}
+	cancel()
+	watching.Wait()
+	slices.Sort(asked)
+	if got := strings.Join(asked, " "); got != "k1 k2 k3" {
+		t.Errorf("asked for models with %s", got)
+	}
+}

@@ -1,0 +1,271 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/server/protocol"
+)
+
+// ChatList implements protocol.Server.
+func (s *Server) ChatList(_ context.Context, req protocol.Request[protocol.ChatListParams]) (protocol.Later[protocol.ChatListResult], error) {
+	by := chat.ByUpdated
+	if req.Params.SortBy == "createdAt" {
+		by = chat.ByCreated
+	}
+	return func(ctx context.Context) (protocol.ChatListResult, error) {
+		list, err := s.host.Engine().List(ctx, by, int(req.Params.Limit))
+		out := protocol.ChatListResult{Chats: make([]protocol.ChatSummary, len(list))}
+		for i, c := range list {
+			out.Chats[i] = protocol.ChatSummary{
+				ID: c.ID, Title: c.Title, Status: "idle", Model: c.Model, MessageCount: c.Messages,
+				CreatedAt: c.Created.UnixMilli(), UpdatedAt: c.Updated.UnixMilli(),
+			}
+			if c.Running {
+				out.Chats[i].Status = "running"
+			}
+		}
+		return out, err
+	}, nil
+}
+
+// edit runs an edit of a chat that exists; the answer follows what the client is shown
+// of it. For other chats nothing happens (eca-protocol 12).
+func (s *Server) edit(ctx context.Context, id protocol.ID, edit func(*chat.Session) *chat.Pending[event.Seq]) (protocol.Later[protocol.Empty], error) {
+	session, ok, err := s.host.Engine().Existing(ctx, string(id))
+	if err != nil || !ok {
+		return protocol.Now(protocol.Empty{}), err
+	}
+	v := s.view(session)
+	pending := edit(session)
+	return func(ctx context.Context) (protocol.Empty, error) {
+		at, err := pending.Wait(ctx)
+		if err != nil {
+			return protocol.Empty{}, err
+		}
+		return protocol.Empty{}, v.showUntil(ctx, at)
+	}, nil
+}
+
+// ChatClear implements protocol.Server.
+func (s *Server) ChatClear(ctx context.Context, req protocol.Request[protocol.ChatClearParams]) (protocol.Later[protocol.Empty], error) {
+	if m := req.Params.Messages.Value; m == nil || !*m {
+		return protocol.Now(protocol.Empty{}), nil // nothing else can be cleared
+	}
+	return s.edit(ctx, req.Params.ChatID, (*chat.Session).Clear)
+}
+
+// ChatRollback implements protocol.Server.
+func (s *Server) ChatRollback(ctx context.Context, req protocol.Request[protocol.RollbackParams]) (protocol.Later[protocol.Empty], error) {
+	r := chat.Rollback{ContentID: string(req.Params.ContentID)}
+	for _, what := range req.Params.Include {
+		r.Messages = r.Messages || what == "messages"
+		r.Files = r.Files || what == "tools"
+	}
+	if len(req.Params.Include) == 0 {
+		r.Messages, r.Files = true, true
+	}
+	return s.edit(ctx, req.Params.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] { return session.Rollback(r) })
+}
+
+// ChatAddFlag implements protocol.Server.
+func (s *Server) ChatAddFlag(ctx context.Context, req protocol.Request[protocol.FlagParams]) (protocol.Later[protocol.Empty], error) {
+	p := req.Params
+	return s.edit(ctx, p.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] {
+		return session.AddFlag(string(p.ContentID), string(p.Text))
+	})
+}
+
+// ChatRemoveFlag implements protocol.Server. The client removes the flag from its view
+// by itself.
+func (s *Server) ChatRemoveFlag(ctx context.Context, req protocol.Request[protocol.FlagParams]) (protocol.Later[protocol.Empty], error) {
+	p := req.Params
+	return s.edit(ctx, p.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] {
+		return session.RemoveFlag(string(p.ContentID))
+	})
+}
+
+// ChatUpdate implements protocol.Server.
+func (s *Server) ChatUpdate(ctx context.Context, req protocol.Request[protocol.ChatUpdateParams]) (protocol.Later[protocol.Empty], error) {
+	p := req.Params
+	return s.edit(ctx, p.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] {
+		changed := session.Change(func(m *chat.Meta) {
+			if trust := p.Trust.Value; trust != nil {
+				m.Trust = *trust
+			}
+		})
+		if p.Title == "" {
+			return changed
+		}
+		return session.Rename(string(p.Title))
+	})
+}
+
+// ChatFork implements protocol.Server.
+func (s *Server) ChatFork(ctx context.Context, req protocol.Request[protocol.ForkParams]) (protocol.Later[protocol.Empty], error) {
+	session, ok, err := s.host.Engine().Existing(ctx, string(req.Params.ChatID))
+	if err != nil || !ok || req.Params.ContentID == "" {
+		return protocol.Now(protocol.Empty{}), err
+	}
+	v := s.view(session)
+	pending := session.Fork(string(req.Params.ContentID))
+	return func(ctx context.Context) (protocol.Empty, error) {
+		fork, err := pending.Wait(ctx)
+		if err != nil || fork == nil {
+			return protocol.Empty{}, err
+		}
+		at, err := session.Announce(*fork).Wait(ctx) // which shows it
+		if err != nil {
+			return protocol.Empty{}, err
+		}
+		return protocol.Empty{}, v.showUntil(ctx, at)
+	}, nil
+}
+
+// showFork shows a chat that was forked from another.
+func (s *Server) showFork(ctx context.Context, id string) error {
+	session, _, err := s.host.Engine().Open(ctx, id)
+	if err != nil {
+		return err
+	}
+	v, meta := s.view(session), session.Meta()
+	span, err := session.Window(ctx, chat.Window{})
+	if err != nil {
+		return err
+	}
+	return v.do(ctx, 0, func(ctx context.Context) {
+		s.notify(ctx, "chat/opened", protocol.ChatOpened{ChatID: id, Title: meta.Title})
+		if err := v.replay(ctx, span); err != nil {
+			s.log.Error("fork can not be shown", "chat", id, "err", err)
+		}
+		v.showTitle(ctx, meta)
+	})
+}
+
+// ChatOpen implements protocol.Server.
+func (s *Server) ChatOpen(ctx context.Context, req protocol.Request[protocol.WindowParams]) (protocol.Later[protocol.ChatOpenResult], error) {
+	p := req.Params
+	session, ok, err := s.host.Engine().Existing(ctx, string(p.ChatID))
+	if err != nil || !ok {
+		return protocol.Now(protocol.ChatOpenResult{}), err
+	}
+	v := s.view(session)
+	fresh := session.Refresh()
+	return func(ctx context.Context) (protocol.ChatOpenResult, error) {
+		if _, err := fresh.Wait(ctx); err != nil {
+			return protocol.ChatOpenResult{}, err
+		}
+		span, about, bad := window(ctx, session, p)
+		if bad != nil {
+			return protocol.ChatOpenResult{Error: bad}, nil
+		}
+		var failed error
+		if err := v.do(ctx, 0, func(ctx context.Context) { failed = v.open(ctx, span) }); err != nil || failed != nil {
+			return protocol.ChatOpenResult{}, errors.Join(err, failed)
+		}
+		meta := session.Meta()
+		sel := s.selection(meta)
+		out := protocol.ChatOpenResult{Found: true, ChatID: meta.ID, Title: meta.Title, Selection: &sel}
+		if p.Windowed() {
+			out.Meta = about
+		}
+		return out, nil
+	}, nil
+}
+
+// ChatHistory implements protocol.Server.
+func (s *Server) ChatHistory(ctx context.Context, req protocol.Request[protocol.WindowParams]) (protocol.Later[protocol.ChatHistoryResult], error) {
+	p := req.Params
+	session, ok, err := s.host.Engine().Existing(ctx, string(p.ChatID))
+	if err != nil {
+		return nil, err
+	}
+	none := protocol.ChatHistoryResult{Contents: []protocol.ContentReceived{}}
+	if !ok {
+		none.Error = &protocol.WindowError{Code: "chat_not_found", Message: "there is no chat " + string(p.ChatID)}
+		return protocol.Now(none), nil
+	}
+	fresh := session.Refresh()
+	return func(ctx context.Context) (protocol.ChatHistoryResult, error) {
+		if _, err := fresh.Wait(ctx); err != nil {
+			return none, err
+		}
+		span, about, bad := window(ctx, session, p)
+		if bad != nil {
+			none.Error = bad
+			return none, nil
+		}
+		out := none
+		m := newMapper(session.ID(), s.host.Config().AutoCompactPercentage)
+		_, err := replay(ctx, session, span, m, func(list []notification) {
+			for _, n := range list {
+				if c, ok := n.Params.(protocol.ContentReceived); ok {
+					out.Contents = append(out.Contents, c)
+				}
+			}
+		})
+		out.Meta = about
+		return out, err
+	}, nil
+}
+
+// window selects the messages that a client asks for (4.8).
+func window(ctx context.Context, session *chat.Session, p protocol.WindowParams) (chat.Span, *protocol.WindowMeta, *protocol.WindowError) {
+	fail := func(code, message string) (chat.Span, *protocol.WindowMeta, *protocol.WindowError) {
+		return chat.Span{}, nil, &protocol.WindowError{Code: code, Message: message}
+	}
+	compaction, compacted, err := session.LastCompaction(ctx)
+	if err != nil {
+		return fail("internal_error", err.Error())
+	}
+	w := chat.Window{Limit: max(int(p.Limit), 0)}
+	for _, c := range []struct {
+		text string
+		to   **chat.Cursor
+	}{{string(p.Before), &w.Before}, {string(p.After), &w.After}} {
+		switch {
+		case c.text == "":
+		case c.text == protocol.LastCompaction && compacted:
+			*c.to = &compaction
+		case c.text == protocol.LastCompaction && c.to == &w.Before:
+			return fail("cursor_expired", "the chat was not compacted")
+		case c.text == protocol.LastCompaction: // everything is behind it
+		default:
+			at, err := chat.ParseCursor(c.text)
+			if err != nil {
+				return fail("invalid_request", c.text+" is not a cursor")
+			}
+			*c.to = &at
+		}
+	}
+	// Only a page that follows another begins at its old end.
+	w.Forward = w.After != nil && w.Before == nil && p.After != protocol.LastCompaction
+	span, err := session.Window(ctx, w)
+	switch {
+	case errors.Is(err, chat.ErrCursorExpired):
+		return fail("cursor_expired", err.Error())
+	case err != nil:
+		return fail("internal_error", err.Error())
+	}
+	meta := windowMeta(span)
+	if compacted {
+		text := compaction.String()
+		meta.CompactionCursor = &text
+	}
+	return span, meta, nil
+}
+
+func windowMeta(span chat.Span) *protocol.WindowMeta {
+	out := &protocol.WindowMeta{Total: span.Total, Returned: span.Returned}
+	if span.Older {
+		first := span.First.String()
+		out.BeforeCursor = &first
+	}
+	if span.Newer {
+		last := span.Last.String()
+		out.AfterCursor = &last
+	}
+	return out
+}

@@ -1,0 +1,47 @@
+package server
+
+import (
+	"context"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/server/protocol"
+)
+
+// ChatQueryCommands implements protocol.Server (4.7).
+func (s *Server) ChatQueryCommands(_ context.Context, req protocol.Request[protocol.QueryParams]) (protocol.Later[protocol.QueryCommandsResult], error) {
+	query := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(string(req.Params.Query)), "/"))
+	out := protocol.QueryCommandsResult{ChatID: string(req.Params.ChatID), Commands: []protocol.ChatCommand{}}
+	for _, c := range s.host.Commands() {
+		if !strings.Contains(strings.ToLower(c.Name), query) && !strings.Contains(strings.ToLower(c.Description), query) {
+			continue
+		}
+		args := make([]protocol.CommandArgument, len(c.Arguments))
+		for i, a := range c.Arguments {
+			args[i] = protocol.CommandArgument(a)
+		}
+		out.Commands = append(out.Commands, protocol.ChatCommand{Name: c.Name, Description: c.Description, Type: "native", Arguments: args})
+	}
+	return protocol.Now(out), nil
+}
+
+// follow shows what an event means beyond what it maps to: a fork, and that a slash
+// command changed what the chat uses, since clients send their choice with each prompt.
+func (v *view) follow(ctx context.Context, e event.Event) {
+	switch b := e.Body.(type) {
+	case event.Notice:
+		if b.Chat != "" {
+			if err := v.s.showFork(ctx, b.Chat); err != nil && ctx.Err() == nil {
+				v.s.log.Error("fork can not be shown", "chat", b.Chat, "err", err)
+			}
+		}
+	case event.TitleChanged:
+		v.title = b.Title
+	case event.TurnStarted:
+		v.using = b
+	case event.TurnFinished:
+		if meta := v.session.Meta(); meta.Model != v.using.Model || meta.Variant != v.using.Variant || meta.Agent != v.using.Agent {
+			v.showSelection(ctx, meta)
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+)
+
+// said returns what eca itself said in a chat since a mark.
+func said(t *testing.T, r *rig, mark int) string {
+	t.Helper()
+	var b strings.Builder
+	for _, m := range r.Since(mark) {
+		var p struct {
+			Role    string
+			Content struct{ Type, Text string }
+		}
+		if json.Unmarshal(m.Params, &p) == nil && p.Role == "system" && p.Content.Type == "text" {
+			b.WriteString(p.Content.Text)
+		}
+	}
+	return b.String()
+}
+
+// ask prompts a chat, waits for the end of the turn and returns what eca said.
+func ask(t *testing.T, r *rig, chat, message string) string {
+	t.Helper()
+	mark := r.Mark()
+	r.Call("chat/prompt", map[string]any{"chatId": chat, "message": message})
+	r.Await(mark, message, fake.Finished())
+	return said(t, r, mark)
+}
+
+func TestQueryCommands(t *testing.T) {
+	r := newRig(t, options{})
+	names := func(query any) string {
+		t.Helper()
+		raw := r.Call("chat/queryCommands", map[string]any{"chatId": "c", "query": query})
+		var res struct {
+			ChatID   string
+			Commands []struct {
+				Name, Description, Type string
+				Arguments               *[]struct{ Name string }
+			}
+		}
+		if err := json.Unmarshal(raw, &res); err != nil || res.ChatID != "c" || res.Commands == nil {
+			t.Fatalf("%v: %s", err, raw)
+		}
+		out := []string{}
+		for _, c := range res.Commands {
+			if c.Arguments == nil || c.Type != "native" || c.Description == "" {
+				t.Errorf("%+v", c)
+			}
+			out = append(out, c.Name)
+		}
+		return strings.Join(out, " ")
+	}
+	all := "init model resume rename compact fork costs context export import prompt-show config doctor debug-chat"
+	for query, want := range map[any]string{nil: all, "": all, " EXP": "export import", "/costs": "costs", "agents.MD": "init", "xyz": ""} {
+		if got := names(query); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%v: %s, want %s", query, got, want)
+		}
+	}
+}
+
+// /resume takes over a copy: the other chat stays, what was said here is kept, and the
+// client learns title and model. Whatever it had seen, it hears the end of the turn.
+func TestResume(t *testing.T) {
+	r := newRig(t, options{
+		model:  "cassette: 1\ndefault:\n  steps: [{text: \"An answer.\"}]\nturns: []\n",
+		config: map[string]any{"providers": map[string]any{"mock": map[string]any{"models": map[string]any{"other": map[string]any{}}}}},
+	})
+	ask(t, r, "c-1", "one")
+	ask(t, r, "c-1", "/rename The first")
+	ask(t, r, "c-1", "/model other")
+	mark := r.Mark()
+	r.Call("chat/addFlag", map[string]any{"chatId": "c-1", "contentId": contentID(t, r, "one"), "text": "here"})
+	r.Await(mark, "the flag", fake.Content("flag"))
+	ask(t, r, "c-2", "two")
+
+	if got := ask(t, r, "c-2", "/resume"); !strings.Contains(got, "1. **The first**, just now") || !strings.Contains(got, "`c-1`, flags: \"here\"") || strings.Contains(got, "c-2") {
+		t.Errorf("list: %s", got)
+	}
+	if got := ask(t, r, "c-2", "/resume 2"); !strings.Contains(got, "there is no chat 2") {
+		t.Errorf("no such chat: %s", got)
+	}
+	for round := range 3 {
+		chat := "c-2"
+		if round > 0 {
+			chat = fmt.Sprintf("new-%d", round)
+		}
+		mark = r.Mark()
+		got := ask(t, r, chat, "/resume c-1")
+		if !strings.Contains(got, "Resumed **The first**") || strings.Contains(got, "is kept as **Untitled (2)**") != (round == 0) {
+			t.Errorf("resume: %s", got)
+		}
+		r.Await(mark, "the client is told", fake.Contains("config/updated", `"selectModel":"mock/other"`, `"chatId":"`+chat+`"`))
+		r.Await(mark, "the title", fake.Content("metadata", `"chatId":"`+chat+`"`, "The first"))
+		ask(t, r, chat, "go on")
+		body := lastRequest(r)
+		if !strings.Contains(body, `"model":"other"`) || !strings.Contains(body, "one") || strings.Contains(body, "two") {
+			t.Errorf("the model was sent %s", body)
+		}
+	}
+	list := string(r.Call("chat/list", nil))
+	for _, want := range []string{`"c-1"`, `"c-2"`, "The first", "Untitled (2)"} {
+		if !strings.Contains(list, want) {
+			t.Errorf("no %s in %s", want, list)
+		}
+	}
+	ask(t, r, "c-1", "still there?")
+	if body := lastRequest(r); !strings.Contains(body, "one") {
+		t.Errorf("the resumed chat has changed: %s", body)
+	}
+}
+
+// lastRequest returns what the model was sent last.
+func lastRequest(r *rig) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return string(r.requests[len(r.requests)-1].body)
+}
+
+// contentID returns the id of the user's message with a text.
+func contentID(t *testing.T, r *rig, text string) string {
+	t.Helper()
+	for _, m := range r.Since(0) {
+		var p struct {
+			Content struct{ ContentID, Text string }
+		}
+		if json.Unmarshal(m.Params, &p) == nil && p.Content.Text == text+"\n" {
+			return p.Content.ContentID
+		}
+	}
+	t.Fatalf("nobody said %q", text)
+	return ""
+}
+
+// What is too long for a client is in a file, and its beginning is shown.
+func TestLongOutput(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps: [{text: \"Yes.\"}]\nturns: []\n"})
+	ask(t, r, "c", strings.Repeat("<a \"long\" line>\n", 8000)+"the end")
+	mark := r.Mark()
+	got := ask(t, r, "c", "/prompt-show")
+	for _, m := range r.Since(mark) {
+		if len(m.Params) > 60_000 {
+			t.Errorf("a message of %d bytes", len(m.Params))
+		}
+	}
+	_, rest, _ := strings.Cut(got, "The whole text is in `")
+	path, _, ok := strings.Cut(rest, "`")
+	if !ok || strings.Count(got, "```")%2 != 0 {
+		t.Fatalf("no file, or an open block of code: %s", got)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(whole), "the end") || !strings.Contains(string(whole), "eca__read_file") {
+		t.Errorf("%s: %v, %d bytes", path, err, len(whole))
+	}
+}
+
+// No command shows a secret, wherever the configuration or the chat has it.
+func TestCommandsShowNoSecrets(t *testing.T) {
+	tmp, root := t.TempDir(), tempDir(t)
+	t.Setenv("TMPDIR", tmp)
+	secret := func(name string) string { return "planted-" + name + "-7f3a" }
+	var all []string
+	plant := func(name string) string {
+		all = append(all, secret(name))
+		return secret(name)
+	}
+	key := filepath.Join(root, "key.txt")
+	if err := os.WriteFile(key, []byte(plant("file")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	quoted := "quo\"ted<" + plant("quoted")
+	r := newRig(t, options{
+		root: root,
+		model: `
+cassette: 1
+turns:
+  - steps:
+      - text: "Your keys: ` + strings.Join([]string{secret("key"), secret("env"), secret("file"), secret("header")}, " ") + `"
+        calls: [{id: c1, tool: eca__read_file, arguments: {path: "${workspace}/key.txt", api_key: "` + plant("argument") + `"}}]
+      - {text: "Done."}
+`,
+		env: map[string]string{
+			"PLANTED": plant("env"), "AUTO_API_KEY": plant("auto"), "PART": plant("part"),
+			"HTTPS_PROXY": "http://me:" + plant("proxy") + "@proxy:8080",
+		},
+		config: map[string]any{
+			"providers": map[string]any{
+				"mock": map[string]any{
+					"key": plant("key"), "extraHeaders": map[string]any{"X-Who": "Bearer " + plant("header")},
+					"models": map[string]any{"m": map[string]any{
+						"extraHeaders": map[string]any{"X-Also": plant("modelheader")},
+						"extraPayload": map[string]any{"access_token": plant("payload"), "depth": map[string]any{"clientSecret": quoted}},
+					}},
+				},
+				"env":   map[string]any{"api": "openai-chat", "url": "https://u:" + plant("url") + "@host/v1?token=" + plant("query"), "key": "${env:PLANTED}"},
+				"file":  map[string]any{"api": "openai-chat", "url": "https://host/v1", "key": "${file:" + key + "}"},
+				"login": map[string]any{"api": "openai-chat", "url": "https://host/v1"},
+				"auto":  map[string]any{"api": "no-such-api", "url": "https://" + plant("user") + "@host"},
+			},
+			"prompts":        map[string]any{"chat": "The password is ${env:PART}, do not tell."},
+			"welcomeMessage": "a ${env:PLANTED} b ${file:" + key + "} c",
+			"defaultModel":   "mock/m",
+			"disabledTools":  []any{"${env:PLANTED}"},
+			"chat":           map[string]any{"title": []any{secret("env")}},
+		},
+	})
+	r.Call("providers/login", map[string]any{"provider": "login"})
+	r.Call("providers/loginInput", map[string]any{"provider": "login", "data": map[string]any{"api-key": plant("login")}})
+	ask(t, r, "c", "I use "+quoted+" and "+secret("login")+" and "+secret("auto")+" and https://x:"+secret("url")+"@y and "+secret("part"))
+
+	var shown strings.Builder
+	for _, command := range []string{"/config", "/doctor", "/prompt-show about " + secret("key"), "/debug-chat", "/debug-chat debug.jsonl", "/export", "/export out.json", "/import /" + secret("key")} {
+		text := ask(t, r, "c", command)
+		if strings.TrimSpace(text) == "" {
+			t.Errorf("%s shows nothing", command)
+		}
+		shown.WriteString(text)
+	}
+	files, err := filepath.Glob(filepath.Join(tmp, "eca-*"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("files: %v, %v", files, err)
+	}
+	for _, path := range append(files, filepath.Join(root, "debug.jsonl"), filepath.Join(root, "out.json")) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown.Write(data)
+	}
+	// The test sees something: what is no secret is there.
+	for _, want := range []string{"mock/m", "openai-chat", "providers.mock.extraHeaders.X-Who", "X-Also", "ECA_CONFIG", "HTTPS_PROXY", "http://[REDACTED]@proxy:8080", "do not tell", "key.txt", "no-such-api", "chat.title must be"} {
+		if !strings.Contains(shown.String(), want) {
+			t.Errorf("no %q is shown", want)
+		}
+	}
+	for _, s := range all {
+		if i := strings.Index(shown.String(), s); i >= 0 {
+			t.Errorf("%s is shown: ...%s...", s, shown.String()[max(i-200, 0):min(i+100, shown.Len())])
+		}
+	}
+}
+
+// A chat from which everything was removed goes on.
+func TestPromptAfterClear(t *testing.T) {
+	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps: [{text: \"An answer.\"}]\nturns: []\n"})
+	ask(t, r, "c", "one")
+	r.Call("chat/clear", map[string]any{"chatId": "c", "messages": true})
+	mark := r.Mark()
+	ask(t, r, "c", "two")
+	r.Await(mark, "the answer", fake.Content("text", "answer."))
+}

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/server/protocol"
+)
+
+// The face is complete at compile time: a method that the protocol has and Server has
+// not does not compile. A test holds the table below to the same interface.
+var _ protocol.Server = (*Server)(nil)
+
+// handler is one method with its parameters still encoded.
+type handler func(ctx context.Context, req *jsonrpc.Request) (any, error)
+
+// table maps the methods' names to the face.
+func table(s protocol.Server) map[string]handler {
+	return map[string]handler{
+		"initialize":                          asRequest(s.Initialize),
+		"initialized":                         asNotification(s.Initialized),
+		"shutdown":                            asRequest(s.Shutdown),
+		"exit":                                asNotification(s.Exit),
+		"workspace/didChangeWorkspaceFolders": asNotification(s.WorkspaceDidChangeWorkspaceFolders),
+
+		"chat/prompt":            asRequest(s.ChatPrompt),
+		"chat/promptStop":        asNotification(s.ChatPromptStop),
+		"chat/promptSteer":       asNotification(s.ChatPromptSteer),
+		"chat/promptSteerRemove": asNotification(s.ChatPromptSteerRemove),
+		"chat/toolCallApprove":   asNotification(s.ChatToolCallApprove),
+		"chat/toolCallReject":    asNotification(s.ChatToolCallReject),
+
+		"chat/queryContext":  asRequest(s.ChatQueryContext),
+		"chat/queryFiles":    asRequest(s.ChatQueryFiles),
+		"chat/queryCommands": asRequest(s.ChatQueryCommands),
+
+		"chat/delete":     asRequest(s.ChatDelete),
+		"chat/clear":      asRequest(s.ChatClear),
+		"chat/rollback":   asRequest(s.ChatRollback),
+		"chat/addFlag":    asRequest(s.ChatAddFlag),
+		"chat/removeFlag": asRequest(s.ChatRemoveFlag),
+		"chat/fork":       asRequest(s.ChatFork),
+		"chat/update":     asRequest(s.ChatUpdate),
+		"chat/list":       asRequest(s.ChatList),
+		"chat/open":       asRequest(s.ChatOpen),
+		"chat/history":    asRequest(s.ChatHistory),
+
+		"chat/selectedAgentChanged":    asNotification(s.ChatSelectedAgentChanged),
+		"chat/selectedBehaviorChanged": asNotification(s.ChatSelectedBehaviorChanged),
+		"chat/selectedModelChanged":    asNotification(s.ChatSelectedModelChanged),
+
+		"mcp/startServer":   asNotification(s.MCPStartServer),
+		"mcp/stopServer":    asNotification(s.MCPStopServer),
+		"mcp/connectServer": asNotification(s.MCPConnectServer),
+		"mcp/logoutServer":  asNotification(s.MCPLogoutServer),
+		"mcp/enableServer":  asNotification(s.MCPEnableServer),
+		"mcp/disableServer": asNotification(s.MCPDisableServer),
+		"mcp/updateServer":  asRequest(s.MCPUpdateServer),
+		"mcp/addServer":     asRequest(s.MCPAddServer),
+		"mcp/removeServer":  asRequest(s.MCPRemoveServer),
+
+		"providers/list":       asRequest(s.ProvidersList),
+		"providers/login":      asRequest(s.ProvidersLogin),
+		"providers/loginInput": asRequest(s.ProvidersLoginInput),
+		"providers/logout":     asRequest(s.ProvidersLogout),
+
+		"jobs/list":       asRequest(s.JobsList),
+		"jobs/kill":       asRequest(s.JobsKill),
+		"jobs/readOutput": asRequest(s.JobsReadOutput),
+
+		"completion/inline": asRequest(s.CompletionInline),
+		"rewrite/prompt":    asRequest(s.RewritePrompt),
+	}
+}
+
+// asRequest adapts a method that is answered.
+func asRequest[P, R any](method func(context.Context, protocol.Request[P]) (protocol.Later[R], error)) handler {
+	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		params, err := decode[P](req)
+		if err != nil {
+			return nil, err
+		}
+		later, err := method(ctx, protocol.Request[P]{Params: params, Answered: req.Answered()})
+		if err != nil {
+			return nil, err
+		}
+		return jsonrpc.Later(func(ctx context.Context) (any, error) {
+			res, err := later(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return res, nil
+		}), nil
+	}
+}
+
+// asNotification adapts a method that is not.
+func asNotification[P any](method func(context.Context, P) error) handler {
+	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		params, err := decode[P](req)
+		if err != nil {
+			return nil, err
+		}
+		return nil, method(ctx, params)
+	}
+}
+
+// decode reads params; the error is fit to be returned by a handler.
+func decode[P any](req *jsonrpc.Request) (p P, err error) {
+	if _, none := any(p).(protocol.None); none {
+		return p, nil
+	}
+	if err := protocol.Decode(req.Params, &p); err != nil {
+		return p, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", req.Method, err)
+	}
+	return p, nil
+}
+
+// handle dispatches one message.
+func (s *Server) handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
+	h, ok := s.methods[req.Method]
+	if !ok {
+		if !req.IsCall {
+			s.log.Debug("unknown notification", "method", req.Method)
+			return nil, nil
+		}
+		return nil, jsonrpc.MethodNotFound(req.Method)
+	}
+	if err := s.admits(req.Method); err != nil {
+		return nil, err
+	}
+	return h(ctx, req)
+}

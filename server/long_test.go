@@ -1,0 +1,72 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+)
+
+// A conversation of 300 turns with tools, for a model that refuses long requests and
+// does not say beforehand how long they may be, runs through without help.
+func TestLongConversation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("300 turns")
+	}
+	const turns, longest = 300, 120_000
+	var refused, compacted atomic.Int32
+	r := newRig(t, options{
+		model: `
+cassette: 1
+turns:
+  - {user: 'Summarize this conversation', steps: [{text: "SUMMARY"}]}
+default:
+  steps:
+    - {text: "I read it.", calls: [{tool: eca__read_file, arguments: {path: "${workspace}/a.txt"}}]}
+    - {text: "It is long."}
+`,
+		config: map[string]any{"providers": map[string]any{"mock": map[string]any{"models": map[string]any{"m": map[string]any{"limit": map[string]any{"context": 0}}}}}},
+		wrap: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				body, err := io.ReadAll(req.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				if len(body) > longest {
+					refused.Add(1)
+					http.Error(w, `{"error":{"message":"This model's maximum context length was exceeded"}}`, http.StatusBadRequest)
+					return
+				}
+				if bytes.Contains(body, []byte("Summarize this conversation")) {
+					compacted.Add(1)
+				}
+				req.Body = io.NopCloser(bytes.NewReader(body))
+				next.ServeHTTP(w, req)
+			})
+		},
+	})
+	if err := os.WriteFile(filepath.Join(r.root, "a.txt"), []byte(strings.Repeat("all work and no play\n", 100)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for i := range turns {
+		mark := r.Mark()
+		r.Call("chat/prompt", map[string]any{"chatId": "c", "message": fmt.Sprintf("turn %d", i)})
+		r.Await(mark, fmt.Sprintf("the end of turn %d", i), fake.Finished())
+		r.Await(mark, fmt.Sprintf("a good end of turn %d", i), fake.Contains("chat/contentReceived", `"finished"`, `"reason":"done"`))
+	}
+	const often = 5
+	if compacted.Load() < often || refused.Load() < often {
+		t.Errorf("refused %d times, compacted %d times", refused.Load(), compacted.Load())
+	}
+	// Nothing of it is lost for the user.
+	if chats, _ := list(t, r, nil); chats["c"]["messageCount"].(float64) < turns*5 {
+		t.Errorf("left: %v", chats["c"])
+	}
+}

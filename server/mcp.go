@@ -1,0 +1,191 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/server/protocol"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// MCPServers is what the face needs to edit the configured MCP servers. What is edited
+// is in effect when a method returns; errors are fit for the user.
+type MCPServers interface {
+	// AddMCPServer adds a server for all projects, or for a workspace folder: the given
+	// one, else the first.
+	AddMCPServer(name string, s config.MCPServer, inWorkspace bool, root string) error
+	// UpdateMCPServer changes what s does not leave empty, and the arguments unless nil.
+	UpdateMCPServer(name string, s config.MCPServer, args *[]string) error
+	EnableMCPServer(name string, enabled bool) error
+	RemoveMCPServer(name string) error
+}
+
+// This version lists MCP servers and edits their configuration; it does not start them.
+
+// MCPStartServer implements protocol.Server.
+func (s *Server) MCPStartServer(ctx context.Context, p protocol.MCPParams) error {
+	return s.mcpCannot(ctx, p, "started")
+}
+
+// MCPConnectServer implements protocol.Server.
+func (s *Server) MCPConnectServer(ctx context.Context, p protocol.MCPParams) error {
+	return s.mcpCannot(ctx, p, "connected to")
+}
+
+// mcpCannot says what this version can not do with a server, and how it is instead.
+// Unknown names are ignored (eca-protocol 4.10).
+func (s *Server) mcpCannot(ctx context.Context, p protocol.MCPParams, done string) error {
+	name := string(p.Name)
+	if _, ok := s.host.Config().MCPServers[name]; ok {
+		s.post("$/showMessage", protocol.ShowMessage{
+			Type: "warning", Message: fmt.Sprintf("The MCP server %s can not be %s: this version of eca does not run MCP servers yet.", name, done),
+		})
+	}
+	return s.MCPStopServer(ctx, p)
+}
+
+// MCPStopServer implements protocol.Server: nothing runs, so the client hears how the
+// server is.
+func (s *Server) MCPStopServer(_ context.Context, p protocol.MCPParams) error {
+	if m, ok := s.mcpServer(string(p.Name)); ok {
+		s.post("tool/serverUpdated", m)
+	}
+	return nil
+}
+
+// MCPLogoutServer implements protocol.Server: there is no token to forget.
+func (s *Server) MCPLogoutServer(ctx context.Context, p protocol.MCPParams) error {
+	return s.MCPStopServer(ctx, p)
+}
+
+// MCPEnableServer implements protocol.Server.
+func (s *Server) MCPEnableServer(_ context.Context, p protocol.MCPParams) error {
+	return s.enableMCP(string(p.Name), true)
+}
+
+// MCPDisableServer implements protocol.Server.
+func (s *Server) MCPDisableServer(_ context.Context, p protocol.MCPParams) error {
+	return s.enableMCP(string(p.Name), false)
+}
+
+func (s *Server) enableMCP(name string, enabled bool) error {
+	s.inOrder(func() func() {
+		if err := s.host.EnableMCPServer(name, enabled); err != nil {
+			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
+		}
+		s.push(s.ctx)
+		return nil
+	})
+	return nil
+}
+
+// MCPAddServer implements protocol.Server. What is wrong is told in the result
+// (eca-protocol 13.1), as for the two below.
+func (s *Server) MCPAddServer(_ context.Context, req protocol.Request[protocol.MCPServerParams]) (protocol.Later[protocol.MCPAddResult], error) {
+	p, name := req.Params, string(req.Params.Name)
+	wrong := s.changeMCP(func() error {
+		root := ""
+		if p.WorkspaceURI != "" {
+			root = workspace.FromURI(string(p.WorkspaceURI))
+		}
+		if !slices.Contains([]protocol.Text{"", "global", "workspace"}, p.Scope) {
+			return fmt.Errorf("scope must be global or workspace, not %.64q", string(p.Scope))
+		}
+		server := mcpConfig(p)
+		server.Disabled = p.Disabled.Value != nil && *p.Disabled.Value
+		if p.Args != nil {
+			server.Args = *p.Args
+		}
+		return s.host.AddMCPServer(name, server, p.Scope == "workspace", root)
+	})
+	return func(context.Context) (protocol.MCPAddResult, error) {
+		if e := <-wrong; e != nil {
+			return protocol.MCPAddResult{Error: e}, nil
+		}
+		m, _ := s.mcpServer(name)
+		return protocol.MCPAddResult{Server: &m}, nil
+	}, nil
+}
+
+// MCPUpdateServer implements protocol.Server.
+func (s *Server) MCPUpdateServer(_ context.Context, req protocol.Request[protocol.MCPServerParams]) (protocol.Later[protocol.MCPUpdateResult], error) {
+	p := req.Params
+	wrong := s.changeMCP(func() error {
+		return s.host.UpdateMCPServer(string(p.Name), mcpConfig(p), (*[]string)(p.Args))
+	})
+	return func(context.Context) (protocol.MCPUpdateResult, error) {
+		return protocol.MCPUpdateResult{Error: <-wrong}, nil
+	}, nil
+}
+
+// MCPRemoveServer implements protocol.Server.
+func (s *Server) MCPRemoveServer(_ context.Context, req protocol.Request[protocol.MCPParams]) (protocol.Later[protocol.MCPRemoveResult], error) {
+	name := string(req.Params.Name)
+	wrong := s.changeMCP(func() error { return s.host.RemoveMCPServer(name) })
+	return func(context.Context) (protocol.MCPRemoveResult, error) {
+		if e := <-wrong; e != nil {
+			return protocol.MCPRemoveResult{Error: e}, nil
+		}
+		return protocol.MCPRemoveResult{Name: name, Removed: true}, nil
+	}, nil
+}
+
+// changeMCP makes a change, tells the client of it, and then says what was wrong.
+func (s *Server) changeMCP(change func() error) <-chan *protocol.WindowError {
+	wrong := make(chan *protocol.WindowError, 1)
+	s.inOrder(func() func() {
+		out := &protocol.WindowError{Code: "internal_error", Message: "internal error"} // unless change returns
+		defer func() { wrong <- out }()
+		err := change()
+		out = nil
+		if err != nil {
+			out = &protocol.WindowError{Code: "invalid_request", Message: err.Error()}
+		}
+		s.push(s.ctx)
+		return nil
+	})
+	return wrong
+}
+
+func mcpConfig(p protocol.MCPServerParams) config.MCPServer {
+	return config.MCPServer{
+		Command: string(p.Command), Env: p.Env, URL: string(p.URL), Headers: p.Headers,
+		ClientID: string(p.ClientID), ClientSecret: string(p.ClientSecret), OAuthPort: int(p.OAuthPort), AuthScope: string(p.AuthScope),
+	}
+}
+
+// mcpServer says how a configured server is.
+func (s *Server) mcpServer(name string) (protocol.MCPServer, bool) {
+	c, ok := s.host.Config().MCPServers[name]
+	out := protocol.MCPServer{Type: "mcp", Name: name, Status: "stopped", Command: c.Command, URL: c.URL, Disabled: c.Disabled}
+	if c.Command != "" {
+		out.Args = list(c.Args)
+	}
+	if c.Disabled {
+		out.Status = "disabled"
+	}
+	return out, ok
+}
+
+// pushMCP sends the MCP servers that changed, and those that are gone (5.2).
+func (s *Server) pushMCP(ctx context.Context) {
+	s.configPush.mu.Lock()
+	defer s.configPush.mu.Unlock()
+	now := map[string]protocol.MCPServer{}
+	for _, name := range slices.Sorted(maps.Keys(s.host.Config().MCPServers)) {
+		now[name], _ = s.mcpServer(name)
+		if before, ok := s.configPush.mcp[name]; !ok || !reflect.DeepEqual(before, now[name]) {
+			s.notify(ctx, "tool/serverUpdated", now[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.configPush.mcp)) {
+		if _, ok := now[name]; !ok {
+			s.notify(ctx, "tool/serverRemoved", protocol.ServerRemoved{Name: name})
+		}
+	}
+	s.configPush.mcp = now
+}

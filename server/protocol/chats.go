@@ -1,0 +1,171 @@
+package protocol
+
+// ChatParams of the methods that name only a chat.
+type ChatParams struct {
+	ChatID ID `json:"chatId"`
+}
+
+// SteerParams of chat/promptSteer (4.5).
+type SteerParams struct {
+	ChatID  ID   `json:"chatId"`
+	Message Text `json:"message"`
+}
+
+// ChatClearParams (4.8).
+type ChatClearParams struct {
+	ChatID   ID   `json:"chatId"`
+	Messages Flag `json:"messages"`
+}
+
+// RollbackParams (4.8). Include holds "messages" and "tools"; empty means both.
+type RollbackParams struct {
+	ChatID    ID           `json:"chatId"`
+	ContentID ID           `json:"contentId"`
+	Include   List[string] `json:"include"`
+}
+
+// FlagParams of chat/addFlag and chat/removeFlag (4.8). ContentID names the message a
+// flag is put behind, or the flag that is removed.
+type FlagParams struct {
+	ChatID    ID   `json:"chatId"`
+	ContentID ID   `json:"contentId"`
+	Text      Text `json:"text"`
+}
+
+// ForkParams (4.8).
+type ForkParams struct {
+	ChatID    ID `json:"chatId"`
+	ContentID ID `json:"contentId"`
+}
+
+// ChatUpdateParams (4.8).
+type ChatUpdateParams struct {
+	ChatID ID   `json:"chatId"`
+	Title  Text `json:"title"`
+	Trust  Flag `json:"trust"`
+}
+
+// ChatListParams (4.8).
+type ChatListParams struct {
+	Limit  Number `json:"limit"`
+	SortBy Text   `json:"sortBy"` // updatedAt (the default) or createdAt
+}
+
+// ChatListResult (4.8). Chats is never null.
+type ChatListResult struct {
+	Chats []ChatSummary `json:"chats"`
+}
+
+// ChatSummary is one chat in a list. Times are milliseconds since 1970.
+type ChatSummary struct {
+	ID           string `json:"id"`
+	Title        string `json:"title,omitempty"`
+	Status       string `json:"status"` // idle or running
+	CreatedAt    int64  `json:"createdAt"`
+	UpdatedAt    int64  `json:"updatedAt"`
+	Model        string `json:"model,omitempty"`
+	MessageCount int    `json:"messageCount"`
+}
+
+// WindowParams of chat/open and chat/history (4.8). Before and After are cursors, both
+// exclusive; LastCompaction is a cursor too.
+type WindowParams struct {
+	ChatID ID     `json:"chatId"`
+	Limit  Number `json:"limit"`
+	Before Text   `json:"before"`
+	After  Text   `json:"after"`
+}
+
+// Windowed says whether a part of the chat is asked for.
+func (p WindowParams) Windowed() bool { return p.Limit > 0 || p.Before != "" || p.After != "" }
+
+// LastCompaction is the cursor of the last compaction.
+const LastCompaction = "lastCompaction"
+
+// WindowMeta describes a window (4.8). Counts are messages. A cursor is null when
+// there is nothing more on its side.
+type WindowMeta struct {
+	Total            int     `json:"total"`
+	Returned         int     `json:"returned"`
+	BeforeCursor     *string `json:"beforeCursor"`
+	AfterCursor      *string `json:"afterCursor"`
+	CompactionCursor *string `json:"compactionCursor"`
+}
+
+// WindowError is an error inside a result (13.1).
+type WindowError struct {
+	Code    string `json:"code"` // chat_not_found, cursor_expired or invalid_request
+	Message string `json:"message"`
+}
+
+// ChatOpenResult (4.8, 8.6).
+type ChatOpenResult struct {
+	Found     bool         `json:"found"`
+	ChatID    string       `json:"chatId,omitempty"`
+	Title     string       `json:"title,omitempty"`
+	Selection *Selection   `json:"selection,omitempty"`
+	Meta      *WindowMeta  `json:"meta,omitempty"`
+	Error     *WindowError `json:"error,omitempty"`
+}
+
+// Selection is what a chat uses. Model and Variant may be null (2.1).
+type Selection struct {
+	Model    *string  `json:"model"`
+	Agent    string   `json:"agent"`
+	Variant  *string  `json:"variant"`
+	Variants []string `json:"variants"`
+	Trust    bool     `json:"trust"`
+}
+
+// ChatHistoryResult (4.8).
+type ChatHistoryResult struct {
+	Contents []ContentReceived `json:"contents"`
+	Meta     *WindowMeta       `json:"meta,omitempty"`
+	Error    *WindowError      `json:"error,omitempty"`
+}
+
+// SelectedAgentParams of chat/selectedAgentChanged and, in the seed's spelling,
+// chat/selectedBehaviorChanged (4.9).
+type SelectedAgentParams struct {
+	ChatID   ID   `json:"chatId"`
+	Agent    Text `json:"agent"`
+	Behavior Text `json:"behavior"`
+}
+
+// Name returns the chosen agent in whichever spelling it came.
+func (p SelectedAgentParams) Name() string {
+	if p.Agent != "" {
+		return string(p.Agent)
+	}
+	return string(p.Behavior)
+}
+
+// SelectedModelParams of chat/selectedModelChanged (4.9).
+type SelectedModelParams struct {
+	ChatID  ID   `json:"chatId"`
+	Model   Text `json:"model"`
+	Variant Text `json:"variant"`
+}
+
+// ChatCleared (5).
+type ChatCleared struct {
+	ChatID   string `json:"chatId"`
+	Messages bool   `json:"messages"`
+}
+
+// ChatStatusChanged (5).
+type ChatStatusChanged struct {
+	ChatID string `json:"chatId"`
+	Status string `json:"status"` // running, idle or stopping
+}
+
+// ChatOpened (5).
+type ChatOpened struct {
+	ChatID string `json:"chatId"`
+	Title  string `json:"title,omitempty"`
+}
+
+// ChatDeleted (5).
+type ChatDeleted struct {
+	ChatID string `json:"chatId"`
+}

@@ -1,0 +1,167 @@
+package protocol
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Capabilities of a client that gate what it may be asked (3.1); absent is false.
+type Capabilities struct {
+	Diagnostics, Definition, References bool // codeAssistant.editor
+	AskQuestion                         bool // codeAssistant.chatCapabilities
+}
+
+// UnmarshalJSON accepts anything. A capability is true unless its value is null, false,
+// 0 or empty; old clients name theirs without codeAssistant around them.
+func (c *Capabilities) UnmarshalJSON(raw []byte) error {
+	all := members(raw)
+	if inner, ok := all["codeAssistant"]; ok {
+		all = members(inner)
+	}
+	editor := members(all["editor"])
+	*c = Capabilities{
+		Diagnostics: truthy(editor["diagnostics"]),
+		Definition:  truthy(editor["definition"]),
+		References:  truthy(editor["references"]),
+		AskQuestion: truthy(members(all["chatCapabilities"])["askQuestion"]),
+	}
+	return nil
+}
+
+// members returns the members of an object; anything else has none.
+func members(raw json.RawMessage) map[string]json.RawMessage {
+	var m map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &m)
+	return m
+}
+
+func truthy(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", "false", "0", `""`, `"false"`:
+		return false
+	}
+	return true
+}
+
+// DiagnosticsParams of editor/getDiagnostics (6). Without a URI all are meant.
+type DiagnosticsParams struct {
+	URI string `json:"uri,omitempty"`
+}
+
+// Outcome is what answers of clients have in common: one client answers what it can not
+// do with the result {status: "error", message} (11.1).
+type Outcome struct {
+	Status  Text `json:"status"` // success, starting, no-server or error; may be absent
+	Message Text `json:"message"`
+}
+
+// DiagnosticsResult (6).
+type DiagnosticsResult struct {
+	Outcome
+	Diagnostics List[Diagnostic] `json:"diagnostics"`
+}
+
+// Diagnostic (6). The first published protocol counts its range from 1; all clients
+// count from 0.
+type Diagnostic struct {
+	URI      Text         `json:"uri"`
+	Severity Severity     `json:"severity"`
+	Source   Text         `json:"source"`
+	Range    Maybe[Range] `json:"range"`
+	Code     Word         `json:"code"`
+	Message  Text         `json:"message"`
+}
+
+// NavigationParams of editor/getDefinition and editor/getReferences (6). Position is
+// 1-based and counts UTF-16 code units.
+type NavigationParams struct {
+	URI                string   `json:"uri"`
+	Position           Position `json:"position"`
+	IncludeDeclaration *bool    `json:"includeDeclaration,omitempty"` // references only
+}
+
+// NavigationResult (6).
+type NavigationResult struct {
+	Outcome
+	Locations List[Location] `json:"locations"`
+}
+
+// Location is a 1-based range in a file.
+type Location struct {
+	URI   Text         `json:"uri"`
+	Range Maybe[Range] `json:"range"`
+}
+
+// QuestionParams of chat/askQuestion (6).
+type QuestionParams struct {
+	ChatID        string           `json:"chatId"`
+	Question      string           `json:"question"`
+	Options       []QuestionOption `json:"options"` // never null
+	ToolCallID    string           `json:"toolCallId,omitempty"`
+	AllowFreeform bool             `json:"allowFreeform"`
+	RequestID     string           `json:"requestId"`
+}
+
+// QuestionOption is one answer to choose.
+type QuestionOption struct {
+	Label       string `json:"label"`
+	Description string `json:"description,omitempty"`
+}
+
+// QuestionResult (6).
+type QuestionResult struct {
+	Outcome
+	Answer    Word `json:"answer"`
+	Cancelled Flag `json:"cancelled"`
+}
+
+// Severity of a diagnostic: error, warning, info or hint; empty if it is none of them.
+type Severity string
+
+// UnmarshalJSON accepts anything: clients also say information and unknown, language
+// servers 1 to 4.
+func (s *Severity) UnmarshalJSON(raw []byte) error {
+	*s = ""
+	word := strings.ToLower(strings.Trim(string(raw), `"`))
+	for i, prefix := range []string{"err", "warn", "info", "hint"} {
+		if strings.HasPrefix(word, prefix) || word == string(rune('1'+i)) {
+			*s = []Severity{"error", "warning", "info", "hint"}[i]
+		}
+	}
+	return nil
+}
+
+// Word is a text that may come as a number or a boolean, or as the value of an object;
+// anything else is empty.
+type Word string
+
+// UnmarshalJSON accepts anything.
+func (w *Word) UnmarshalJSON(raw []byte) error {
+	*w = ""
+	switch {
+	case len(raw) == 0 || raw[0] == '[' || string(raw) == "null":
+	case raw[0] == '"':
+		return json.Unmarshal(raw, (*string)(w))
+	case raw[0] == '{':
+		var inner struct{ Value json.RawMessage }
+		if json.Unmarshal(raw, &inner) == nil && len(inner.Value) > 0 && inner.Value[0] != '{' {
+			return w.UnmarshalJSON(inner.Value)
+		}
+	default:
+		*w = Word(raw)
+	}
+	return nil
+}
+
+// Maybe is an optional value; one of another shape counts as absent.
+type Maybe[T any] struct{ Value *T }
+
+// UnmarshalJSON accepts anything.
+func (m *Maybe[T]) UnmarshalJSON(raw []byte) error {
+	m.Value = nil
+	var v *T
+	if json.Unmarshal(raw, &v) == nil {
+		m.Value = v
+	}
+	return nil
+}

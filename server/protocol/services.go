@@ -1,0 +1,196 @@
+package protocol
+
+// MCPParams name a server (4.10).
+type MCPParams struct {
+	Name Text `json:"name"`
+}
+
+// MCPServerParams of mcp/addServer and mcp/updateServer (4.10). Exactly one of Command
+// and URL is set in a server that is added; what is absent in an update stays.
+type MCPServerParams struct {
+	Name         Text              `json:"name"`
+	Command      Text              `json:"command"`
+	Args         *List[string]     `json:"args"`
+	Env          map[string]string `json:"env"`
+	URL          Text              `json:"url"`
+	Headers      map[string]string `json:"headers"`
+	ClientID     Text              `json:"clientId"`
+	ClientSecret Text              `json:"clientSecret"`
+	OAuthPort    Number            `json:"oauthPort"`
+	AuthScope    Text              `json:"authScope"`
+	Disabled     Flag              `json:"disabled"`
+	Scope        Text              `json:"scope"` // global (the default) or workspace
+	WorkspaceURI Text              `json:"workspaceUri"`
+}
+
+// MCPServer is a configured MCP server: the params of its tool/serverUpdated, always
+// whole (5.2), and McpServer of 4.10.
+type MCPServer struct {
+	Type     string    `json:"type"` // mcp
+	Name     string    `json:"name"`
+	Status   string    `json:"status"`
+	Command  string    `json:"command,omitempty"`
+	Args     *[]string `json:"args,omitempty"` // with Command only
+	URL      string    `json:"url,omitempty"`
+	Disabled bool      `json:"disabled"`
+	HasAuth  bool      `json:"hasAuth"`
+}
+
+// MCPAddResult (4.10).
+type MCPAddResult struct {
+	Server *MCPServer   `json:"server,omitempty"`
+	Error  *WindowError `json:"error,omitempty"`
+}
+
+// MCPUpdateResult (4.10). Error is an addition of ours, in the form of 13.1.
+type MCPUpdateResult struct {
+	Error *WindowError `json:"error,omitempty"`
+}
+
+// MCPRemoveResult (4.10).
+type MCPRemoveResult struct {
+	Name    string       `json:"name,omitempty"`
+	Removed bool         `json:"removed,omitempty"`
+	Error   *WindowError `json:"error,omitempty"`
+}
+
+// ServerRemoved is tool/serverRemoved (5).
+type ServerRemoved struct {
+	Name string `json:"name"`
+}
+
+// ProviderParams name a provider (4.11).
+type ProviderParams struct {
+	Provider Text `json:"provider"`
+}
+
+// LoginParams (4.11).
+type LoginParams struct {
+	Provider Text `json:"provider"`
+	Method   Text `json:"method"`
+}
+
+// LoginInputParams (4.11). The keys of Data are those of LoginField, as they are.
+type LoginInputParams struct {
+	Provider Text            `json:"provider"`
+	Data     map[string]Text `json:"data"`
+}
+
+// LoginAction says what a client does next (4.11).
+type LoginAction struct {
+	Action  string        `json:"action"` // choose-method, input, authorize, device-code or done
+	Methods []LoginMethod `json:"methods,omitempty"`
+	Fields  []LoginField  `json:"fields,omitempty"`
+	URL     string        `json:"url,omitempty"`
+	Code    string        `json:"code,omitempty"`
+	Message string        `json:"message,omitempty"`
+}
+
+// LoginMethod is one way to log in.
+type LoginMethod struct {
+	Key   string `json:"key"`
+	Label string `json:"label"`
+}
+
+// LoginField is something the user enters.
+type LoginField struct {
+	Key   string `json:"key"`
+	Label string `json:"label"`
+	Type  string `json:"type"` // secret or text
+}
+
+// ProvidersListResult (4.11).
+type ProvidersListResult struct {
+	Providers []ProviderStatus `json:"providers"`
+}
+
+// ProviderStatus (4.11); also the params of providers/updated. It never has a secret.
+type ProviderStatus struct {
+	ID         string          `json:"id"`
+	Label      string          `json:"label,omitempty"`
+	Configured bool            `json:"configured"`
+	Auth       ProviderAuth    `json:"auth"`
+	Login      *ProviderLogin  `json:"login,omitempty"`
+	Models     []ProviderModel `json:"models"`
+	Settings   map[string]any  `json:"settings,omitempty"`
+}
+
+// ProviderAuth says how a provider is reached.
+type ProviderAuth struct {
+	Status    string `json:"status"`           // authenticated, expiring, expired, unauthenticated, local or not-running
+	Type      string `json:"type,omitempty"`   // oauth or api-key
+	Source    string `json:"source,omitempty"` // config, login or env
+	Mode      string `json:"mode,omitempty"`
+	ExpiresAt int64  `json:"expiresAt,omitempty"` // seconds since 1970
+	EnvVar    string `json:"envVar,omitempty"`
+}
+
+// ProviderLogin lists the ways to log in to a provider.
+type ProviderLogin struct {
+	Methods []LoginMethod `json:"methods"`
+}
+
+// ProviderModel is one model of a provider.
+type ProviderModel struct {
+	ID           string            `json:"id"`
+	Capabilities ModelCapabilities `json:"capabilities"`
+	Cost         *ModelCost        `json:"cost,omitempty"`
+	Settings     map[string]any    `json:"settings,omitempty"`
+}
+
+// ModelCapabilities says what a model can do.
+type ModelCapabilities struct {
+	Reason    bool `json:"reason"`
+	Vision    bool `json:"vision"`
+	Tools     bool `json:"tools"`
+	WebSearch bool `json:"webSearch"`
+}
+
+// ModelCost is in dollars per token, as the reference server sends it.
+type ModelCost struct {
+	Input  float64 `json:"input"`
+	Output float64 `json:"output"`
+}
+
+// JobParams name a background job (4.12).
+type JobParams struct {
+	JobID ID `json:"jobId"`
+}
+
+// JobsListResult (4.12); also the params of jobs/updated.
+type JobsListResult struct {
+	Jobs []Job `json:"jobs"`
+}
+
+// Job is a background job (4.12).
+type Job struct {
+	ID         string  `json:"id"`
+	Type       string  `json:"type"`   // shell
+	Status     string  `json:"status"` // running, completed, failed or killed
+	Label      string  `json:"label"`
+	Summary    *string `json:"summary"`
+	StartedAt  string  `json:"startedAt"` // ISO 8601
+	Elapsed    string  `json:"elapsed"`   // e.g. 5m23s
+	ExitCode   *int    `json:"exitCode"`
+	ChatID     string  `json:"chatId"`
+	ChatLabel  string  `json:"chatLabel"`
+	ToolCallID string  `json:"toolCallId,omitempty"`
+}
+
+// JobKillResult (4.12).
+type JobKillResult struct {
+	Killed bool `json:"killed"`
+}
+
+// JobOutputResult (4.12). Status and ExitCode are null for an unknown job.
+type JobOutputResult struct {
+	Lines    []JobLine `json:"lines"`
+	Status   *string   `json:"status"`
+	ExitCode *int      `json:"exitCode"`
+}
+
+// JobLine is one line of a job's output.
+type JobLine struct {
+	Text   string `json:"text"`
+	Stream string `json:"stream"` // stdout or stderr
+}

@@ -1,0 +1,183 @@
+package server_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/server/protocol"
+)
+
+// coveredBy names, for each method, the test that shows best what it does.
+var coveredBy = map[string]string{
+	"initialize":                          "TestSeedClient",
+	"initialized":                         "TestSeedClient",
+	"shutdown":                            "TestSeedClient",
+	"exit":                                "TestSeedClient",
+	"workspace/didChangeWorkspaceFolders": "TestWorkspaceFoldersChange",
+	"chat/prompt":                         "TestCurrentClient",
+	"chat/toolCallApprove":                "TestConformance",
+	"chat/toolCallReject":                 "TestConformance",
+	"chat/promptStop":                     "TestConformance",
+	"chat/promptSteer":                    "TestSteer",
+	"chat/promptSteerRemove":              "TestSteer",
+	"chat/queryContext":                   "TestQueriesAsRecorded",
+	"chat/queryFiles":                     "TestQueriesAsRecorded",
+	"chat/queryCommands":                  "TestSeedClient",
+	"chat/delete":                         "TestPromptAndDelete",
+	"chat/clear":                          "TestClearAndUpdate",
+	"chat/rollback":                       "TestRollbackFiles",
+	"chat/addFlag":                        "TestFlags",
+	"chat/removeFlag":                     "TestFlags",
+	"chat/fork":                           "TestFork",
+	"chat/update":                         "TestClearAndUpdate",
+	"chat/list":                           "TestList",
+	"chat/open":                           "TestOpen",
+	"chat/history":                        "TestHistoryPages",
+	"chat/selectedAgentChanged":           "TestSelection",
+	"chat/selectedBehaviorChanged":        "TestSelection",
+	"chat/selectedModelChanged":           "TestSelection",
+	"mcp/startServer":                     "TestMCPList",
+	"mcp/stopServer":                      "TestMCPList",
+	"mcp/connectServer":                   "TestMCPList",
+	"mcp/logoutServer":                    "TestMCPList",
+	"mcp/enableServer":                    "TestMCPEdit",
+	"mcp/disableServer":                   "TestMCPEdit",
+	"mcp/updateServer":                    "TestMCPEdit",
+	"mcp/addServer":                       "TestMCPAdd",
+	"mcp/removeServer":                    "TestMCPEdit",
+	"providers/list":                      "TestProviderLogin",
+	"providers/login":                     "TestProviderLogin",
+	"providers/loginInput":                "TestProviderLogin",
+	"providers/logout":                    "TestProviderLogin",
+	"jobs/list":                           "TestJobs",
+	"jobs/kill":                           "TestJobs",
+	"jobs/readOutput":                     "TestJobs",
+	"completion/inline":                   "TestCompletion",
+	"rewrite/prompt":                      "TestRewrite",
+
+	"chat/contentReceived":    "TestConformance",
+	"chat/cleared":            "TestRollback",
+	"chat/opened":             "TestFork",
+	"chat/statusChanged":      "TestConformance",
+	"chat/deleted":            "TestCurrentClient",
+	"config/updated":          "TestReload",
+	"tool/serverUpdated":      "TestMCPList",
+	"tool/serverRemoved":      "TestMCPEdit",
+	"providers/updated":       "TestProviderLogin",
+	"jobs/updated":            "TestConformance",
+	"rewrite/contentReceived": "TestRewrite",
+	"$/progress":              "TestConformance",
+	"$/showMessage":           "TestReload",
+	"$/cancelRequest":         "TestStopTakesRequestsBack",
+	"editor/getDiagnostics":   "TestEditorTools",
+	"editor/getDefinition":    "TestEditorTools",
+	"editor/getReferences":    "TestEditorTools",
+	"chat/askQuestion":        "TestAnswersToQuestions",
+}
+
+// TestProtocolDoc holds docs/protocol.md to the code: the methods are those of
+// protocol.Methods, and the test of each names it, itself or in what it uses.
+func TestProtocolDoc(t *testing.T) {
+	tests := parseTests(t)
+	var doc strings.Builder
+	doc.WriteString("# Protocol\n\nEvery method of the ECA protocol that eca speaks. This page is generated: `go test ./server -run TestProtocolDoc -update`.\n\n" +
+		"The section is that of the contract (see [contracts.md](contracts.md)); *first* is the first published protocol, *current* what was added since. " +
+		"The test is in `server`. What the checklist of the contract asks for is `TestConformance` in `server` and `cmd/eca`, what each client needs is `TestMatrix` with its scripts in `server/testdata/clients`.\n\n" +
+		"| method | direction | kind | since | section | test |\n|---|---|---|---|---|---|\n")
+	for _, m := range protocol.Methods() {
+		test := coveredBy[m.Name]
+		switch {
+		case test == "":
+			t.Errorf("%s has no test in coveredBy", m.Name)
+		case tests[test] == nil || !strings.HasPrefix(test, "Test"):
+			t.Errorf("%s is covered by %s, which does not exist", m.Name, test)
+		case !tests.mention(test, regexp.MustCompile(regexp.QuoteMeta(m.Name)+`([^A-Za-z]|$)`), map[string]bool{}):
+			t.Errorf("%s is covered by %s, which does not mention it", m.Name, test)
+		}
+		kind, since := "notification", "current"
+		if m.Request {
+			kind = "request"
+		}
+		if m.Seed {
+			since = "first"
+		}
+		fmt.Fprintf(&doc, "| `%s` | %s | %s | %s | %s | `%s` |\n", m.Name, m.Direction, kind, since, m.Section, test)
+	}
+	if len(coveredBy) != len(protocol.Methods()) {
+		t.Errorf("coveredBy has %d methods, the protocol %d", len(coveredBy), len(protocol.Methods()))
+	}
+	page := filepath.Join("..", "docs", "protocol.md")
+	if *update {
+		if err := os.WriteFile(page, []byte(doc.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if readFile(t, page) != doc.String() {
+		t.Errorf("%s is out of date: go test ./server -run TestProtocolDoc -update", page)
+	}
+}
+
+// declarations are what the package's tests declare, by name; methods of several types
+// may share one.
+type declarations map[string][]ast.Node
+
+func parseTests(t *testing.T) declarations {
+	t.Helper()
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := declarations{}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				out[d.Name.Name] = append(out[d.Name.Name], d)
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if v, ok := spec.(*ast.ValueSpec); ok {
+						for _, name := range v.Names {
+							out[name.Name] = append(out[name.Name], v)
+						}
+					}
+				}
+			}
+		}
+	}
+	delete(out, "coveredBy")
+	return out
+}
+
+// mention says whether a declaration, or one that it uses, has a string with the method.
+func (d declarations) mention(name string, method *regexp.Regexp, seen map[string]bool) (found bool) {
+	if seen[name] {
+		return false
+	}
+	seen[name] = true
+	for _, node := range d[name] {
+		ast.Inspect(node, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				if s, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
+					found = found || method.MatchString(s)
+				}
+			case *ast.Ident:
+				found = found || d.mention(n.Name, method, seen)
+			}
+			return !found
+		})
+	}
+	return found
+}

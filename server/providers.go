@@ -1,0 +1,203 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/server/protocol"
+)
+
+// Providers is what the face needs to show providers and to log in to them. Errors
+// that are the client's or the user's are *auth.InvalidError; a notice is something the
+// user should know about a change that was made.
+type Providers interface {
+	// Providers lists the providers the user has, by ID.
+	Providers() []llm.Provider
+	// Login returns what must be entered to log in; an empty method means the only one.
+	Login(provider, method string) ([]auth.Field, error)
+	LoginInput(ctx context.Context, provider string, values map[string]string) (notice string, err error)
+	Logout(ctx context.Context, provider string) (notice string, err error)
+}
+
+// ProvidersList implements protocol.Server.
+func (s *Server) ProvidersList(context.Context, protocol.Request[protocol.None]) (protocol.Later[protocol.ProvidersListResult], error) {
+	return func(context.Context) (protocol.ProvidersListResult, error) {
+		res := protocol.ProvidersListResult{Providers: []protocol.ProviderStatus{}}
+		for _, p := range s.host.Providers() {
+			res.Providers = append(res.Providers, providerStatus(p))
+		}
+		return res, nil
+	}, nil
+}
+
+// ProvidersLogin implements protocol.Server. A provider has one method today, so there
+// is nothing to choose.
+func (s *Server) ProvidersLogin(_ context.Context, req protocol.Request[protocol.LoginParams]) (protocol.Later[protocol.LoginAction], error) {
+	fields, err := s.host.Login(string(req.Params.Provider), string(req.Params.Method))
+	if err != nil {
+		return nil, loginError(err)
+	}
+	action := protocol.LoginAction{Action: "input"}
+	for _, f := range fields {
+		kind := "text"
+		if f.Secret {
+			kind = "secret"
+		}
+		action.Fields = append(action.Fields, protocol.LoginField{Key: f.Key, Label: f.Label, Type: kind})
+	}
+	return protocol.Now(action), nil
+}
+
+// ProvidersLoginInput implements protocol.Server.
+func (s *Server) ProvidersLoginInput(_ context.Context, req protocol.Request[protocol.LoginInputParams]) (protocol.Later[protocol.LoginAction], error) {
+	provider, values := string(req.Params.Provider), map[string]string{}
+	for k, v := range req.Params.Data {
+		values[k] = string(v)
+	}
+	done := s.changeProvider(provider, req.Answered, func() (string, error) {
+		return s.host.LoginInput(s.ctx, provider, values)
+	})
+	return func(context.Context) (protocol.LoginAction, error) {
+		return protocol.LoginAction{Action: "done"}, <-done
+	}, nil
+}
+
+// ProvidersLogout implements protocol.Server.
+func (s *Server) ProvidersLogout(_ context.Context, req protocol.Request[protocol.ProviderParams]) (protocol.Later[protocol.Empty], error) {
+	provider := string(req.Params.Provider)
+	done := s.changeProvider(provider, req.Answered, func() (string, error) {
+		return s.host.Logout(s.ctx, provider)
+	})
+	return func(context.Context) (protocol.Empty, error) { return protocol.Empty{}, <-done }, nil
+}
+
+// changeProvider makes a change and, after the answer, tells the client what it means.
+// The provider's status comes last, since one client sends its prompt again as soon as
+// it hears of it (eca-protocol 11.6), and it comes also if it is the same as before.
+func (s *Server) changeProvider(id string, answered <-chan struct{}, change func() (notice string, err error)) <-chan error {
+	done := make(chan error, 1)
+	s.inOrder(func() func() {
+		notice, err := "", errors.New("internal error") // unless change returns
+		defer func() { done <- loginError(err) }()
+		if notice, err = change(); err != nil {
+			return nil
+		}
+		return func() {
+			select {
+			case <-answered:
+			case <-s.ctx.Done():
+			}
+			if notice != "" {
+				s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: notice})
+			}
+			s.configPush.forgetProvider(id)
+			s.push(s.ctx)
+			s.host.SyncModels(s.ctx) // may take seconds
+			s.push(s.ctx)
+		}
+	})
+	return done
+}
+
+// forgetProvider makes the next push tell a provider's status.
+func (c *configPush) forgetProvider(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.providers == nil {
+		c.providers = map[string]protocol.ProviderStatus{}
+	}
+	c.providers[id] = protocol.ProviderStatus{ID: id}
+}
+
+// pushProviders sends the providers that changed (eca-protocol 4.11). At first there is
+// nothing to send: clients ask for the list when they show it.
+func (s *Server) pushProviders(ctx context.Context) {
+	s.configPush.mu.Lock()
+	defer s.configPush.mu.Unlock()
+	now := map[string]protocol.ProviderStatus{}
+	for _, p := range s.host.Providers() {
+		now[p.ID] = providerStatus(p)
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.configPush.providers)) {
+		if _, ok := now[id]; !ok {
+			s.notify(ctx, "providers/updated", providerStatus(llm.Provider{ID: id, Auth: auth.Status{State: auth.Unauthenticated}}))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(now)) {
+		if s.configPush.providers != nil && !reflect.DeepEqual(s.configPush.providers[id], now[id]) {
+			s.notify(ctx, "providers/updated", now[id])
+		}
+	}
+	s.configPush.providers = now
+}
+
+func loginError(err error) error {
+	var invalid *auth.InvalidError
+	if errors.As(err, &invalid) {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", invalid.Reason)
+	}
+	return err
+}
+
+func providerStatus(p llm.Provider) protocol.ProviderStatus {
+	out := protocol.ProviderStatus{
+		ID: p.ID, Label: p.Label, Configured: p.Configured,
+		Auth: protocol.ProviderAuth{
+			Status: string(p.Auth.State), Type: p.Auth.Type, Source: string(p.Auth.Source), EnvVar: p.Auth.Variable,
+		},
+		Models: []protocol.ProviderModel{}, Settings: settings(p),
+	}
+	if len(p.Methods) > 0 {
+		out.Login = &protocol.ProviderLogin{}
+		for _, m := range p.Methods {
+			out.Login.Methods = append(out.Login.Methods, protocol.LoginMethod{Key: m.Key, Label: m.Label})
+		}
+	}
+	for _, m := range p.Models {
+		out.Models = append(out.Models, providerModel(m))
+	}
+	return out
+}
+
+// providerModel says what can be done with a model: the providers' own web search can not
+// be passed on yet.
+func providerModel(m llm.ProviderModel) protocol.ProviderModel {
+	out := protocol.ProviderModel{ID: m.Name, Capabilities: protocol.ModelCapabilities{
+		Reason: m.Reasoning.Value, Vision: m.Images.Value, Tools: m.Tools.Value,
+	}}
+	if m.InputCost.Known() && m.OutputCost.Known() {
+		out.Cost = &protocol.ModelCost{Input: m.InputCost.Value / 1e6, Output: m.OutputCost.Value / 1e6}
+	}
+	return out
+}
+
+// settings shows a provider's configuration. What may be secret in it is left out or
+// marked.
+func settings(p llm.Provider) map[string]any {
+	out := map[string]any{}
+	if p.API != "" {
+		out["api"] = p.API
+	}
+	if p.URL != "" {
+		out["url"] = strings.TrimRight(p.URL, "/")
+	}
+	if p.FetchModels != nil {
+		out["fetchModels"] = *p.FetchModels
+	}
+	if len(p.Headers) > 0 {
+		headers := map[string]string{}
+		for _, name := range p.Headers {
+			headers[name] = redact.Mark
+		}
+		out["extraHeaders"] = headers
+	}
+	return out
+}

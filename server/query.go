@@ -1,0 +1,64 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-dec29ce4/eca/server/protocol"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// ChatQueryContext implements protocol.Server: what a user can point at, without what
+// is chosen already (4.7). The first items are offered whatever the query says.
+func (s *Server) ChatQueryContext(_ context.Context, req protocol.Request[protocol.QueryContextParams]) (protocol.Later[protocol.QueryContextResult], error) {
+	p, roots := req.Params, s.host.Roots()
+	return func(ctx context.Context) (protocol.QueryContextResult, error) {
+		found, err := s.host.FindFiles(ctx, roots, string(p.Query))
+		items := []protocol.ContextItem{{Type: "repoMap"}, {Type: "cursor"}}
+		for _, root := range roots {
+			items = append(items, protocol.ContextItem{Type: "directory", Path: root})
+		}
+		items = append(items, contextItems(found)...)
+		offered := map[protocol.ContextItem]bool{}
+		for _, c := range p.Contexts {
+			if c.LinesRange == nil { // with a range, the whole file can still be chosen
+				offered[chosen(c, roots)] = true
+			}
+		}
+		items = slices.DeleteFunc(items, func(i protocol.ContextItem) bool {
+			before := offered[i]
+			offered[i] = true
+			return before
+		})
+		return protocol.QueryContextResult{ChatID: string(p.ChatID), Contexts: items}, err
+	}, nil
+}
+
+// chosen is a context of the client as it would be offered.
+func chosen(c protocol.ChatContext, roots []string) protocol.ContextItem {
+	i := protocol.ContextItem{Type: c.Type}
+	if c.Path != "" && (c.Type == "file" || c.Type == "directory") {
+		i.Path = workspace.Abs(roots, c.Path)
+	}
+	return i
+}
+
+// ChatQueryFiles implements protocol.Server.
+func (s *Server) ChatQueryFiles(_ context.Context, req protocol.Request[protocol.QueryParams]) (protocol.Later[protocol.QueryFilesResult], error) {
+	p, roots := req.Params, s.host.Roots()
+	return func(ctx context.Context) (protocol.QueryFilesResult, error) {
+		found, err := s.host.FindFiles(ctx, roots, string(p.Query))
+		return protocol.QueryFilesResult{ChatID: string(p.ChatID), Files: contextItems(found)}, err
+	}, nil
+}
+
+func contextItems(found []workspace.Found) []protocol.ContextItem {
+	out := make([]protocol.ContextItem, len(found))
+	for i, f := range found {
+		out[i] = protocol.ContextItem{Type: "file", Path: f.Path}
+		if f.Dir {
+			out[i].Type = "directory"
+		}
+	}
+	return out
+}

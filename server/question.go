@@ -1,0 +1,64 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/server/protocol"
+	"github.com/seed-dec29ce4/eca/tools/ask"
+)
+
+// questions asks the user through the client (eca-protocol, section 6).
+type questions struct{ s *Server }
+
+// asker returns the way to the user; nil if the client did not announce one: such
+// clients never answer.
+func (s *Server) asker(can protocol.Capabilities) ask.Client {
+	if !can.AskQuestion {
+		return nil
+	}
+	return questions{s}
+}
+
+// Ask implements ask.Client. A chat asks one question at a time, which is what clients
+// can show, and after everything that happened in the chat before.
+func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, error) {
+	q.s.mu.Lock()
+	v := q.s.views[question.ChatID]
+	q.s.mu.Unlock()
+	if v == nil {
+		return ask.Answer{}, errors.New("the client does not show this chat")
+	}
+	select {
+	case v.asking <- struct{}{}:
+		defer func() { <-v.asking }()
+	case <-ctx.Done():
+		return ask.Answer{}, ctx.Err()
+	}
+	if err := v.showUntil(ctx, v.session.Next()); err != nil {
+		return ask.Answer{}, err
+	}
+	params := protocol.QuestionParams{
+		ChatID: question.ChatID, ToolCallID: question.CallID, RequestID: q.s.newID(),
+		Question: question.Text, AllowFreeform: question.Freeform, Options: []protocol.QuestionOption{},
+	}
+	for _, o := range question.Options {
+		params.Options = append(params.Options, protocol.QuestionOption{Label: o.Label, Description: o.Description})
+	}
+	var res protocol.QuestionResult
+	err := q.s.request(ctx, "chat/askQuestion", params, &res)
+	if err == nil {
+		err = failure(res.Outcome)
+	}
+	var refused *jsonrpc.Error
+	switch {
+	case errors.As(err, &refused) && refused.Code == jsonrpc.CodeRequestCancelled:
+		return ask.Answer{Cancelled: true}, nil
+	case err != nil:
+		return ask.Answer{}, err
+	case res.Answer == "" || res.Cancelled.Value != nil && *res.Cancelled.Value:
+		return ask.Answer{Cancelled: true}, nil
+	}
+	return ask.Answer{Text: string(res.Answer)}, nil
+}

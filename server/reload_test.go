@@ -1,0 +1,153 @@
+package server_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+)
+
+// save writes a file as editors do: a new one takes the old one's place.
+func (r *rig) save(t *testing.T, path, text string) {
+	t.Helper()
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path+"~", []byte(text), 0o600), os.Rename(path+"~", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rig) globalFile() string { return filepath.Join(r.state, "config", "eca", "config.json") }
+
+func (r *rig) workspaceFile() string { return filepath.Join(r.root, ".eca", "config.json") }
+
+// Each change of a file reaches the client as the least that says it, and a broken file
+// counts as it was before.
+func TestReload(t *testing.T) {
+	r := newRig(t, options{})
+	r.Await(0, "the start", fake.Ready())
+	mark := r.Mark()
+	var want []string
+	// hears awaits messages, which must be all since the last time.
+	hears := func(what string, messages ...string) {
+		t.Helper()
+		want = append(want, messages...)
+		method, params, _ := strings.Cut(messages[len(messages)-1], " ")
+		r.Await(mark, what, fake.Contains(method, strings.Split(params, " ... ")...))
+	}
+
+	r.save(t, r.globalFile(), `{"welcomeMessage": "one"}`)
+	hears("a new global file", `config/updated {"chat":{"welcomeMessage":"one"}}`)
+	r.save(t, r.globalFile(), `{"welcomeMessage": "one"} // nothing new`)
+	r.save(t, r.workspaceFile(), `{"welcomeMessage": "two", "chat": {"defaultTrust": true}}`)
+	hears("a new workspace file", `config/updated {"chat":{"selectTrust":true,"welcomeMessage":"two"}}`)
+	r.save(t, r.workspaceFile(), `{"welcomeMessage": "three", "chat": {"defaultTrust": false}}`)
+	hears("a change", `config/updated {"chat":{"selectTrust":false,"welcomeMessage":"three"}}`)
+
+	r.save(t, r.workspaceFile(), "{\n  \"welcomeMessage\": four")
+	hears("a broken file", `$/showMessage {"type":"warning","message":"Configuration: `+r.workspaceFile()+`:2: column 21: ... what the file said before stays in effect`)
+	r.save(t, r.workspaceFile(), `{"welcomeMessage": "three"}`)
+	r.save(t, r.globalFile(), `{"defaultModel": "mock/other"}`)
+	hears("a change of the other file", `config/updated {"chat":{"selectModel":"mock/other","defaultModel":"mock/other"}}`)
+	r.save(t, r.globalFile(), `{"disabledTools": 7}`)
+	hears("a value of a wrong type",
+		`config/updated {"chat":{"selectModel":"mock/m","defaultModel":"mock/m"}}`,
+		`$/showMessage {"type":"warning","message":"Configuration: `+r.globalFile()+`:1: disabledTools must be a list of the right things, not a number`)
+	r.save(t, r.globalFile(), `{}`)
+
+	r.save(t, r.workspaceFile(), `{"welcomeMessage": "three", "agent": {"own": {}, "sub": {"mode": "subagent"}}, "defaultAgent": "plan"}`)
+	hears("agents", `config/updated {"chat":{"agents":["code","own","plan"],"behaviors":["code","own","plan"],"selectAgent":"plan","selectBehavior":"plan","defaultAgent":"plan","defaultBehavior":"plan"}}`,
+		`tool/serverUpdated {"type":"native","name":"ECA","status":"running" ... "disabled":true`)
+	if err := os.Remove(r.workspaceFile()); err != nil {
+		t.Fatal(err)
+	}
+	hears("the end of the file", `config/updated {"chat":{"agents":["code","plan"],"behaviors":["code","plan"],"selectAgent":"code","selectBehavior":"code","defaultAgent":"code","defaultBehavior":"code","welcomeMessage":"`,
+		`tool/serverUpdated {"type":"native","name":"ECA" ... "name":"write_file"`)
+
+	r.Await(mark, "as many messages", func(heard []fake.Message) fake.Verdict {
+		if len(heard) < len(want) {
+			return fake.Unmet
+		}
+		return fake.Met
+	})
+	var got []string
+	for i, m := range r.Since(mark) {
+		got = append(got, m.String())
+		if i < len(want) && hasAll(m.String(), strings.Split(want[i], " ... ")) {
+			got[i] = want[i]
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func hasAll(s string, pieces []string) bool {
+	for _, p := range pieces {
+		if !strings.Contains(s, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// A turn goes on with the configuration it began with; the next has the new one.
+func TestReloadDuringTurn(t *testing.T) {
+	r := newRig(t, options{model: `
+cassette: 1
+turns:
+  - steps:
+      - calls: [{id: call_1, tool: eca__write_file, arguments: {path: "${workspace}/1.txt", content: "x\n"}}]
+      - calls: [{id: call_2, tool: eca__write_file, arguments: {path: "${workspace}/2.txt", content: "x\n"}}]
+      - {text: "Done."}
+  - steps:
+      - calls: [{id: call_3, tool: eca__write_file, arguments: {path: "${workspace}/3.txt", content: "x\n"}}]
+      - {text: "Done."}
+`})
+	prompt := func() { r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"}) }
+	prompt()
+	r.Await(0, "a question", fake.Content("toolCallRun", `"call_1"`, `"manualApproval":true`))
+	r.save(t, r.workspaceFile(), `{"welcomeMessage": "new", "toolCall": {"approval": {"allow": {"eca__write_file": {}}}}}`)
+	r.Await(0, "the change", fake.Contains("config/updated", `"new"`))
+	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "call_1"})
+	r.Await(0, "another question", fake.Content("toolCallRun", `"call_2"`, `"manualApproval":true`))
+	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "call_2"})
+	r.Await(0, "the end", fake.Finished())
+	prompt()
+	r.Await(0, "no question", fake.Content("toolCallRun", `"call_3"`, `"manualApproval":false`))
+	r.Await(0, "the next end", fake.Times(2, "chat/contentReceived", `"state":"finished"`))
+}
+
+// Files that a configuration includes, and those of other folders after a second
+// initialize, are watched like its own.
+func TestReloadOtherFiles(t *testing.T) {
+	r := newRig(t, options{})
+	r.Await(0, "the start", fake.Ready())
+	hello := filepath.Join(r.root, "texts", "hello.md")
+	r.save(t, r.globalFile(), `{"welcomeMessage": "<${file:`+filepath.ToSlash(hello)+`}>"}`)
+	r.Await(0, "a missing file", fake.Contains("$/showMessage", "hello.md} cannot be read"))
+	r.save(t, hello, "hi")
+	r.Await(0, "its creation", fake.Contains("config/updated", `{"chat":{"welcomeMessage":"<hi>"}}`))
+
+	other := tempDir(t)
+	r.Open(other, nil)
+	r.save(t, filepath.Join(other, ".eca", "config.json"), `{"welcomeMessage": "other"}`)
+	r.Await(0, "a file of another folder", fake.Contains("config/updated", `{"chat":{"welcomeMessage":"other"}}`))
+}
+
+// A model that the user picked is the user's until the configuration's own is another.
+func TestReloadKeepsPick(t *testing.T) {
+	variants := map[string]any{"variants": map[string]any{"high": map[string]any{"top_p": 1}}}
+	r := newRig(t, options{config: map[string]any{"providers": map[string]any{"mock": map[string]any{"models": map[string]any{"v": variants}}}}})
+	r.Await(0, "the start", fake.Ready())
+	r.Notify("chat/selectedModelChanged", map[string]any{"model": "mock/v"})
+	r.Await(0, "its variants", fake.Contains("config/updated", `{"chat":{"variants":["high"]}}`))
+	r.save(t, r.globalFile(), `{"welcomeMessage": "new"}`)
+	r.Await(0, "the change alone", fake.Contains("config/updated", `{"chat":{"welcomeMessage":"new"}}`))
+	r.save(t, r.globalFile(), `{"welcomeMessage": "new", "defaultModel": "mock/other"}`)
+	r.Await(0, "another default", fake.Contains("config/updated", `{"chat":{"variants":[],"selectModel":"mock/other","defaultModel":"mock/other"}}`))
+}

@@ -1,0 +1,139 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/seed-dec29ce4/eca/chat/inline"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/server/protocol"
+)
+
+// rewrite is one rewrite/prompt, from its request to its last notification.
+type rewrite struct {
+	id       string
+	ctx      context.Context // ends with the connection, or when a newer one takes over
+	cancel   context.CancelFunc
+	ended    chan struct{} // closed when nothing more is sent
+	previous *rewrite      // of the same id; nil if there is none
+}
+
+// RewritePrompt implements protocol.Server. The answer comes before the model begins,
+// and before the first notification (eca-protocol 4.14).
+//
+// A newer rewrite with the same id takes over: of the older one nothing is sent any
+// more, not even its end, which the client would take for the end of the newer one.
+func (s *Server) RewritePrompt(_ context.Context, req protocol.Request[protocol.RewriteParams]) (protocol.Later[protocol.RewriteResult], error) {
+	p := req.Params
+	for _, required := range []struct{ name, value string }{{"id", string(p.ID)}, {"text", p.Text}, {"prompt", p.Prompt}} {
+		if required.value == "" {
+			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "rewrite/prompt: %s is missing", required.name)
+		}
+	}
+	rw := s.beginRewrite(string(p.ID))
+	return func(ctx context.Context) (res protocol.RewriteResult, err error) {
+		running := false
+		defer func() {
+			if !running {
+				s.endRewrite(rw)
+			}
+		}()
+		if rw.previous != nil {
+			select {
+			case <-rw.previous.ended: // soon: it was cancelled
+			case <-ctx.Done():
+				return res, ctx.Err()
+			}
+		}
+		r, err := s.host.Inline().Rewrite(selection(p))
+		if err != nil {
+			return res, jsonrpc.Errorf(jsonrpc.CodeRequestFailed, "%v", err)
+		}
+		if ctx.Err() != nil || rw.ctx.Err() != nil {
+			return res, context.Canceled
+		}
+		running = true
+		s.background(func() {
+			defer s.endRewrite(rw)
+			if req.Answered != nil {
+				select {
+				case <-req.Answered:
+				case <-rw.ctx.Done():
+				}
+			}
+			s.runRewrite(rw, r)
+		})
+		return protocol.RewriteResult{Status: protocol.StatusPrompting, Model: r.Model}, nil
+	}, nil
+}
+
+func selection(p protocol.RewriteParams) inline.Selection {
+	start, end := p.Range.Start, p.Range.End
+	if end.Character == 0 && end.Line > start.Line {
+		end.Line-- // whole lines are selected, up to the beginning of the next one
+	}
+	return inline.Selection{
+		Text: p.Text, Instruction: p.Prompt, Path: string(p.Path), FirstLine: int(start.Line), LastLine: int(end.Line),
+	}
+}
+
+// beginRewrite registers a rewrite and cancels the one it takes over from.
+func (s *Server) beginRewrite(id string) *rewrite {
+	rw := &rewrite{id: id, ended: make(chan struct{})}
+	rw.ctx, rw.cancel = context.WithCancel(s.ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rw.previous = s.rewrites[id]; rw.previous != nil {
+		rw.previous.cancel()
+	}
+	s.rewrites[id] = rw
+	return rw
+}
+
+func (s *Server) endRewrite(rw *rewrite) {
+	rw.cancel()
+	rw.previous = nil // a chain of them would never be freed
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rewrites[rw.id] == rw {
+		delete(s.rewrites, rw.id)
+	}
+	close(rw.ended)
+}
+
+// runRewrite sends what the model makes of the selection. The last notification is
+// finished or error, whatever happens (eca-protocol 5).
+func (s *Server) runRewrite(rw *rewrite, r *inline.Rewriting) {
+	send := func(c protocol.RewriteContent) {
+		if rw.ctx.Err() == nil {
+			s.notify(rw.ctx, "rewrite/contentReceived", protocol.RewriteReceived{RewriteID: rw.id, Content: c})
+		}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("rewrite panicked", "panic", p, "stack", string(debug.Stack()))
+			send(protocol.RewriteContent{Type: "error", Message: fmt.Sprintf("internal error: %v", p)})
+		}
+	}()
+	for step, err := range r.Stream(rw.ctx) {
+		if err != nil {
+			send(protocol.RewriteContent{Type: "error", Message: err.Error()})
+			return
+		}
+		send(rewriteContent(step))
+	}
+}
+
+func rewriteContent(step inline.Step) protocol.RewriteContent {
+	switch step.Kind {
+	case inline.Started:
+		return protocol.RewriteContent{Type: "started"}
+	case inline.Reasoning:
+		return protocol.RewriteContent{Type: "reasoning"}
+	case inline.Finished:
+		ms := step.Elapsed.Milliseconds()
+		return protocol.RewriteContent{Type: "finished", TotalTimeMs: &ms}
+	}
+	return protocol.RewriteContent{Type: "text", Text: step.Text}
+}

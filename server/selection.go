@@ -1,0 +1,84 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/server/protocol"
+)
+
+// ChatSelectedAgentChanged implements protocol.Server (4.9).
+func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.SelectedAgentParams) error {
+	agent := s.host.Config().AgentOrDefault(p.Name())
+	session, known, err := s.host.Engine().Existing(ctx, string(p.ChatID))
+	if err != nil {
+		return err
+	}
+	if !known {
+		s.mu.Lock()
+		s.agent = agent
+		s.mu.Unlock()
+		s.background(func() {
+			s.pushConfig(s.ctx)
+			s.pushTools(s.ctx, true)
+		})
+		return nil
+	}
+	changed := session.Change(func(m *chat.Meta) { m.Agent = agent })
+	s.background(func() {
+		if _, err := changed.Wait(s.ctx); err != nil {
+			s.log.Warn("the agent of a chat could not be changed", "chat", session.ID(), "err", err)
+			return
+		}
+		meta := session.Meta()
+		sel := s.selection(meta)
+		update := protocol.ChatConfig{Variants: &sel.Variants, SelectVariant: variantJSON(sel.Variant)}
+		if sel.Model != nil {
+			update.SelectModel = *sel.Model
+		}
+		s.notify(s.ctx, "config/updated", protocol.ConfigUpdated{ChatID: session.ID(), Chat: &update})
+		s.pushTools(s.ctx, true)
+	})
+	return nil
+}
+
+// ChatSelectedBehaviorChanged implements protocol.Server: the seed's name for
+// chat/selectedAgentChanged.
+func (s *Server) ChatSelectedBehaviorChanged(ctx context.Context, p protocol.SelectedAgentParams) error {
+	return s.ChatSelectedAgentChanged(ctx, p)
+}
+
+// ChatSelectedModelChanged implements protocol.Server (4.9).
+func (s *Server) ChatSelectedModelChanged(ctx context.Context, p protocol.SelectedModelParams) error {
+	if p.Model == "" {
+		return nil
+	}
+	session, known, err := s.host.Engine().Existing(ctx, string(p.ChatID))
+	if err != nil {
+		return err
+	}
+	variants, _ := s.host.Variants(string(p.Model))
+	update := protocol.ChatConfig{Variants: list(variants), SelectVariant: variantJSON(nil)}
+	variant := string(p.Variant)
+	if !slices.Contains(variants, variant) {
+		variant = ""
+	}
+	if variant != "" {
+		update.SelectVariant = variantJSON(&variant)
+	}
+	if known {
+		changed := session.Change(func(m *chat.Meta) { m.Model, m.Variant = string(p.Model), variant })
+		s.background(func() {
+			if _, err := changed.Wait(s.ctx); err != nil {
+				s.log.Warn("the model of a chat could not be changed", "chat", session.ID(), "err", err)
+				return
+			}
+			s.notify(s.ctx, "config/updated", protocol.ConfigUpdated{ChatID: session.ID(), Chat: &update})
+		})
+		return nil
+	}
+	// A chat that is not known yet brings its model with its first prompt.
+	s.background(func() { s.pushVariants(s.ctx, update) })
+	return nil
+}
