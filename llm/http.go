@@ -30,6 +30,12 @@ type Endpoint struct {
 	Limits   Limits
 	Now      func() time.Time
 
+	// Bearer, if not nil, gives the token for one request; it is asked before each, since
+	// tokens expire, and "" means that there is none. A token that was refused (401) is
+	// given back as rejected, once: for another, the request is repeated. A header
+	// Authorization in Headers wins. Errors are the request's; they should be *Error.
+	Bearer func(ctx context.Context, rejected string) (token string, err error)
+
 	// Explain, if not nil, refines the error for an answer that is not 2xx with what only
 	// the wire format can read from its body.
 	Explain func(e *Error, body []byte)
@@ -43,12 +49,62 @@ const maxErrorBody = 64 << 10
 // not 2xx, an answer that is no stream, a time limit, a lost connection. io.EOF from
 // read means that the answer ended too early. When ctx ends, its error is returned.
 func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]string, read func(io.Reader) error) error {
-	err := e.post(ctx, body, headers, read)
-	var typed *Error
-	if errors.As(err, &typed) {
-		typed.Message = e.withoutSecrets(typed.Message)
+	return e.authorized(ctx, func(e Endpoint) error {
+		err := e.post(ctx, body, headers, read)
+		var typed *Error
+		if errors.As(err, &typed) {
+			typed.Message = e.withoutSecrets(typed.Message)
+		}
+		return err
+	})
+}
+
+// Authorized returns the endpoint with the token in its headers that is good now, for
+// requests that are made without Post and Exchange.
+func (e Endpoint) Authorized(ctx context.Context) (Endpoint, error) {
+	var out Endpoint
+	err := e.authorized(ctx, func(e Endpoint) error {
+		out = e
+		return nil
+	})
+	return out, err
+}
+
+// authorized does a request with a token, and once more if the token is refused.
+func (e Endpoint) authorized(ctx context.Context, do func(Endpoint) error) error {
+	if e.Bearer == nil || e.Headers["Authorization"] != "" {
+		return do(e)
 	}
-	return err
+	token, err := e.Bearer(ctx, "")
+	if err != nil {
+		return err
+	}
+	err = do(e.with(token))
+	var refused *Error
+	if token == "" || !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized {
+		return err
+	}
+	next, failed := e.Bearer(ctx, token)
+	switch {
+	case failed != nil:
+		return failed
+	case next == "" || next == token:
+		return err
+	}
+	return do(e.with(next))
+}
+
+// with returns the endpoint with a token.
+func (e Endpoint) with(token string) Endpoint {
+	e.Bearer = nil
+	if token != "" {
+		e.Headers = maps.Clone(e.Headers)
+		if e.Headers == nil {
+			e.Headers = map[string]string{}
+		}
+		e.Headers["Authorization"] = "Bearer " + token
+	}
+	return e
 }
 
 // withoutSecrets removes from a text what was sent to authenticate: some servers repeat
@@ -122,6 +178,10 @@ const maxDocument = 16 << 20
 // answer. A question that is not nil is posted as JSON. Errors contain neither the URL,
 // which may have a key in it, nor what was sent to authenticate. Only ctx limits the time.
 func (e Endpoint) Exchange(ctx context.Context, question, answer any) error {
+	return e.authorized(ctx, func(e Endpoint) error { return e.exchange(ctx, question, answer) })
+}
+
+func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
 	method, body := http.MethodGet, []byte(nil)
 	if question != nil {
 		var err error
