@@ -105,8 +105,8 @@ type Provider struct {
 	RetryRules   []RetryRule       `json:"retryRules"`
 	RateLimit    *float64          `json:"rateLimitMaxWaitSeconds"`
 
-	// CacheRetention is how long prompts stay in caches that must be asked: short (five
-	// minutes) or long (an hour).
+	// CacheRetention is how long the provider is asked to keep prompts in its cache: short
+	// or long (docs/models.md).
 	CacheRetention string `json:"cacheRetention"`
 
 	TimeLimits

@@ -59,6 +59,7 @@ func responsesBody(req llm.Request, from string) ([]byte, error) {
 	if req.CacheKey != "" {
 		p.PromptCacheKey = param.NewOpt(req.CacheKey)
 	}
+	p.PromptCacheRetention = responses.ResponseNewParamsPromptCacheRetention(retention(req))
 	if req.Reasoning {
 		p.Reasoning = shared.ReasoningParam{Effort: shared.ReasoningEffortMedium, Summary: shared.ReasoningSummaryAuto}
 		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
@@ -279,7 +280,8 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 			InputTokens        int64 `json:"input_tokens"`
 			OutputTokens       int64 `json:"output_tokens"`
 			InputTokensDetails struct {
-				CachedTokens int64 `json:"cached_tokens"`
+				CachedTokens     int64 `json:"cached_tokens"`
+				CacheWriteTokens int64 `json:"cache_write_tokens"`
 			} `json:"input_tokens_details"`
 		} `json:"usage"`
 		IncompleteDetails struct {
@@ -295,8 +297,9 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 		}
 	}
 	u := resp.Usage
-	cached := u.InputTokensDetails.CachedTokens
-	if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: u.InputTokens - cached, Output: u.OutputTokens, CacheRead: cached}}); err != nil {
+	read, written := u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens
+	usage := llm.Usage{Input: max(0, u.InputTokens-read-written), Output: u.OutputTokens, CacheRead: read, CacheWrite: written}
+	if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage}); err != nil {
 		return err
 	}
 	stop := llm.StopEnd
