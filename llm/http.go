@@ -53,58 +53,10 @@ func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]stri
 		err := e.post(ctx, body, headers, read)
 		var typed *Error
 		if errors.As(err, &typed) {
-			typed.Message = e.withoutSecrets(typed.Message)
+			typed.Message, typed.Body = e.withoutSecrets(typed.Message), e.withoutSecrets(typed.Body)
 		}
 		return err
 	})
-}
-
-// Authorized returns the endpoint with the token in its headers that is good now, for
-// requests that are made without Post and Exchange.
-func (e Endpoint) Authorized(ctx context.Context) (Endpoint, error) {
-	var out Endpoint
-	err := e.authorized(ctx, func(e Endpoint) error {
-		out = e
-		return nil
-	})
-	return out, err
-}
-
-// authorized does a request with a token, and once more if the token is refused.
-func (e Endpoint) authorized(ctx context.Context, do func(Endpoint) error) error {
-	if e.Bearer == nil || e.Headers["Authorization"] != "" {
-		return do(e)
-	}
-	token, err := e.Bearer(ctx, "")
-	if err != nil {
-		return err
-	}
-	err = do(e.with(token))
-	var refused *Error
-	if token == "" || !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized {
-		return err
-	}
-	next, failed := e.Bearer(ctx, token)
-	switch {
-	case failed != nil:
-		return failed
-	case next == "" || next == token:
-		return err
-	}
-	return do(e.with(next))
-}
-
-// with returns the endpoint with a token.
-func (e Endpoint) with(token string) Endpoint {
-	e.Bearer = nil
-	if token != "" {
-		e.Headers = maps.Clone(e.Headers)
-		if e.Headers == nil {
-			e.Headers = map[string]string{}
-		}
-		e.Headers["Authorization"] = "Bearer " + token
-	}
-	return e
 }
 
 // withoutSecrets removes from a text what was sent to authenticate: some servers repeat
@@ -165,6 +117,10 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 func (e Endpoint) statusError(resp *http.Response) *Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	out := StatusError(e.Provider, resp, ErrorText(body), e.Now())
+	out.Body = string(body)
+	if out.Kind == ErrRateLimited && out.RetryAfter == 0 && strings.Contains(out.Body, "insufficient_quota") {
+		out.Kind = ErrBadRequest // OpenAI's word for an account without credit, which no waiting fills
+	}
 	if e.Explain != nil {
 		e.Explain(out, body)
 	}
@@ -205,7 +161,7 @@ func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		err := e.statusError(resp)
-		err.Message = e.withoutSecrets(err.Message)
+		err.Message, err.Body = e.withoutSecrets(err.Message), e.withoutSecrets(err.Body)
 		return err
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxDocument)).Decode(answer); err != nil {
