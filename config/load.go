@@ -74,16 +74,6 @@ func (o Origin) String() string {
 	return o.Source
 }
 
-// environmentSource begins the source of a value that an environment variable alone
-// provides.
-const environmentSource = "environment variable "
-
-// Variable returns the environment variable that provided the value, because nothing
-// else did.
-func (o Origin) Variable() (name string, ok bool) {
-	return strings.CutPrefix(o.Source, environmentSource)
-}
-
 // Problem is something in the configuration that is not used.
 type Problem struct {
 	Origin
@@ -124,7 +114,7 @@ func Load(in Inputs) *Loaded {
 	if pure, _ := b.merged["pureConfig"].(bool); !pure {
 		b.userLayers()
 	}
-	b.providerEnvironment()
+	b.credentials()
 	b.googlePreset()
 	b.checkChoices()
 	cfg := b.decode()
@@ -245,28 +235,6 @@ func (b *builder) prompts() {
 		},
 		"agent": map[string]any{"plan": map[string]any{"prompts": map[string]any{"chat": text("plan")}}},
 	}, l, nil)
-}
-
-// providerEnvironment fills providers' missing keys and URLs from
-// <PROVIDER>_API_KEY and <PROVIDER>_API_URL.
-func (b *builder) providerEnvironment() {
-	providers, _ := b.merged["providers"].(map[string]any)
-	for name, v := range providers {
-		p, ok := v.(map[string]any)
-		if !ok {
-			continue
-		}
-		for field, suffix := range map[string]string{"key": "_API_KEY", "url": "_API_URL"} {
-			if s, _ := p[field].(string); s != "" {
-				continue
-			}
-			env := strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + suffix
-			if val := b.in.Getenv(env); val != "" {
-				p[field] = val
-				b.origins[join([]string{"providers", name, field})] = Origin{Source: environmentSource + env}
-			}
-		}
-	}
 }
 
 // googlePreset keeps configurations of the reference working, which knows only Google's

@@ -125,7 +125,7 @@ func secret(path []string, v any, o Origin) bool {
 func secretPath(path []string) bool {
 	last := len(path) - 1
 	if redact.SecretName(path[last]) {
-		return true
+		return path[last] != "tokenUrl"
 	}
 	if path[0] == "mcpServers" && last >= 2 {
 		return slices.Contains([]string{"env", "headers", "args"}, path[2])
