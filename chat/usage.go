@@ -75,8 +75,15 @@ func price(c config.Cost, u llm.Usage) (float64, bool) {
 	if c.CacheWrite != nil {
 		write = *c.CacheWrite
 	}
+	// Nobody lists what an hour in the cache costs: for Claude's models it is twice the
+	// input, where five minutes are a quarter more. Who writes for nothing does so here too.
+	long := max(write, 2**c.Input)
+	if write == 0 {
+		long = 0
+	}
 	const million = 1e6
-	return (float64(u.Input)**c.Input + float64(u.Output)**c.Output + float64(u.CacheRead)*read + float64(u.CacheWrite)*write) / million, true
+	written := float64(u.CacheWrite-u.CacheWriteLong)*write + float64(u.CacheWriteLong)*long
+	return (float64(u.Input)**c.Input + float64(u.Output)**c.Output + float64(u.CacheRead)*read + written) / million, true
 }
 
 // Categories of the context (eca-protocol 7.2).

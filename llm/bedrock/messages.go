@@ -155,13 +155,12 @@ func imageBlock(img llm.Image) contentBlock {
 
 // mark sets cache points after the last messages of the user.
 func (c caching) mark(history []converseTurn) {
-	left := c.messages
-	for i := len(history) - 1; i >= 0 && left > 0; i-- {
+	llm.MarkBackwards(len(history), c.messages, func(i int) bool {
 		t := &history[i]
 		if t.Role != string(llm.User) || !c.results && t.Content[0].ToolResult != nil {
-			continue
+			return false
 		}
-		t.Content = append(t.Content, contentBlock{CachePoint: newCachePoint()})
-		left--
-	}
+		t.Content = append(t.Content, contentBlock{CachePoint: c.point})
+		return true
+	})
 }

@@ -211,7 +211,8 @@ func (f *responsesFormat) events(d llm.Delta) [][]byte {
 func (*responsesFormat) end(s *Step) [][]byte {
 	u := s.usage()
 	resp := object{"id": "resp_1", "usage": object{
-		"input_tokens": u.Input + u.CacheRead, "output_tokens": u.Output, "input_tokens_details": object{"cached_tokens": u.CacheRead},
+		"input_tokens": u.Input + u.CacheRead + u.CacheWrite, "output_tokens": u.Output,
+		"input_tokens_details": object{"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite},
 	}}
 	kind := "response.completed"
 	if s.stop() == llm.StopLength {
@@ -288,7 +289,8 @@ func (*chatFormat) end(s *Step) [][]byte {
 	return [][]byte{
 		sse("", object{"choices": []any{object{"index": 0, "delta": object{}, "finish_reason": reason}}}),
 		sse("", object{"choices": []any{}, "usage": object{
-			"prompt_tokens": u.Input + u.CacheRead, "completion_tokens": u.Output, "prompt_tokens_details": object{"cached_tokens": u.CacheRead},
+			"prompt_tokens": u.Input + u.CacheRead + u.CacheWrite, "completion_tokens": u.Output,
+			"prompt_tokens_details": object{"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite},
 		}}),
 		[]byte("data: [DONE]\n\n"),
 	}
