@@ -54,6 +54,7 @@ type Options struct {
 	Log        *slog.Logger        // default: slog.Default
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
+	Random     func() float64      // in [0,1), spreads the waits before retries; default: random
 }
 
 // Daemon is an assembled eca. It implements the hosts of the faces.

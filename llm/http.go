@@ -46,7 +46,7 @@ func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]stri
 	err := e.post(ctx, body, headers, read)
 	var typed *Error
 	if errors.As(err, &typed) {
-		typed.Message = e.withoutSecrets(typed.Message)
+		typed.Message, typed.Body = e.withoutSecrets(typed.Message), e.withoutSecrets(typed.Body)
 	}
 	return err
 }
@@ -109,6 +109,10 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 func (e Endpoint) statusError(resp *http.Response) *Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	out := StatusError(e.Provider, resp, ErrorText(body), e.Now())
+	out.Body = string(body)
+	if out.Kind == ErrRateLimited && out.RetryAfter == 0 && strings.Contains(out.Body, "insufficient_quota") {
+		out.Kind = ErrBadRequest // OpenAI's word for an account without credit, which no waiting fills
+	}
 	if e.Explain != nil {
 		e.Explain(out, body)
 	}
@@ -145,7 +149,7 @@ func (e Endpoint) Exchange(ctx context.Context, question, answer any) error {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		err := e.statusError(resp)
-		err.Message = e.withoutSecrets(err.Message)
+		err.Message, err.Body = e.withoutSecrets(err.Message), e.withoutSecrets(err.Body)
 		return err
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxDocument)).Decode(answer); err != nil {

@@ -2,7 +2,7 @@
 // deltas of an answer, usage, and typed errors. Each wire format lives in a
 // package below it (llm/openai, llm/cassette, ...) and implements Model.
 //
-// What is the same for all of them is here too: the retry policy (retry.go), the
+// What is the same for all of them is here too: the retry policy (retry.go, retryrule.go), the
 // time limits of a request (limits.go) and the readers of streams (sse.go, ndjson.go).
 // Providers never retry on their own.
 //

@@ -160,7 +160,7 @@ func (s *stream) event(ev *streamEvent) (done bool, err error) {
 	case "message_stop":
 		return true, s.end()
 	case "error":
-		return true, s.apiError(ev.Error.Type, ev.Error.Message)
+		return true, llm.StreamError(s.provider, ev.Error.Type, ev.Error.Message)
 	}
 	return false, err
 }
@@ -328,28 +328,4 @@ func (s *stream) end() error {
 		stop = llm.StopLength // it would go on if asked to
 	}
 	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
-}
-
-// apiError maps an error that arrived inside the stream.
-func (s *stream) apiError(kind, message string) error {
-	e := &llm.Error{Kind: llm.ErrUnknown, Message: s.provider + " failed: " + message}
-	if message == "" {
-		e.Message = s.provider + " failed without saying why"
-	}
-	switch kind {
-	case "rate_limit_error":
-		e.Kind = llm.ErrRateLimited
-	case "overloaded_error", "api_error", "timeout_error":
-		e.Kind = llm.ErrOverloaded
-	case "authentication_error", "permission_error":
-		e.Kind = llm.ErrAuth
-	case "request_too_large":
-		e.Kind = llm.ErrContextOverflow
-	case "invalid_request_error", "not_found_error", "billing_error":
-		e.Kind = llm.ErrBadRequest
-		if llm.IsOverflow(message) {
-			e.Kind = llm.ErrContextOverflow
-		}
-	}
-	return e
 }

@@ -133,9 +133,24 @@ func (s *chatStream) decode(raw []byte) (*chatChunk, error) {
 		return nil, &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent something that is no JSON in its stream", Cause: err}
 	}
 	if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
-		return nil, &llm.Error{Kind: llm.ErrUnknown, Message: s.at.Provider + " failed: " + llm.ErrorText(raw)}
+		return nil, s.failed(raw, chunk.Error)
 	}
 	return &chunk, nil
+}
+
+// failed maps an error that arrived inside of the stream. Its code is a word or a status,
+// and may be missing; then its type says the same.
+func (s *chatStream) failed(raw, failure []byte) error {
+	var f struct {
+		Code json.RawMessage `json:"code"`
+		Type string          `json:"type"`
+	}
+	_ = json.Unmarshal(failure, &f) // some servers send a text, or other types: then the text counts
+	code := strings.Trim(string(f.Code), `"`)
+	if code == "" || code == "null" {
+		code = f.Type
+	}
+	return llm.StreamError(s.at.Provider, code, llm.ErrorText(raw))
 }
 
 func (s *chatStream) read(sse *llm.SSEReader) error {

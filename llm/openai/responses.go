@@ -241,7 +241,7 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 		return true, s.failed(ev.Response)
 	case "error":
 		// The code and the message come in two places, depending on the server.
-		return true, s.apiError(cmp.Or(ev.Code, ev.Error.Code), cmp.Or(ev.Message, ev.Error.Message))
+		return true, llm.StreamError(s.at.Provider, cmp.Or(ev.Code, ev.Error.Code), cmp.Or(ev.Message, ev.Error.Message))
 	}
 	return false, err
 }
@@ -353,22 +353,5 @@ func (s *responsesStream) failed(raw json.RawMessage) error {
 		} `json:"error"`
 	}
 	_ = json.Unmarshal(raw, &resp)
-	return s.apiError(resp.Error.Code, resp.Error.Message)
-}
-
-// apiError maps an error that arrived inside the stream.
-func (s *responsesStream) apiError(code, message string) error {
-	e := &llm.Error{Kind: llm.ErrUnknown, Message: s.at.Provider + " failed: " + message}
-	if message == "" {
-		e.Message = s.at.Provider + " failed without saying why"
-	}
-	switch code {
-	case "rate_limit_exceeded":
-		e.Kind = llm.ErrRateLimited
-	case "server_error", "internal_error", "overloaded":
-		e.Kind = llm.ErrOverloaded
-	case "context_length_exceeded":
-		e.Kind = llm.ErrContextOverflow
-	}
-	return e
+	return llm.StreamError(s.at.Provider, resp.Error.Code, resp.Error.Message)
 }
