@@ -52,13 +52,15 @@ type Session struct {
 	gone       chan struct{}  // the session's goroutine has ended
 
 	lease lease
-	busy  atomic.Bool // state is running
+	busy  atomic.Bool  // state is running
+	talk  atomic.Int32 // the dialogState
 	cost  cost
 
-	// Owned by the session's goroutine; history is lent to the running turn.
+	// Owned by the session's goroutine; history and dialog are lent to the running turn.
 	state   state
 	turn    *turn
 	history *history
+	dialog  Dialog // that the next prompt answers; nil: none
 }
 
 func newSession(e *Engine, meta Meta, last event.Seq) *Session {
@@ -154,6 +156,7 @@ type Prompt struct {
 type Accepted struct {
 	TurnID string
 	Model  string          // full id; empty if there is none
+	Dialog bool            // it answered a dialog
 	Failed bool            // the turn ended before it reached a model; the log says why
 	Done   <-chan struct{} // closed when the turn has ended
 }
@@ -223,6 +226,7 @@ func (s *Session) close() {
 	s.cancel()
 	s.mail.putLast(func() {
 		s.endTurn(errShutdown)
+		s.closeDialog()
 		s.become(closed)
 	})
 	<-s.gone

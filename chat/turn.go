@@ -129,6 +129,13 @@ func (t *turn) start() Accepted {
 	})
 	msg := event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}
 	command, isCommand := t.s.eng.deps.Commands.Find(msg.Text)
+	answers := t.s.dialog != nil
+	if answers {
+		command, isCommand = Command{Dialog: t.s.dialog, Text: msg.Text}, true
+		if t.s.dialog.Secret() {
+			msg.Text, t.prompt.Text = Masked, Masked
+		}
+	}
 	if isCommand {
 		msg.Command, msg.Prompt = true, command.Prompt
 	}
@@ -147,9 +154,9 @@ func (t *turn) start() Accepted {
 		t.emit(event.Notice{Text: "Left out of the context: " + strings.Join(problems, "; ") + "\n\n"})
 	}
 	switch {
-	case isCommand && command.Prompt == "" && (err == nil || command.Run != nil):
+	case isCommand && command.Prompt == "" && (err == nil || command.Run != nil || command.Dialog != nil):
 		go t.run(func() error { return t.command(command) })
-		return Accepted{TurnID: t.id, Done: t.done, Model: meta.Model}
+		return Accepted{TurnID: t.id, Done: t.done, Model: meta.Model, Dialog: answers}
 	case err != nil:
 		t.finish(fmt.Errorf("Error: %w", err)) //nolint:staticcheck // shown as it is
 		t.cancel(nil)
@@ -190,6 +197,9 @@ func (t *turn) chooseModel() (Model, error) {
 
 // command does what a slash command says.
 func (t *turn) command(c Command) error {
+	if c.Dialog != nil {
+		return t.converse(c.Dialog, c.Text)
+	}
 	if c.Run == nil {
 		return t.compact(c.Compact, false)
 	}
@@ -284,7 +294,7 @@ func (t *turn) finish(err error) {
 	if t.ctx.Err() != nil {
 		err = context.Cause(t.ctx)
 	}
-	end := event.TurnFinished{Reason: event.FinishedDone}
+	end := event.TurnFinished{Reason: event.FinishedDone, Dialog: t.s.InDialog()}
 	var notice event.Body
 	switch {
 	case err == nil:

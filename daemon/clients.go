@@ -41,6 +41,9 @@ func (m *models) client(name string, p provider) (llm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if name == copilot {
+		raw = copilotModel{raw}
+	}
 	c := providerClient{m.recorded(llm.WithRetry(raw, m.retryPolicy(p.Provider))), p.Provider, limits}
 	m.clients[name] = c
 	return c.Model, nil
@@ -120,7 +123,14 @@ func (m *models) endpoint(name string, p config.Provider) llm.Endpoint {
 	for k, v := range p.ExtraHeaders {
 		headers[http.CanonicalHeaderKey(k)] = v // the user's wins, however it is written
 	}
-	return llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(limits.Connect), Limits: limits, Now: m.opts.Now}
+	e := llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(limits.Connect), Limits: limits, Now: m.opts.Now}
+	if p.Key == "" && p.Auth.ClientID != "" {
+		e.Bearer = m.bearer(name, p)
+	}
+	if name == copilot {
+		headers["Editor-Version"] = cmp.Or(headers["Editor-Version"], m.copilotVersion())
+	}
+	return e
 }
 
 // aws is where AWS's own tools keep credentials.
@@ -182,7 +192,10 @@ func (m *models) sync(ctx context.Context) {
 			m.mu.Unlock()
 			found := fetched{from: p.Provider}
 			var err error
-			if found.models, err = listModels(limited, p.API, at); err != nil {
+			if at, err = at.Authorized(limited); err == nil {
+				found.models, err = listModels(limited, p.API, at)
+			}
+			if err != nil {
 				m.opts.Log.Debug("models could not be listed", "provider", name, "err", err)
 				found.failed = err.Error()
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/command"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
 // newCommands wires the slash commands.
@@ -22,6 +23,8 @@ func (d *Daemon) newCommands() *command.Commands {
 		Models:  d.models,
 		Choice:  d.ModelChoice,
 		Status:  d.status,
+		Logins:  d,
+		Ask:     func() ask.Client { return d.client.Load().questions },
 		TempDir: os.TempDir(),
 		Now:     d.opts.Now,
 		NewID:   d.opts.NewID,
@@ -37,7 +40,7 @@ func (d *Daemon) secrets() []string {
 	out := d.Config().Secrets()
 	entered, _ := d.creds.Load().All() // the error is among the configuration's problems
 	for _, c := range entered {
-		out = append(out, c.Key.Reveal())
+		out = append(out, c.Secrets()...)
 	}
 	for _, name := range d.variables() {
 		if redact.SecretName(name) {

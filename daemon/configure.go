@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/watch"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
@@ -81,6 +82,13 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		d.keepStateIn(filepath.Join(d.opts.CacheDir, "state"))
 	}
 	before, creds := d.entered, d.creds.Load()
+	switch place := auth.Place(cfg.Auth.Store); place {
+	case "", auth.Auto, auth.InKeychain, auth.InFile:
+		creds.Keep(place)
+	default:
+		origin, _ := cfg.Origin("auth", "store")
+		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: fmt.Sprintf("auth.store must be auto, keychain or file, not %.64q", place)})
+	}
 	var err error
 	if d.entered, err = creds.All(); err != nil {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: creds.Path()}, Cause: err.Error()})
@@ -118,6 +126,16 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 	var syncs sync.WaitGroup
 	defer syncs.Wait()
 	synced := make(chan struct{}, 1)
+	settle := func() {
+		changed()
+		syncs.Go(func() {
+			d.models.sync(ctx)
+			select {
+			case synced <- struct{}{}:
+			default:
+			}
+		})
+	}
 	var watched []string
 	for first := true; ; first = false {
 		if files := append(slices.Clone(d.Config().Files), d.creds.Load().Path()); first || !slices.Equal(files, watched) {
@@ -130,18 +148,12 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 		case <-d.reconfigured: // there may be other files
 		case <-synced:
 			changed()
+		case <-d.loginDone:
+			settle()
 		case <-w.Changed: // files are read when they have settled only: saving takes several steps
-			if !d.reload() {
-				continue
+			if d.reload() {
+				settle()
 			}
-			changed()
-			syncs.Go(func() {
-				d.models.sync(ctx)
-				select {
-				case synced <- struct{}{}:
-				default:
-				}
-			})
 		}
 	}
 }

@@ -2,11 +2,12 @@
 // store, from one configuration. The commands and the tests use it; nothing else
 // does. Besides wiring it decides which model a name means and how its provider is
 // reached (models.go, clients.go), keeps the configuration up to date (configure.go),
-// logs in and out (providers.go), edits the configuration of MCP servers (mcp.go), and
+// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go), and
 // has chats of the reference server imported (import.go).
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/netip"
@@ -28,6 +29,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
+	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
@@ -55,7 +57,10 @@ type Options struct {
 	Log        *slog.Logger        // default: slog.Default
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
-	Random     func() float64      // in [0,1), spreads the waits before retries; default: random
+
+	// Sleep waits between questions whether a login is done; default: for real.
+	Sleep  func(context.Context, time.Duration) error
+	Random func() float64 // in [0,1), spreads the waits before retries; default: random
 }
 
 // Daemon is an assembled eca. It implements the hosts of the faces.
@@ -68,10 +73,12 @@ type Daemon struct {
 	memory *permission.Memory
 	jobs   *shell.Jobs
 	finder workspace.Finder
+	logins *logins
 
 	commands *command.Commands
 
 	reconfigured chan struct{} // hears of Configure; for Watch
+	loginDone    chan struct{} // hears of LoginDone; for Watch
 
 	mu          sync.Mutex // guards what follows, and that configurations come in order
 	initOptions json.RawMessage
@@ -104,6 +111,9 @@ func New(o Options) *Daemon {
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
+	if o.Sleep == nil {
+		o.Sleep = llm.Sleep
+	}
 	if o.StateDir == "" {
 		o.StateDir = StateDir(o.Getenv)
 	}
@@ -115,8 +125,10 @@ func New(o Options) *Daemon {
 		store:  store.New(o.StateDir),
 		memory: permission.NewMemory(),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
+		logins: newLogins(),
 
 		reconfigured: make(chan struct{}, 1),
+		loginDone:    make(chan struct{}, 1),
 	}
 	d.client.Store(&client{})
 	d.keepStateIn(o.StateDir)
@@ -218,7 +230,9 @@ func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }
 
 // Close ends everything: turns, background commands, connections, the store.
 func (d *Daemon) Close() {
+	d.logins.close()
 	d.engine.Close()
+	d.creds.Load().Close()
 	d.jobs.Close()
 	d.models.close()
 	if err := d.store.Close(); err != nil {

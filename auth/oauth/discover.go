@@ -63,7 +63,7 @@ func (p Provider) with(m metadata) (Provider, error) {
 			*dst = src
 		}
 	}
-	p.secretInHeader = p.ClientSecret != "" && len(m.SecretMethods) > 0 && !slices.Contains(m.SecretMethods, "client_secret_post")
+	p.SecretInHeader = p.ClientSecret != "" && len(m.SecretMethods) > 0 && !slices.Contains(m.SecretMethods, "client_secret_post")
 	if len(m.PKCE) > 0 && !slices.Contains(m.PKCE, "S256") {
 		p.AuthorizeURL = "" // never without PKCE
 	}

@@ -37,7 +37,7 @@ type Provider struct {
 	RedirectURL  string            // as registered; default: http://127.0.0.1/callback at any port
 	Params       map[string]string // further parameters of the request for authorisation
 
-	secretInHeader bool // the server takes the client's secret only so
+	SecretInHeader bool // the server takes the client's secret only so; Discover finds out
 }
 
 // Tokens are what a login gives. They are secret.
@@ -109,7 +109,7 @@ func (c *Client) tokens(t *oauth2.Token) Tokens {
 
 func (p Provider) config(redirect string) *oauth2.Config {
 	style := oauth2.AuthStyleInParams
-	if p.secretInHeader {
+	if p.SecretInHeader {
 		style = oauth2.AuthStyleInHeader
 	}
 	return &oauth2.Config{
