@@ -61,6 +61,9 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		ConfigHome:  config.Home(d.opts.Getenv),
 		Roots:       ws.Roots(),
 		Previous:    old,
+		Commands:    d.dynamic,
+		Patience:    patience,
+		ToolText:    d.toolText,
 	})
 	outputs := filepath.Join(d.opts.CacheDir, "toolCallOutputs")
 	own := workspace.New(outputs, filepath.Join(d.opts.CacheDir, "jobs"))
@@ -117,6 +120,16 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 	var syncs sync.WaitGroup
 	defer syncs.Wait()
 	synced := make(chan struct{}, 1)
+	take := func() {
+		changed()
+		syncs.Go(func() {
+			d.models.sync(ctx)
+			select {
+			case synced <- struct{}{}:
+			default:
+			}
+		})
+	}
 	var watched []string
 	for first := true; ; first = false {
 		if files := append(slices.Clone(d.Config().Files), d.creds.Load().Path()); first || !slices.Equal(files, watched) {
@@ -129,18 +142,13 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 		case <-d.reconfigured: // there may be other files
 		case <-synced:
 			changed()
+		case <-d.dynamic.Finished(): // a prompt may have taken the result already
+			d.reload()
+			take()
 		case <-w.Changed: // files are read when they have settled only: saving takes several steps
-			if !d.reload() {
-				continue
+			if d.reload() {
+				take()
 			}
-			changed()
-			syncs.Go(func() {
-				d.models.sync(ctx)
-				select {
-				case synced <- struct{}{}:
-				default:
-				}
-			})
 		}
 	}
 }
