@@ -158,6 +158,7 @@ func Load(in Inputs) *Loaded {
 	b.expand()
 	b.providerFallbacks()
 	b.googlePreset()
+	b.checkChoices()
 	cfg := b.decode()
 	// In an order of their own: two loads of the same can be compared.
 	slices.Sort(b.files)
