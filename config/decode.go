@@ -68,7 +68,7 @@ func (b *builder) prune(v any, typ reflect.Type, path []string) bool {
 			at := append(slices.Clone(path), key)
 			if known && !b.prune(sub, elem, at) {
 				delete(m, key)
-				b.problem(at, "%s must be %s, not %s; it is ignored", strings.Join(at, "."), typeName(elem), valueName(sub))
+				b.problemAt(at, "%s must be %s, not %s; it is ignored", strings.Join(at, "."), typeName(elem), valueName(sub))
 			}
 		}
 		return true

@@ -39,11 +39,11 @@ func (b *builder) one(path []string, written string, set func(string), last bool
 		return false
 	}
 	for _, err := range x.errs {
-		b.problem(path, "%s: %v", KeyPath(path), err)
+		b.problemAt(path, "%s: %v", KeyPath(path), err)
 	}
 	if x.pending {
 		b.pending = true
-		b.problem(path, "%s: the command still runs; until it is done the value is what it was before, or empty", KeyPath(path))
+		b.problemAt(path, "%s: the command still runs; until it is done the value is what it was before, or empty", KeyPath(path))
 	}
 	set(x.text)
 	b.note(path, x.pieces)

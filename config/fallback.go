@@ -49,7 +49,7 @@ func (b *builder) fromNetrc(p map[string]any, name string) bool {
 	at := []string{"providers", name, "keyRc"}
 	key, err := b.resolver(b.layerOf(at), true).password(entry)
 	if err != nil {
-		b.problem(at, "%s: %v", KeyPath(at), err)
+		b.problemAt(at, "%s: %v", KeyPath(at), err)
 	}
 	if key == "" {
 		return false

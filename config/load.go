@@ -197,9 +197,14 @@ type builder struct {
 	pending  bool
 }
 
-// problem reports something about the value at a path.
-func (b *builder) problem(path []string, format string, args ...any) {
-	b.problems = append(b.problems, Problem{Origin: b.position(path), Cause: fmt.Sprintf(format, args...), key: join(path)})
+func (b *builder) problem(o Origin, format string, args ...any) {
+	b.problems = append(b.problems, Problem{Origin: o, Cause: fmt.Sprintf(format, args...)})
+}
+
+// problemAt reports something about the value at a path.
+func (b *builder) problemAt(path []string, format string, args ...any) {
+	b.problem(b.position(path), format, args...)
+	b.problems[len(b.problems)-1].key = join(path)
 }
 
 // position returns where exactly a value, or an element of a list, stands.
@@ -302,12 +307,12 @@ func (b *builder) extraLayers() {
 		}
 		path, err := filepath.Abs(path)
 		if err != nil || x.text == "" || len(x.errs) > 0 {
-			b.problem(at, "extraConfigs: %q names no file: %v", name, errors.Join(append(x.errs, err)...))
+			b.problemAt(at, "extraConfigs: %q names no file: %v", name, errors.Join(append(x.errs, err)...))
 			continue
 		}
 		before, origin := b.merged["extraConfigs"], b.origins[join(at)]
 		if !b.file(path, root) {
-			b.problem(at, "extraConfigs: there is no file %s", path)
+			b.problemAt(at, "extraConfigs: there is no file %s", path)
 		}
 		b.merged["extraConfigs"], b.origins[join(at)] = before, origin
 	}
