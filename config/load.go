@@ -31,6 +31,9 @@ type Inputs struct {
 	ConfigHome  string                   // folder of the global config.json
 	Roots       []string                 // workspace folders
 
+	// Fragments are what users added in files of another kind; see Fragment.
+	Fragments []Fragment
+
 	// Previous is the configuration that was in effect until now; may be nil. A file
 	// that can not be read or does not parse keeps its version from there.
 	Previous *Loaded
@@ -118,6 +121,7 @@ func Load(in Inputs) *Loaded {
 	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, texts: map[string][]byte{}}
 	b.text(defaults, defaultsJSONC)
 	b.prompts()
+	b.fragments()
 	if len(in.InitOptions) > 0 {
 		b.text("initializationOptions", in.InitOptions)
 	}
@@ -126,6 +130,7 @@ func Load(in Inputs) *Loaded {
 	}
 	b.providerEnvironment()
 	b.googlePreset()
+	b.inherit()
 	cfg := b.decode()
 	// In an order of their own: two loads of the same can be compared.
 	slices.Sort(b.files)

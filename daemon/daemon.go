@@ -28,6 +28,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
+	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
@@ -68,8 +69,10 @@ type Daemon struct {
 	finder workspace.Finder
 
 	commands *command.Commands
+	loader   *extensions.Loader
 
 	reconfigured chan struct{} // hears of Configure; for Watch
+	extended     chan struct{} // hears of another Set of extensions; for Watch
 
 	mu          sync.Mutex // guards what follows, and that configurations come in order
 	initOptions json.RawMessage
@@ -79,7 +82,8 @@ type Daemon struct {
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts atomic.Pointer[artifact.Store]
 	creds     atomic.Pointer[auth.Store]
-	imported  atomic.Pointer[string] // what the user is told of an import
+	imported  atomic.Pointer[string]         // what the user is told of an import
+	set       atomic.Pointer[extensions.Set] // nil until they are read
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
 	client    atomic.Pointer[client]
@@ -114,7 +118,9 @@ func New(o Options) *Daemon {
 		memory: permission.NewMemory(),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
 
+		loader:       extensions.NewLoader(o.Now),
 		reconfigured: make(chan struct{}, 1),
+		extended:     make(chan struct{}, 1),
 	}
 	d.client.Store(&client{})
 	d.keepStateIn(o.StateDir)
@@ -128,6 +134,7 @@ func New(o Options) *Daemon {
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
 		Commands: d.commands,
+		Refresh:  func() { d.refreshExtensions() },
 		Config:   func() *config.Config { return d.config.Load().Config },
 		Roots:    func() []string { return d.workspace.Load().Roots() },
 		Now:      o.Now,
