@@ -105,8 +105,8 @@ type Provider struct {
 	RetryRules   []RetryRule       `json:"retryRules"`
 	RateLimit    *float64          `json:"rateLimitMaxWaitSeconds"`
 
-	// CacheRetention is how long prompts stay in caches that must be asked: short (five
-	// minutes) or long (an hour).
+	// CacheRetention is how long the provider is asked to keep prompts in its cache: short
+	// or long (docs/models.md).
 	CacheRetention string `json:"cacheRetention"`
 
 	TimeLimits
@@ -129,15 +129,22 @@ type MCPServer struct {
 	Disabled     bool              `json:"disabled,omitempty"`
 }
 
-// Retry is providers.<name>.retry.
+// Retry is providers.<name>.retry. What is nil has its default.
 type Retry struct {
-	MaxRetries        *int     `json:"maxRetries"`
-	BaseDelayMs       *int     `json:"baseDelayMs"`
-	BackoffMultiplier *float64 `json:"backoffMultiplier"`
-	MaxDelayMs        *int     `json:"maxDelayMs"`
+	MaxRetries              *int     `json:"maxRetries"`              // repetitions of one request: 10
+	PrematureStopMaxRetries *int     `json:"prematureStopMaxRetries"` // of them, for answers that ended or stayed away before they began: 3
+	MaxAutoContinues        *int     `json:"maxAutoContinues"`        // how often in a row a model is asked to go on with an answer that was cut: 3
+	BaseDelayMs             *int     `json:"baseDelayMs"`
+	BackoffMultiplier       *float64 `json:"backoffMultiplier"`
+	MaxDelayMs              *int     `json:"maxDelayMs"`
+}
 
-	PrematureStopMaxRetries *int `json:"prematureStopMaxRetries"`
-	MaxAutoContinues        *int `json:"maxAutoContinues"`
+// RetryRule is one of providers.<name>.retryRules: errors that are worth another try,
+// whatever eca takes them for. At least one of Status and ErrorPattern is set.
+type RetryRule struct {
+	Status       int    `json:"status"`       // of HTTP; 0: any
+	ErrorPattern string `json:"errorPattern"` // found in the error's text; as in Java
+	Label        string `json:"label"`        // what the user is told while waiting
 }
 
 // Model is one providers.<name>.models.<model>.

@@ -138,13 +138,6 @@ type IgnoreFile struct {
 	Type string `json:"type"` // gitignore
 }
 
-// RetryRule is one providers.<name>.retryRules (eca-features 8).
-type RetryRule struct {
-	Status       *int   `json:"status"`
-	ErrorPattern string `json:"errorPattern"`
-	Label        string `json:"label"`
-}
-
 // HTTPClient is providers.<name>.httpClient.
 type HTTPClient struct {
 	Version string `json:"version"` // http-1.1 or http-2

@@ -131,6 +131,7 @@ func Load(in Inputs) *Loaded {
 	b.providerEnvironment()
 	b.googlePreset()
 	b.inherit()
+	b.checkChoices()
 	cfg := b.decode()
 	// In an order of their own: two loads of the same can be compared.
 	slices.Sort(b.files)
