@@ -83,8 +83,8 @@ func TestExpandText(t *testing.T) {
 	write(t, filepath.Join(home, "part.md"), "part")
 	l := Load(Inputs{Getenv: env(map[string]string{"A": "x"}), ConfigHome: home, Commands: c})
 	for range 3 {
-		got, err := l.Expand(t.Context(), "${env:A} ${file:part.md} ${plugin:root} ${cmd:a}", Place{File: filepath.Join(home, "agent.md"), Plugin: "/p"})
-		if got != "x part /p secret-a" || err != nil {
+		got, files, err := l.Expand(t.Context(), "${env:A} ${file:part.md} ${plugin:root} ${cmd:a}", Place{Dir: home, Plugin: "/p"})
+		if got != "x part /p secret-a" || err != nil || len(files) != 1 || files[0] != filepath.Join(home, "part.md") {
 			t.Errorf("%q %v", got, err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestExpandText(t *testing.T) {
 	if got := strings.Join(l.Secrets(), " "); got != "secret-a" {
 		t.Errorf("secrets: %s", got)
 	}
-	if got, err := l.Expand(t.Context(), "a ${file:none}b", Place{File: filepath.Join(home, "agent.md")}); got != "a b" || err == nil {
+	if got, _, err := l.Expand(t.Context(), "a ${file:none}b", Place{Dir: home}); got != "a b" || err == nil {
 		t.Errorf("%q %v", got, err)
 	}
 }

@@ -165,41 +165,33 @@ func (b *builder) afterwards() *resolver {
 
 // Place is where a text with dynamic strings stands.
 type Place struct {
-	File   string // for relative files
+	Dir    string // for relative files
 	Plugin string // the folder of the plugin it belongs to: ${plugin:root}
 }
 
 // Expand resolves the dynamic strings in the text of a file that is no configuration: an
-// agent's, a skill's. It waits for commands, each of which runs once for a text of a file.
-// What can not be resolved becomes empty, and the error tells of it.
-func (l *Loaded) Expand(ctx context.Context, text string, at Place) (string, error) {
+// agent's, a skill's. It waits for commands, each of which runs once for a text. What can
+// not be resolved becomes empty, and the error tells of it. It returns the files that were
+// looked for.
+func (l *Loaded) Expand(ctx context.Context, text string, at Place) (out string, files []string, err error) {
 	if !strings.Contains(text, "${") {
-		return text, nil
+		return text, nil, nil
 	}
-	r := l.resolver(at)
-	if l.commands != nil {
-		l.commands.begin(at.File, text)
+	r := *l.resolve
+	r.dir, r.plugin = at.Dir, at.Plugin
+	r.looked = func(path string) { files = append(files, path) }
+	if source := at.Dir + "\x00" + text; l.commands != nil {
+		l.commands.begin(source, text)
+		r.command = func(command string) (string, bool, error) { return l.commands.get(source, command, false) }
 	}
 	x := r.expand(text)
 	if x.pending {
 		l.commands.Wait(ctx)
+		files = nil
 		x = r.expand(text)
 	}
 	if x.pending {
 		x.errs = append(x.errs, context.Cause(ctx))
 	}
-	return x.text, errors.Join(x.errs...)
-}
-
-// resolver returns what resolves the strings of a file.
-func (l *Loaded) resolver(at Place) *resolver {
-	r := *l.resolve
-	r.plugin = at.Plugin
-	if at.File != "" {
-		r.dir = filepath.Dir(at.File)
-	}
-	if l.commands != nil {
-		r.command = func(command string) (string, bool, error) { return l.commands.get(at.File, command, false) }
-	}
-	return &r
+	return x.text, files, errors.Join(x.errs...)
 }

@@ -21,6 +21,9 @@ type Inputs struct {
 	ConfigHome  string                   // folder of the global config.json
 	Roots       []string                 // workspace folders
 
+	// Fragments are what users added in files of another kind; see Fragment.
+	Fragments []Fragment
+
 	// Previous is the configuration that was in effect until now; may be nil. A file
 	// that can not be read or does not parse keeps its version from there.
 	Previous *Loaded
@@ -144,6 +147,7 @@ func Load(in Inputs) *Loaded {
 	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, texts: map[string][]byte{}}
 	b.text(defaults, builtinDefaults())
 	b.prompts()
+	b.fragments()
 	pure := in.pure()
 	if !pure {
 		b.pluginLayers()
@@ -158,6 +162,7 @@ func Load(in Inputs) *Loaded {
 	b.expand()
 	b.providerFallbacks()
 	b.googlePreset()
+	b.inherit()
 	b.checkChoices()
 	cfg := b.decode()
 	// In an order of their own: two loads of the same can be compared.

@@ -29,6 +29,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
+	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
@@ -72,8 +73,10 @@ type Daemon struct {
 
 	commands *command.Commands
 	dynamic  *config.Commands // runs ${cmd:...} of the configuration
+	loader   *extensions.Loader
 
 	reconfigured chan struct{} // hears of Configure; for Watch
+	extended     chan struct{} // hears of another Set of extensions; for Watch
 
 	mu          sync.Mutex // guards what follows, and that configurations come in order
 	initOptions json.RawMessage
@@ -83,7 +86,8 @@ type Daemon struct {
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts atomic.Pointer[artifact.Store]
 	creds     atomic.Pointer[auth.Store]
-	imported  atomic.Pointer[string] // what the user is told of an import
+	imported  atomic.Pointer[string]         // what the user is told of an import
+	set       atomic.Pointer[extensions.Set] // nil until they are read
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
 	client    atomic.Pointer[client]
@@ -118,7 +122,9 @@ func New(o Options) *Daemon {
 		memory: permission.NewMemory(),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
 
+		loader:       extensions.NewLoader(o.Now),
 		reconfigured: make(chan struct{}, 1),
+		extended:     make(chan struct{}, 1),
 	}
 	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
@@ -134,6 +140,7 @@ func New(o Options) *Daemon {
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
 		Commands: d.commands,
+		Refresh:  func() { d.refreshExtensions() },
 		Config:   func() *config.Config { return d.config.Load().Config },
 		Roots:    func() []string { return d.workspace.Load().Roots() },
 		Now:      o.Now,
