@@ -3,13 +3,9 @@ package config
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/seed-dec29ce4/eca/internal/netrc"
 )
 
 // expand resolves the dynamic strings of what is in effect: what a higher layer replaced is
@@ -106,26 +102,6 @@ func (b *builder) resolver(l *layer, last bool) *resolver {
 		r.command = func(command string) (string, bool, error) { return b.in.Commands.get(l.source, command, last) }
 	}
 	return r
-}
-
-// netrcFiles lists the files to look in: netrcFile, else where they usually are.
-func (b *builder) netrcFiles() []string {
-	at := []string{"netrcFile"}
-	if name, _ := b.merged["netrcFile"].(string); name != "" {
-		l := b.layerOf(at)
-		r := b.resolver(l, true)
-		r.netrc = func() []string { return nil } // it can not say itself where it is
-		path := atHome(r.expand(name).text)
-		if !filepath.IsAbs(path) && l != nil {
-			path = filepath.Join(l.dir, path)
-		}
-		return []string{path}
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return nil
-	}
-	return netrc.DefaultPaths(home)
 }
 
 // secretMark begins a piece of Origin.included that is secret for certain.

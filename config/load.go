@@ -81,7 +81,6 @@ type Origin struct {
 	Column int    // in bytes from 1; 0 if unknown
 
 	included string // what of the value is not written there, see note
-	fallback bool   // see Fallback
 }
 
 // IsDefault says that nobody but eca itself chose the value.
@@ -95,20 +94,6 @@ func (o Origin) String() string {
 		return fmt.Sprintf("%s:%d", o.Source, o.Line)
 	}
 	return o.Source
-}
-
-// environmentSource begins the source of a value that an environment variable alone
-// provides.
-const environmentSource = "environment variable "
-
-// Fallback says that the value was taken from elsewhere because no source of the
-// configuration gives one. What the user entered goes before it (eca-features 5.2).
-func (o Origin) Fallback() bool { return o.fallback }
-
-// Variable returns the environment variable that provided the value, because nothing
-// else did.
-func (o Origin) Variable() (name string, ok bool) {
-	return strings.CutPrefix(o.Source, environmentSource)
 }
 
 // Problem is something in the configuration that is not used.
@@ -160,7 +145,7 @@ func Load(in Inputs) *Loaded {
 		b.extraLayers()
 	}
 	b.expand()
-	b.providerFallbacks()
+	b.credentials()
 	b.googlePreset()
 	b.inherit()
 	b.checkChoices()

@@ -155,18 +155,18 @@ func TestKeyFallbacks(t *testing.T) {
 	key := func() string {
 		l := Load(Inputs{Getenv: env(vars)})
 		o, _ := l.Origin("providers", "p", "key")
-		if !o.Fallback() || l.Providers["p"].URL != "http://own" || l.Providers["q"].Key != "x of-netrc" {
+		if !o.Shared() || l.Providers["p"].URL != "http://own" || l.Providers["q"].Key != "x of-netrc" {
 			t.Errorf("%v: %+v", o, l.Providers)
 		}
 		if !slices.Contains(l.Secrets(), "of-netrc") || !slices.Contains(l.Files, filepath.Join(dir, "rc")) {
 			t.Errorf("secrets %q, files %q", l.Secrets(), l.Files)
 		}
-		if len(l.Problems) != 1 || !strings.Contains(l.Problems[0].String(), `providers.r.keyRc: ${netrc:none}: there is no such entry`) {
+		if len(l.Problems) > 0 {
 			t.Errorf("%v", l.Problems)
 		}
 		return l.Providers["p"].Key + " from " + o.String()
 	}
-	for _, want := range []string{"of-variable from environment variable P_API_KEY", "of-netrc from netrc entry me@host", "of-own from environment variable OWN"} {
+	for _, want := range []string{"of-variable from environment variable P_API_KEY", "of-netrc from netrc file " + filepath.Join(dir, "rc"), "of-own from environment variable OWN"} {
 		if got := key(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

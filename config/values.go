@@ -126,7 +126,7 @@ func isZero(v any) bool {
 
 // secret says whether a value must not be shown. Numbers and switches can be.
 func secret(path []string, v any, o Origin) bool {
-	return len(texts(v)) > 0 && (secretPath(path) || o.included != "" || o.fallback)
+	return len(texts(v)) > 0 && (secretPath(path) || o.included != "" || o.Shared())
 }
 
 // secretPath says whether the values at a path are secret because of what they are. Keys
@@ -134,7 +134,7 @@ func secret(path []string, v any, o Origin) bool {
 func secretPath(path []string) bool {
 	last := len(path) - 1
 	if redact.SecretName(path[last]) {
-		return true
+		return path[last] != "tokenUrl"
 	}
 	if path[0] == "mcpServers" && last >= 2 {
 		return slices.Contains([]string{"env", "headers", "args"}, path[2])

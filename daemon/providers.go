@@ -40,7 +40,7 @@ func (m *models) providers() map[string]provider {
 		variable, _ := origin.Variable()
 		c, loggedIn := entered[name]
 		switch {
-		case cfg.Key != "" && !origin.Fallback():
+		case cfg.Key != "" && !origin.Shared():
 			p.auth = auth.Status{State: auth.Authenticated, Type: auth.APIKey, Source: auth.FromConfig}
 		case loggedIn:
 			p.Key = c.Key.Reveal()
