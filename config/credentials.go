@@ -82,38 +82,55 @@ func (b *builder) password(provider, key string) (value, source string) {
 		return "", ""
 	}
 	at := []string{"providers", provider, "keyRc"}
-	paths := b.netrcPaths()
+	paths := b.netrcFiles()
 	for _, path := range paths {
 		b.looked(path)
 	}
 	e, ok, err := netrc.FindKey(paths, key)
 	if err != nil {
-		b.problem(b.originOf(at), "%s: %v", strings.Join(at, "."), err)
+		b.problemAt(at, "%s: %v", strings.Join(at, "."), err)
 	}
 	if !ok {
 		return "", ""
 	}
 	if e.Exposed {
-		b.problem(b.originOf(at), "%s: others than you can read %s; run: chmod 600 %s", strings.Join(at, "."), e.File, e.File)
+		b.problemAt(at, "%s: others than you can read %s; run: chmod 600 %s", strings.Join(at, "."), e.File, e.File)
 	}
 	return e.Password(), netrcSource + e.File
 }
 
-// netrcPaths are the files to look in: netrcFile, else where they usually are.
-func (b *builder) netrcPaths() []string {
+// netrcFiles lists the files to look in: netrcFile, else where they usually are.
+func (b *builder) netrcFiles() []string {
 	home := b.in.Getenv("HOME")
 	if h, err := os.UserHomeDir(); home == "" && err == nil {
 		home = h
 	}
-	path, _ := b.merged["netrcFile"].(string)
-	if path == "" {
+	at := []string{"netrcFile"}
+	name, _ := b.merged["netrcFile"].(string)
+	if name == "" {
 		return netrc.DefaultPaths(home)
 	}
+	l := b.layerOf(at)
+	r := b.resolver(l, true)
+	r.netrc = func() []string { return nil } // it can not say itself where it is
+	path := r.expand(name).text
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		path = filepath.Join(home, rest)
 	}
-	if origin := b.originOf([]string{"netrcFile"}); !filepath.IsAbs(path) && filepath.IsAbs(origin.Source) {
-		path = filepath.Join(filepath.Dir(origin.Source), path)
+	if !filepath.IsAbs(path) && l != nil {
+		path = filepath.Join(l.dir, path)
 	}
 	return []string{path}
+}
+
+// googlePreset keeps configurations of the reference working, which knows only Google's
+// OpenAI-compatible API: somebody's own url without an api is such a one.
+func (b *builder) googlePreset() {
+	url, api := []string{"providers", "google", "url"}, join([]string{"providers", "google", "api"})
+	own := !b.originOf(url).IsDefault() || b.in.Getenv("GOOGLE_API_URL") != ""
+	providers, _ := b.merged["providers"].(map[string]any)
+	if p, ok := providers["google"].(map[string]any); ok && own && b.origins[api].IsDefault() {
+		p["api"] = "openai-chat"
+		b.origins[api] = b.originOf(url)
+	}
 }

@@ -26,24 +26,6 @@ type PathEntry struct {
 	Path string `json:"path"`
 }
 
-// Hook is one hooks.<name> (eca-features 18.1).
-type Hook struct {
-	Type        string       `json:"type"`    // the event
-	Matcher     any          `json:"matcher"` // a pattern, or selectors with argsMatchers
-	Actions     []HookAction `json:"actions"`
-	Visible     *bool        `json:"visible"` // nil: yes
-	Description string       `json:"description"`
-	RunOnError  bool         `json:"runOnError"` // of postToolCall: after failed calls too
-}
-
-// HookAction is a command that a hook runs: either Shell or File.
-type HookAction struct {
-	Type    string `json:"type"` // shell
-	Shell   string `json:"shell"`
-	File    string `json:"file"`
-	Timeout *int   `json:"timeout"` // in milliseconds; nil: 30,000
-}
-
 // CustomTool is one customTools.<name> (eca-features 17).
 type CustomTool struct {
 	Description string         `json:"description"`
