@@ -10,9 +10,11 @@
 package oauth
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -147,7 +149,7 @@ func (c *Client) own() *http.Client {
 		base = http.DefaultTransport
 	}
 	return &http.Client{
-		Transport: honest{base}, Timeout: requestTime,
+		Transport:     honest{base},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -155,14 +157,30 @@ func (c *Client) own() *http.Client {
 // requestTime bounds one request.
 const requestTime = 30 * time.Second
 
-// honest says of each request that it is eca's.
+// maxAnswer bounds one answer.
+const maxAnswer = 1 << 20
+
+// honest says of each request that it is eca's. It reads answers to their end, within
+// the time and size of one: golang.org/x/oauth2 does not close all of them.
 type honest struct{ base http.RoundTripper }
 
 func (h honest) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), requestTime)
+	defer cancel()
+	r = r.Clone(ctx)
 	r.Header.Set("User-Agent", "eca")
 	r.Header.Set("Accept", "application/json")
-	return h.base.RoundTrip(r)
+	resp, err := h.base.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
 }
 
 // clean makes an error fit to be shown: typed if the server refused, and without
