@@ -23,6 +23,9 @@ type Dialog interface {
 // Masked is recorded in place of an answer that is secret.
 const Masked = "*****"
 
+// progressDialog is shown while a dialog works or waits; /login is the only one.
+const progressDialog = "Logging in"
+
 // dialogState is what others than the session may know of its dialog.
 type dialogState int32
 
@@ -64,6 +67,7 @@ func (s *Session) closeDialog() {
 // it is secret.
 func (t *turn) converse(d Dialog, text string) error {
 	t.s.setDialog(d)
+	t.enter(progressDialog) // the prompt counts as accepted: this may take long
 	say := func(text string) {
 		t.s.setDialog(d)
 		t.emit(event.Notice{Text: text})

@@ -212,6 +212,9 @@ func (m *models) sync(ctx context.Context) {
 
 // listModels asks a server for its models in the way of its wire format.
 func listModels(ctx context.Context, api string, at llm.Endpoint) (map[string]llm.Facts, error) {
+	if at.Provider == copilot {
+		return copilotModels(ctx, at)
+	}
 	switch api {
 	case google.API:
 		return google.ListModels(ctx, at)

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -159,4 +160,53 @@ func answersCalls(m llm.Message) bool {
 		}
 	}
 	return false
+}
+
+// copilotModels asks Copilot for its models. Those that do not speak Chat Completions,
+// and those that are not for chats, are left out.
+func copilotModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, error) {
+	at.URL = strings.TrimRight(at.URL, "/") + "/models"
+	var list struct {
+		Data []struct {
+			ID           string   `json:"id"`
+			Endpoints    []string `json:"supported_endpoints"`
+			Capabilities struct {
+				Type   string `json:"type"`
+				Limits struct {
+					Context int64 `json:"max_context_window_tokens"`
+					Output  int64 `json:"max_output_tokens"`
+				} `json:"limits"`
+				Supports struct {
+					Vision *bool `json:"vision"`
+					Tools  *bool `json:"tool_calls"`
+				} `json:"supports"`
+			} `json:"capabilities"`
+		} `json:"data"`
+	}
+	if err := at.Exchange(ctx, nil, &list); err != nil {
+		return nil, err
+	}
+	out := map[string]llm.Facts{}
+	for _, m := range list.Data {
+		c := m.Capabilities
+		if m.ID == "" || c.Type != "" && c.Type != "chat" || len(m.Endpoints) > 0 && !slices.Contains(m.Endpoints, "/chat/completions") {
+			continue
+		}
+		f := llm.Facts{Context: copilotSays(&c.Limits.Context), Output: copilotSays(&c.Limits.Output), Images: copilotSays(c.Supports.Vision), Tools: copilotSays(c.Supports.Tools)}
+		if c.Limits.Context <= 0 {
+			f.Context = llm.Fact[int64]{}
+		}
+		if c.Limits.Output <= 0 {
+			f.Output = llm.Fact[int64]{}
+		}
+		out[m.ID] = f
+	}
+	return out, nil
+}
+
+func copilotSays[T any](v *T) llm.Fact[T] {
+	if v == nil {
+		return llm.Fact[T]{}
+	}
+	return llm.Fact[T]{Value: *v, Source: llm.FromProvider}
 }
