@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/keychain"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
@@ -103,7 +104,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), f, stdin, stdout, stderr)
 		},
-	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr))
+	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), loginCommand(&f, stdin, stdout, stderr), logoutCommand(&f, stdout, stderr))
 	return root
 }
 
@@ -111,7 +112,9 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 // their editors' settings across versions. The commands for scripts are strict, since a
 // script should hear of a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
-	if slices.ContainsFunc(args, func(a string) bool { return a == "exec" || a == "read-chat" || a == "models" }) {
+	if slices.ContainsFunc(args, func(a string) bool {
+		return a == "exec" || a == "read-chat" || a == "models" || a == "login" || a == "logout"
+	}) {
 		return args
 	}
 	var out []string
@@ -154,7 +157,7 @@ func logger(level string, stderr io.Writer) (*slog.Logger, error) {
 
 // newDaemon assembles the daemon for the flags.
 func newDaemon(f serverFlags, log *slog.Logger) (*daemon.Daemon, error) {
-	o := daemon.Options{Log: log, Version: version, Command: os.Args, CatalogURL: catalog.URL}
+	o := daemon.Options{Log: log, Version: version, Command: os.Args, CatalogURL: catalog.URL, Keychain: keychain.System(os.Getenv)}
 	var err error
 	for path, dst := range map[string]*string{f.configFile: &o.ConfigFile, f.record: &o.RecordDir} {
 		if path == "" {
