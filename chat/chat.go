@@ -177,6 +177,8 @@ type Deps struct {
 	Policy   func() tools.Policy
 	Files    Files
 	Commands Commands
+	System   []SystemSource // what the system prompt has besides the agent's own; may be nil
+	Machine  Machine
 	Config   func() *config.Config
 	Roots    func() []string // workspace folders
 	Now      func() time.Time

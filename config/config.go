@@ -39,6 +39,11 @@ type Config struct {
 	AutoCompactPercentage int     `json:"autoCompactPercentage"`
 	Compact               Compact `json:"compact"`
 
+	// IncludeParentAgentsFiles reads the AGENTS.md files of the folders above the workspace
+	// folders too, and ClaudeMDFallback CLAUDE.md where there is no AGENTS.md.
+	IncludeParentAgentsFiles bool `json:"includeParentAgentsFiles"`
+	ClaudeMDFallback         bool `json:"claudeMdFallback"`
+
 	// LSPTimeoutSeconds bounds what the editor is asked about code; 0 is no limit.
 	LSPTimeoutSeconds float64 `json:"lspTimeoutSeconds"`
 
@@ -163,15 +168,17 @@ type AgentToolCall struct {
 	Approval *Approval `json:"approval"`
 }
 
-// Prompts are texts for the model.
+// Prompts are texts for the model: templates, see docs/prompts.md.
 type Prompts struct {
-	Chat       string            `json:"chat"`
-	Compact    string            `json:"compact"`
-	ChatTitle  string            `json:"chatTitle"`
-	Init       string            `json:"init"` // what the command /init asks for
-	Completion string            `json:"completion"`
-	Rewrite    string            `json:"rewrite"`
-	Tools      map[string]string `json:"tools"` // descriptions by full tool name
+	Chat       string `json:"chat"`
+	Compact    string `json:"compact"`
+	ChatTitle  string `json:"chatTitle"`
+	Init       string `json:"init"` // what the command /init asks for
+	Completion string `json:"completion"`
+	Rewrite    string `json:"rewrite"`
+	// Environment tells the model about the machine, behind the agent's own prompt.
+	Environment string            `json:"environment"`
+	Tools       map[string]string `json:"tools"` // descriptions by full tool name
 }
 
 // Chat is the chat section.
@@ -179,6 +186,9 @@ type Chat struct {
 	Title        bool   `json:"title"`
 	DefaultTrust bool   `json:"defaultTrust"`
 	DefaultAgent string `json:"defaultAgent"`
+	// AutoSyncSystemPrompt renews the system prompt of a chat that has begun when what it
+	// is made of changes.
+	AutoSyncSystemPrompt bool `json:"autoSyncSystemPrompt"`
 }
 
 // ToolCall is the toolCall section.

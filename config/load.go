@@ -127,6 +127,7 @@ func Load(in Inputs) *Loaded {
 	b.providerEnvironment()
 	b.googlePreset()
 	cfg := b.decode()
+	b.checkPrompts(cfg)
 	// In an order of their own: two loads of the same can be compared.
 	slices.Sort(b.files)
 	slices.SortFunc(b.problems, func(x, y Problem) int {
@@ -236,13 +237,16 @@ func (b *builder) prompts() {
 		}
 		return strings.TrimSpace(string(data))
 	}
+	chat := func(name string) map[string]any {
+		return map[string]any{"prompts": map[string]any{"chat": text(name)}}
+	}
 	l := &layer{source: defaults}
 	b.merge(b.merged, map[string]any{
 		"prompts": map[string]any{
 			"chat": text("code"), "chatTitle": text("title"), "compact": text("compact"), "init": text("init"),
-			"completion": text("completion"), "rewrite": text("rewrite"),
+			"completion": text("completion"), "rewrite": text("rewrite"), "environment": text("environment"),
 		},
-		"agent": map[string]any{"plan": map[string]any{"prompts": map[string]any{"chat": text("plan")}}},
+		"agent": map[string]any{"plan": chat("plan"), "explorer": chat("explorer"), "general": chat("general")},
 	}, l, nil)
 }
 

@@ -99,13 +99,15 @@ func encode(req llm.Request, from string) (body []byte, tools aliases, err error
 		r.Tools = append(r.Tools, tool{Name: e.tools.add(t.Name), Description: t.Description, InputSchema: schema})
 	}
 	r.System = text(req.System)
+	fixed := len(r.System)
+	r.System = append(r.System, text(req.SystemTail)...)
 	r.Messages = e.messages(req.Messages)
 	r.Thinking = thinking(req, r.MaxTokens, r.Messages)
 	switch req.Purpose {
 	case llm.PurposeTitle, llm.PurposeRewrite, llm.PurposeCompletion:
 		// Asked once: writing a cache costs, and nobody would read it.
 	default:
-		markCache(&r)
+		markCache(&r, fixed)
 	}
 	if body, err = json.Marshal(r); err != nil {
 		return nil, tools, err
@@ -150,16 +152,16 @@ func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 }
 
 // markCache puts the four breakpoints that the API allows: after the tools, after the
-// system prompt, and after the last two messages of the user. The last is what the next
+// system prompt (its fixed blocks), and after the last two messages of the user. The last is what the next
 // request finds again, and the one before it what the request before this left: the API
 // looks for that only some blocks back, and one step may add more than that.
-func markCache(r *request) {
+func markCache(r *request, fixed int) {
 	mark := &cacheControl{Type: "ephemeral"}
 	if n := len(r.Tools); n > 0 {
 		r.Tools[n-1].Cache = mark
 	}
-	if n := len(r.System); n > 0 {
-		r.System[n-1].Cache = mark
+	if fixed > 0 {
+		r.System[fixed-1].Cache = mark
 	}
 	left := 2
 	for _, m := range slices.Backward(r.Messages) {

@@ -52,6 +52,9 @@ func encode(req llm.Request, from string) ([]byte, error) {
 			r.System = append(r.System, contentBlock{CachePoint: newCachePoint()})
 		}
 	}
+	if req.SystemTail != "" {
+		r.System = append(r.System, contentBlock{Text: req.SystemTail})
+	}
 	cache.mark(r.Messages)
 	// What the payload adds to must be there: null removes, and is not sent.
 	extra := converseExtra(req.Extra)
