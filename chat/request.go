@@ -69,7 +69,7 @@ type Machine struct {
 // promptVars are the variables of prompts (eca-features 10).
 func (t *turn) promptVars() template.Vars {
 	vars := PromptVars(t.s.eng.deps.Machine, t.cfg.ToolCall.ShellCommand.Path, t.roots)
-	vars["isSubagent"] = t.cfg.Agents[t.agent].Mode == "subagent"
+	vars["isSubagent"] = !t.cfg.Agents[t.agent].Primary()
 	for _, tool := range t.offered() {
 		vars["toolEnabled_"+tool.Spec().FullName()] = true
 	}

@@ -18,7 +18,7 @@ func (b *builder) checkPrompts(cfg *Config) {
 	all := func(p Prompts, path ...string) {
 		for name, text := range map[string]string{
 			"chat": p.Chat, "compact": p.Compact, "chatTitle": p.ChatTitle, "init": p.Init, "completion": p.Completion,
-			"rewrite": p.Rewrite, "environment": p.Environment,
+			"rewrite": p.Rewrite, "environment": p.Environment, "skillCreate": p.SkillCreate,
 		} {
 			check(text, append(slices.Clone(path), "prompts", name)...)
 		}
