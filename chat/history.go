@@ -19,6 +19,7 @@ type history struct {
 	ids   map[string]bool // of calls and reasoning
 	used  int64           // tokens that the last request and its answer took; 0 is unknown
 	tasks *event.Tasks    // the list of tasks, if there is one
+	model modelChange
 
 	// The assistant message that is being built.
 	parts   []llm.Part
@@ -35,6 +36,7 @@ func newHistory() *history {
 
 // add folds one event.
 func (h *history) add(b event.Body) {
+	h.model.add(b)
 	switch b := b.(type) {
 	case event.UserMessage:
 		h.user(b)

@@ -246,6 +246,7 @@ func (m *models) Resolve(name, current string) (chat.Model, error) {
 		Limit: limit(f), Cost: price(f), Reasoning: f.Reasoning.Value, NoImages: !f.Images.Value, NoTools: !f.Tools.Value,
 		Retry: m.retryPolicy(p.Provider),
 	}
+	out.Reads = client.reads(mc, out.Name)
 	if !out.Reasoning {
 		out.Extra = catalog.WithoutReasoning(out.Extra)
 	}
