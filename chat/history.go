@@ -19,6 +19,7 @@ type history struct {
 	ids   map[string]bool // of calls and reasoning
 	used  int64           // tokens that the last request and its answer took; 0 is unknown
 	tasks *event.Tasks    // the list of tasks, if there is one
+	blind map[string]int  // by model: in how many of the first messages it is not sent images
 
 	// The assistant message that is being built.
 	parts   []llm.Part
@@ -30,7 +31,7 @@ type history struct {
 }
 
 func newHistory() *history {
-	return &history{ids: map[string]bool{}, reason: map[string]*strings.Builder{}, results: map[string]llm.ToolResult{}}
+	return &history{ids: map[string]bool{}, blind: map[string]int{}, reason: map[string]*strings.Builder{}, results: map[string]llm.ToolResult{}}
 }
 
 // add folds one event.
@@ -81,6 +82,14 @@ func (h *history) add(b event.Body) {
 		h.compact(b)
 	case event.Pruned:
 		h.prune(b.CallIDs)
+	case event.Continued:
+		h.flush()
+		if b.Prompt != "" {
+			h.done = append(h.done, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: b.Prompt}}})
+		}
+	case event.ImagesRefused:
+		h.flush()
+		h.blind[b.Model] = len(h.done)
 	case event.TasksCleared:
 		h.tasks = nil
 	case event.TurnFinished:
