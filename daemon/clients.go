@@ -95,12 +95,12 @@ func (m *models) newClient(name string, p config.Provider) (llm.Model, error) {
 // apis names the wire formats for users.
 const apis = "openai-responses, openai-chat, anthropic, google, ollama, bedrock and cassette"
 
-// chatOptions says how a provider's models mark reasoning, and whether prompts are cached.
+// chatOptions says how a provider's models mark reasoning.
 func (m *models) chatOptions(p config.Provider) openai.ChatOptions {
 	t := openai.DefaultThink()
 	t.Start, t.End = cmp.Or(p.ThinkStart, t.Start), cmp.Or(p.ThinkEnd, t.End)
 	t.Steady = m.cfg.Env == config.EnvTest
-	return openai.ChatOptions{Think: t, CacheRetention: p.CacheRetention}
+	return openai.ChatOptions{Think: t}
 }
 
 // endpoint is a provider's endpoint, with its key where its API wants it; the URL is the

@@ -85,7 +85,8 @@ type chatStream struct {
 	blocks    int
 	finish    string
 	usage     llm.Usage
-	told      bool // the usage
+	told      bool          // the usage
+	retention llm.Retention // that was asked for
 }
 
 // chatPending is a call whose arguments are still arriving.
@@ -185,6 +186,7 @@ func (s *chatStream) chunk(c *chatChunk) error {
 	}
 	if u != nil {
 		s.usage = u.usage()
+		s.usage.CacheWriteLong = s.retention.LongWrites(s.usage.CacheWrite, nil)
 		if s.text.Steady {
 			if err := s.tellUsage(); err != nil {
 				return err
