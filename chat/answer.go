@@ -14,7 +14,7 @@ import (
 type answer struct {
 	t         *turn
 	req       llm.Request
-	any       bool // something of it was shown
+	any       bool                 // something of it was shown
 	reasoning map[string]string    // the provider's id -> ours
 	started   map[string]time.Time // by our id
 	calls     []call
@@ -136,7 +136,9 @@ func retryText(e *llm.Error, r llm.RetryInfo, now time.Time) string {
 		return fmt.Sprintf("⏳ Rate limited. Resuming at %s (in %.0fs, attempt %d/%d)", now.Add(r.Delay).Format("15:04"), wait, r.Attempt, r.Max)
 	case llm.ErrOverloaded:
 		what = "Provider overloaded"
-	case llm.ErrNetwork, llm.ErrPrematureStop:
+	case llm.ErrNetwork:
+		what = "Connection failed"
+	case llm.ErrPrematureStop:
 		what = "Connection lost"
 	case llm.ErrTimeout:
 		what = "No answer in time"
