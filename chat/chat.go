@@ -186,6 +186,8 @@ type Deps struct {
 	Files    Files
 	Commands Commands
 	Refresh  func() // takes over what changed in files, before a turn; may be nil
+	System   []SystemSource // what the system prompt has besides the agent's own; may be nil
+	Machine  Machine
 	Config   func() *config.Config
 	Roots    func() []string // workspace folders
 	Now      func() time.Time

@@ -115,7 +115,7 @@ func (t *turn) summarize(instructions string) (string, error) {
 // summarizeWith asks a model for a summary of the conversation, with less and less of it if
 // it is too long even for that.
 func (t *turn) summarizeWith(model Model, instructions string) (string, error) {
-	question := t.cfg.Prompts.Compact
+	question := t.render(cmp.Or(t.cfg.Agents[t.agent].Prompts.Compact, t.cfg.Prompts.Compact))
 	if instructions = strings.TrimSpace(instructions); instructions != "" {
 		question += "\n\nThe user adds: " + instructions
 	}

@@ -33,23 +33,23 @@ type providerClient struct {
 }
 
 // client returns the provider's client, with retries and recording.
-func (m *models) client(name string, p provider) (providerClient, error) {
+func (m *models) client(name string, p provider) (*providerClient, error) {
 	limits := m.limits(p.Provider)
 	if c, ok := m.clients[name]; ok && c.limits == limits && reflect.DeepEqual(c.provider, p.Provider) {
 		return c, nil
 	}
 	raw, err := m.newClient(name, p.Provider)
 	if err != nil {
-		return providerClient{}, err
+		return nil, err
 	}
-	c := providerClient{m.recorded(llm.WithRetry(raw, m.retryPolicy(p.Provider))), raw, p.Provider, limits}
+	c := &providerClient{m.recorded(llm.WithRetry(raw, m.retryPolicy(p.Provider))), raw, p.Provider, limits}
 	m.clients[name] = c
 	return c, nil
 }
 
 // reads says whose earlier reasoning a model can be sent; nil if it is sent none of it, or
 // nobody knows.
-func (c providerClient) reads(model config.Model, name string) func(api string) bool {
+func (c *providerClient) reads(model config.Model, name string) func(api string) bool {
 	r, ok := c.raw.(llm.Reader)
 	if !ok || model.History == llm.HistoryOff || model.History == llm.HistoryTurn {
 		return nil
