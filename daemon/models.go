@@ -249,7 +249,7 @@ func (m *models) resolve(name, current string) (chat.Model, error) {
 	}
 	mc, f := p.Models[model], m.facts(provider, p, model)
 	out := chat.Model{
-		ID: provider + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(llm.WithRetention(client, llm.Retention(p.CacheRetention)), mc.History),
+		ID: provider + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(llm.WithRetention(client.Model, llm.Retention(p.CacheRetention)), mc.History),
 		Headers: mc.ExtraHeaders, Extra: mc.ExtraPayload, Variants: m.variantsOf(provider, p, model, f.Reasoning.Value),
 		Limit: limit(f), Cost: price(f), Reasoning: f.Reasoning.Value, NoImages: !f.Images.Value, NoTools: !f.Tools.Value,
 		Retry: m.retryPolicy(p.Provider),
