@@ -178,6 +178,7 @@ func (b *builder) text(source string, data []byte) {
 // layer adds a layer; root is set for workspace files.
 func (b *builder) layer(l *layer, root string) {
 	content := migrate(l.content)
+	b.userOnly(content, l, root)
 	if root != "" && b.in.Restrict != nil {
 		content = b.in.Restrict(root, content)
 	}
@@ -420,6 +421,7 @@ func migrate(m map[string]any) map[string]any {
 			out[Kebab(name)] = providers[name]
 		}
 		m["providers"] = out
+		httpClientForm(out)
 	}
 	renameKey(m, "behavior", "agent")
 	renameKey(m, "defaultBehavior", "defaultAgent")

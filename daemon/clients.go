@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"reflect"
@@ -120,25 +119,11 @@ func (m *models) endpoint(name string, p config.Provider) llm.Endpoint {
 	for k, v := range p.ExtraHeaders {
 		headers[http.CanonicalHeaderKey(k)] = v // the user's wins, however it is written
 	}
-	return llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(limits.Connect), Limits: limits, Now: m.opts.Now}
+	return llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(p, limits.Connect), Limits: limits, Now: m.opts.Now}
 }
 
 // aws is where AWS's own tools keep credentials.
 func (m *models) aws() bedrock.AWS { return bedrock.AWS{Getenv: m.opts.Getenv} }
-
-// http returns the client whose connections must stand within a limit.
-func (m *models) http(connect time.Duration) *http.Client {
-	if c, ok := m.httpClients[connect]; ok {
-		return c
-	}
-	dialer := &net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}
-	c := &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: connect,
-		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second, ReadBufferSize: 32 << 10,
-	}}
-	m.httpClients[connect] = c
-	return c
-}
 
 // limits merges the time limits of a provider over the global ones.
 func (m *models) limits(p config.Provider) llm.Limits {

@@ -28,6 +28,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
@@ -68,6 +69,8 @@ type Daemon struct {
 	jobs   *shell.Jobs
 	finder workspace.Finder
 
+	network *netclient.Network // of all that speaks HTTP
+
 	commands *command.Commands
 
 	reconfigured chan struct{} // hears of Configure; for Watch
@@ -81,6 +84,7 @@ type Daemon struct {
 	artifacts atomic.Pointer[artifact.Store]
 	creds     atomic.Pointer[auth.Store]
 	imported  atomic.Pointer[string] // what the user is told of an import
+	identity  atomic.Pointer[netclient.Identity]
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
 	client    atomic.Pointer[client]
@@ -115,11 +119,12 @@ func New(o Options) *Daemon {
 		memory: permission.NewMemory(),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
 
+		network:      netclient.New(o.Getenv),
 		reconfigured: make(chan struct{}, 1),
 	}
 	d.client.Store(&client{})
 	d.keepStateIn(o.StateDir)
-	d.models = newModels(o, d.creds.Load)
+	d.models = newModels(o, d.creds.Load, d.network)
 	d.commands = d.newCommands()
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
@@ -219,7 +224,7 @@ func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }
 func (d *Daemon) Close() {
 	d.engine.Close()
 	d.jobs.Close()
-	d.models.close()
+	d.network.Close()
 	if err := d.store.Close(); err != nil {
 		d.opts.Log.Warn("chat store could not be closed", "err", err)
 	}

@@ -1,4 +1,6 @@
-package netclient
+// Package nettest has what tests of the network need: certificate authorities that live
+// as long as a test, and proxies. It is for tests only.
+package nettest
 
 import (
 	"crypto"
@@ -17,17 +19,18 @@ import (
 	"time"
 )
 
-// authority is a certificate authority made for one test.
-type authority struct {
+// Authority is a certificate authority made for one test.
+type Authority struct {
 	t    testing.TB
-	cert *x509.Certificate
+	Cert *x509.Certificate
 	key  crypto.Signer
 	dir  string
 }
 
-func newAuthority(t testing.TB, name string) *authority {
+// NewAuthority makes an authority.
+func NewAuthority(t testing.TB, name string) *Authority {
 	t.Helper()
-	a := &authority{t: t, dir: t.TempDir()}
+	a := &Authority{t: t, dir: t.TempDir()}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
@@ -37,7 +40,7 @@ func newAuthority(t testing.TB, name string) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
+	if a.Cert, err = x509.ParseCertificate(der); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -52,12 +55,18 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// file writes the authority's certificate.
-func (a *authority) file() string {
-	return a.write("ca.pem", pemOf("CERTIFICATE", a.cert.Raw))
+// File writes the authority's certificate, and returns the path.
+func (a *Authority) File() string {
+	return a.Write("ca.pem", PEM("CERTIFICATE", a.Cert.Raw))
 }
 
-func (a *authority) write(name string, data []byte) string {
+// Elsewhere is the same authority with another folder.
+func (a *Authority) Elsewhere() *Authority {
+	return &Authority{t: a.t, Cert: a.Cert, key: a.key, dir: a.t.TempDir()}
+}
+
+// Write writes a file into a folder of the authority, and returns its path.
+func (a *Authority) Write(name string, data []byte) string {
 	a.t.Helper()
 	path := filepath.Join(a.dir, name)
 	if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -66,8 +75,8 @@ func (a *authority) write(name string, data []byte) string {
 	return path
 }
 
-// issue signs a certificate for hosts that is valid until a time.
-func (a *authority) issue(until time.Time, hosts ...string) tls.Certificate {
+// Issue signs a certificate for hosts that is valid until a time.
+func (a *Authority) Issue(until time.Time, hosts ...string) tls.Certificate {
 	a.t.Helper()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "somebody"}, NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: until,
@@ -81,22 +90,26 @@ func (a *authority) issue(until time.Time, hosts ...string) tls.Certificate {
 		}
 	}
 	key := newKey(a.t)
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.Cert, key.Public(), a.key)
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-func tomorrow() time.Time { return time.Now().Add(24 * time.Hour) }
+// Tomorrow is when certificates of tests end.
+func Tomorrow() time.Time { return time.Now().Add(24 * time.Hour) }
 
-func pemOf(kind string, der []byte) []byte {
+// PEM encodes a block.
+func PEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-func certPEM(c tls.Certificate) []byte { return pemOf("CERTIFICATE", c.Certificate[0]) }
+// CertPEM encodes a certificate.
+func CertPEM(c tls.Certificate) []byte { return PEM("CERTIFICATE", c.Certificate[0]) }
 
-func pkcs8(t testing.TB, key any) []byte {
+// PKCS8 encodes a key.
+func PKCS8(t testing.TB, key any) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
