@@ -185,7 +185,7 @@ func (t *turn) execute(tool tools.Tool, tc tools.Call) {
 		res.Outputs[i] = strings.ToValidUTF8(o, "�")
 	}
 	t.emit(event.ToolFinished{
-		CallID: tc.ID, Outputs: res.Outputs, Failed: res.Failed, ElapsedMS: t.since(start), Details: res.Details,
+		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: t.since(start), Details: res.Details,
 	}, event.Progress{Text: progressGenerating})
 }
 

@@ -67,7 +67,7 @@ func (h *history) add(b event.Body) {
 		}
 		h.calls = append(h.calls, b)
 	case event.ToolFinished:
-		h.result(llm.ToolResult{ID: b.CallID, Text: lines(b.Outputs), Failed: b.Failed})
+		h.result(llm.ToolResult{ID: b.CallID, Text: lines(b.Outputs), Failed: b.Failed, Images: images(b.Images)})
 		if b.Details != nil && b.Details.Tasks != nil {
 			h.tasks = b.Details.Tasks
 		}
@@ -207,6 +207,14 @@ func lines(outputs []string) string {
 		}
 	}
 	return b.String()
+}
+
+func images(list []event.Image) []llm.Image {
+	var out []llm.Image
+	for _, i := range list {
+		out = append(out, llm.Image(i))
+	}
+	return out
 }
 
 // modelName is the name by which the model called a tool.

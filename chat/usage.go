@@ -101,6 +101,9 @@ type shares []event.Share
 // the size of its file.
 const imageBytes = 4 * 1500
 
+// resultBytes is the text that a result counts as.
+func resultBytes(r llm.ToolResult) int { return len(r.Text) + imageBytes*len(r.Images) }
+
 // bytesPerToken is the usual guess.
 const bytesPerToken = 4
 
@@ -124,7 +127,7 @@ func estimate(req llm.Request) shares {
 			case llm.ToolCall:
 				calls += len(p.Name) + len(p.Arguments)
 			case llm.ToolResult:
-				calls += len(p.Text)
+				calls += resultBytes(p)
 			}
 		}
 	}

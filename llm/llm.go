@@ -87,6 +87,13 @@ func (i Image) DataURL() string {
 	return "data:" + i.MediaType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
 
+// ImagesOfResult begins the text in front of images that stand behind the result they belong
+// to: not every API takes them inside.
+const ImagesOfResult = "Images of the result of "
+
+// ImagesLabel is that text for the result of a call.
+func ImagesLabel(callID string) string { return ImagesOfResult + callID + ":" }
+
 // Placeholder is what a model is told in place of an image it can not take.
 func (i Image) Placeholder() string {
 	return "[An image (" + i.MediaType + ") was left out: you can not see images of this kind.]"

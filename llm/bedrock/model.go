@@ -121,7 +121,8 @@ func cachingOf(req llm.Request) caching {
 	return caching{}
 }
 
-// takesStatus says whether a model can be told that a tool failed.
-func takesStatus(id string) bool {
+// takesOwnResults says whether a model can be told that a tool failed, and takes images
+// inside of results.
+func takesOwnResults(id string) bool {
 	return slices.Contains([]string{"anthropic", "amazon"}, vendor(id))
 }

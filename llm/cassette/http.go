@@ -314,9 +314,15 @@ func contentText(raw json.RawMessage) string {
 }
 
 // appendUser adds a user message; blocks of one message follow each other in the
-// wire formats and belong together. Images have no text.
+// wire formats and belong together. Images have no text, and those of results nothing
+// that the user said.
 func appendUser(msgs []llm.Message, text string) []llm.Message {
-	if n := len(msgs); n > 0 && msgs[n-1].Role == llm.User && (text == "" || strings.HasPrefix(text, "<context ")) {
+	n := len(msgs)
+	behind := n > 0 && msgs[n-1].Role == llm.User
+	if behind && (text == "" || strings.HasPrefix(text, llm.ImagesOfResult)) {
+		return msgs
+	}
+	if behind && strings.HasPrefix(text, "<context ") {
 		msgs[n-1].Parts = append(msgs[n-1].Parts, llm.Text{Text: text})
 		return msgs
 	}

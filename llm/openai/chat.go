@@ -165,7 +165,7 @@ func (e chatEncoder) messages(m llm.Message) []chatMessage {
 			out = append(out, chatMessage{Role: "tool", Content: part.Text, ToolCallID: e.id(part.ID)})
 			for i, img := range part.Images {
 				if i == 0 {
-					content = append(content, chatPart{Type: "text", Text: "Images of the result of " + e.id(part.ID) + ":"})
+					content = append(content, chatPart{Type: "text", Text: llm.ImagesLabel(e.id(part.ID))})
 				}
 				content = append(content, chatPart{Type: "image_url", ImageURL: &chatImage{img.DataURL()}})
 			}

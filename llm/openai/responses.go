@@ -86,14 +86,14 @@ func responsesBody(req llm.Request, from string) ([]byte, error) {
 func responsesInput(msgs []llm.Message, from string) responses.ResponseInputParam {
 	var items responses.ResponseInputParam
 	for _, m := range msgs {
+		var behind responses.ResponseInputMessageContentListParam // the results
 		for _, part := range m.Parts {
 			switch part := part.(type) {
 			case llm.Text:
 				items = append(items, textItem(m.Role, part.Text))
 			case llm.Image:
-				image := responses.ResponseInputImageParam{Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(part.DataURL())}
 				items = append(items, responses.ResponseInputItemParamOfMessage(
-					responses.ResponseInputMessageContentListParam{{OfInputImage: &image}}, responses.EasyInputMessageRoleUser))
+					responses.ResponseInputMessageContentListParam{imageContent(part)}, responses.EasyInputMessageRoleUser))
 			case llm.Reasoning:
 				if part.API == from && len(part.Opaque) > 0 {
 					items = append(items, param.Override[responses.ResponseInputItemUnionParam](reasoningItem(part)))
@@ -104,10 +104,24 @@ func responsesInput(msgs []llm.Message, from string) responses.ResponseInputPara
 				out := responses.ResponseInputItemParamOfFunctionCallOutput(part.Text)
 				out.OfFunctionCallOutput.CallID = param.NewOpt(part.ID)
 				items = append(items, out)
+				if len(part.Images) > 0 {
+					behind = append(behind, responses.ResponseInputContentParamOfInputText(llm.ImagesLabel(part.ID)))
+				}
+				for _, image := range part.Images {
+					behind = append(behind, imageContent(image))
+				}
 			}
+		}
+		if len(behind) > 0 {
+			items = append(items, responses.ResponseInputItemParamOfMessage(behind, responses.EasyInputMessageRoleUser))
 		}
 	}
 	return items
+}
+
+func imageContent(i llm.Image) responses.ResponseInputContentUnionParam {
+	image := responses.ResponseInputImageParam{Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(i.DataURL())}
+	return responses.ResponseInputContentUnionParam{OfInputImage: &image}
 }
 
 // textItem is a message of one part: the long form, which is the one that clients of
