@@ -161,25 +161,30 @@ func (m *models) sync(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { m.refreshCatalog(limited) })
 	for name, p := range providers {
-		wg.Go(func() {
-			m.mu.Lock()
-			at := m.endpoint(name, p.Provider)
-			m.mu.Unlock()
-			found := fetched{from: p.Provider}
-			var err error
-			if found.models, err = listModels(limited, p.API, at); err != nil {
-				m.opts.Log.Debug("models could not be listed", "provider", name, "err", err)
-				found.failed = err.Error()
-			}
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			still := sameModels(m.providers()[name].Provider, p.Provider)
-			if still && (err == nil || ctx.Err() == nil) { // being stopped says nothing of the provider
-				m.fetched[name] = found
-			}
-		})
+		wg.Go(func() { _, _ = m.ask(ctx, limited, name, p) })
 	}
 	wg.Wait()
+}
+
+// ask asks a provider for its models within the limits of a context, and keeps what came
+// of it unless ctx was ended.
+func (m *models) ask(ctx, limited context.Context, name string, p provider) (map[string]llm.Facts, error) {
+	m.mu.Lock()
+	at := m.endpoint(name, p.Provider)
+	m.mu.Unlock()
+	found := fetched{from: p.Provider}
+	var err error
+	if found.models, err = listModels(limited, p.API, at); err != nil {
+		m.opts.Log.Debug("models could not be listed", "provider", name, "err", err)
+		found.failed = err.Error()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	still := sameModels(m.providers()[name].Provider, p.Provider)
+	if still && (err == nil || ctx.Err() == nil) { // being stopped says nothing of the provider
+		m.fetched[name] = found
+	}
+	return found.models, err
 }
 
 // listModels asks a server for its models in the way of its wire format.

@@ -121,7 +121,7 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 	synced := make(chan struct{}, 1)
 	var watched []string
 	for first := true; ; first = false {
-		if files := append(slices.Clone(d.Config().Files), d.creds.Load().Path()); first || !slices.Equal(files, watched) {
+		if files := d.watched(); first || !slices.Equal(files, watched) {
 			w.Set(files)
 			watched = files
 		}

@@ -189,11 +189,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, asked client, outputs string) *
 	var list []tools.Tool
 	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
 	list = append(list, search.Tools()...)
-	list = append(list, shell.Tools(shell.Options{
-		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
-		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs,
-	})...)
+	list = append(list, shell.Tools(d.shellOptions(cfg))...)
 	list = append(list, editor.Tools(editor.Options{
 		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
 		Timeout: time.Duration(cfg.LSPTimeoutSeconds * float64(time.Second)),
@@ -207,6 +203,15 @@ func (d *Daemon) nativeTools(cfg *config.Config, asked client, outputs string) *
 		list[i] = tools.Limit(t, limits)
 	}
 	return tools.NewRegistry(list...)
+}
+
+// shellOptions says how commands are run.
+func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
+	return shell.Options{
+		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
+		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
+		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs,
+	}
 }
 
 // Engine returns the engine.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +53,18 @@ func certificates(cfg *config.Loaded, getenv func(string) string) netclient.File
 	return files
 }
 
+// watched lists the files whose changes count. Of relative paths, as variables can name
+// them, nobody says where they begin.
+func (d *Daemon) watched() []string {
+	files := append(slices.Clone(d.Config().Files), d.creds.Load().Path())
+	for _, path := range d.identity.Load().Paths() {
+		if filepath.IsAbs(path) {
+			files = append(files, path)
+		}
+	}
+	return files
+}
+
 // userPath is a path as users write it in a configuration: ~ is the home folder, and a
 // file's relative paths begin where the file is.
 func userPath(path string, origin config.Origin) string {
@@ -69,9 +82,8 @@ func userPath(path string, origin config.Origin) string {
 	return path
 }
 
-// useCertificates puts the certificates that a configuration names into effect, adds what
-// is wrong with them to its problems, and their files to those that are watched. It
-// reports whether they are others than before.
+// useCertificates puts the certificates that a configuration names into effect, and adds
+// what is wrong with them to its problems. It reports whether they are others than before.
 func (d *Daemon) useCertificates(cfg *config.Loaded) (changed bool) {
 	files := certificates(cfg, d.opts.Getenv)
 	id, problems := netclient.Read(files)
@@ -84,11 +96,6 @@ func (d *Daemon) useCertificates(cfg *config.Loaded) (changed bool) {
 			p.Cause = fmt.Sprintf("%s: %s; it is ignored", p.Source.Name, p.Cause)
 		}
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: p.Cause})
-	}
-	for _, path := range files.Paths() {
-		if filepath.IsAbs(path) {
-			cfg.Files = append(cfg.Files, path)
-		}
 	}
 	d.identity.Store(id)
 	return d.network.Use(id)

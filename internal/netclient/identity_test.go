@@ -123,8 +123,13 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
+	// A bundle is looked through later, and then what is wrong is said too.
+	bundle := ca(a.Write("bundle.pem", append([]byte(strings.Repeat("# one of many\n", 6000)), nettest.PEM("CERTIFICATE", a.Cert.Raw[:100])...)))
+	if id, problems := Read(bundle); len(problems) > 0 || len(id.Check()) != 1 || len(id.Authorities()) != 0 {
+		t.Errorf("a damaged bundle: %v", problems)
+	}
 	id, _ := Read(ca(a.File()))
-	if about := id.Certificates(); len(about) != 1 || about[0].Subject != "CN=Our CA" || !about[0].Until.Equal(a.Cert.NotAfter) {
+	if about := id.Authorities(); len(about) != 1 || about[0].Subject != "CN=Our CA" || !about[0].Until.Equal(a.Cert.NotAfter) {
 		t.Errorf("%+v", about)
 	}
 }
