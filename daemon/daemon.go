@@ -7,6 +7,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/netip"
@@ -28,6 +29,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
+	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
@@ -73,8 +75,11 @@ type Daemon struct {
 	network *netclient.Network // of all that speaks HTTP
 
 	commands *command.Commands
+	dynamic  *config.Commands // runs ${cmd:...} of the configuration
+	loader   *extensions.Loader
 
 	reconfigured chan struct{} // hears of Configure; for Watch
+	extended     chan struct{} // hears of another Set of extensions; for Watch
 
 	mu          sync.Mutex // guards what follows, and that configurations come in order
 	initOptions json.RawMessage
@@ -84,8 +89,9 @@ type Daemon struct {
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts atomic.Pointer[artifact.Store]
 	creds     atomic.Pointer[auth.Store]
-	imported  atomic.Pointer[string] // what the user is told of an import
 	identity  atomic.Pointer[netclient.Identity]
+	imported  atomic.Pointer[string]         // what the user is told of an import
+	set       atomic.Pointer[extensions.Set] // nil until they are read
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
 	client    atomic.Pointer[client]
@@ -121,11 +127,15 @@ func New(o Options) *Daemon {
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
 
 		network:      netclient.New(o.Getenv),
+		loader:       extensions.NewLoader(o.Now),
 		reconfigured: make(chan struct{}, 1),
+		extended:     make(chan struct{}, 1),
 	}
+	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
 	d.keepStateIn(o.StateDir)
 	d.models = newModels(o, d.creds.Load, d.network)
+	d.models.settle = func() { d.settle(context.Background()) } // each command has its time limit
 	d.commands = d.newCommands()
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
@@ -135,6 +145,9 @@ func New(o Options) *Daemon {
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
 		Commands: d.commands,
+		Refresh:  func() { d.refreshExtensions() },
+		System:   d.systemSources(),
+		Machine:  d.machine(),
 		Config:   func() *config.Config { return d.config.Load().Config },
 		Roots:    func() []string { return d.workspace.Load().Roots() },
 		Now:      o.Now,
@@ -142,10 +155,11 @@ func New(o Options) *Daemon {
 		Log:      o.Log,
 	})
 	d.inline = inline.New(inline.Deps{
-		Models: d.models,
-		Config: d.Config,
-		Roots:  func() []string { return d.workspace.Load().Roots() },
-		Now:    o.Now,
+		Machine: d.machine(),
+		Models:  d.models,
+		Config:  d.Config,
+		Roots:   func() []string { return d.workspace.Load().Roots() },
+		Now:     o.Now,
 	})
 	return d
 }
@@ -228,6 +242,7 @@ func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }
 
 // Close ends everything: turns, background commands, connections, the store.
 func (d *Daemon) Close() {
+	d.dynamic.Close()
 	d.engine.Close()
 	d.jobs.Close()
 	d.network.Close()

@@ -57,6 +57,7 @@ func certificates(cfg *config.Loaded, getenv func(string) string) netclient.File
 // them, nobody says where they begin.
 func (d *Daemon) watched() []string {
 	files := append(slices.Clone(d.Config().Files), d.creds.Load().Path())
+	files = append(files, d.set.Load().Files...)
 	for _, path := range d.identity.Load().Paths() {
 		if filepath.IsAbs(path) {
 			files = append(files, path)
