@@ -45,20 +45,39 @@ func (t *turn) compactIfFull() error {
 	t.mu.Lock()
 	used := t.history.used
 	t.mu.Unlock()
-	if limit == 0 || share <= 0 || used*100 < limit*share {
+	if t.noCompact || limit == 0 || share <= 0 || used*100 < limit*share {
 		return nil
 	}
-	return t.compact("", true)
+	if err := t.compact("", true); !errors.Is(err, errCompactBlocked) {
+		return err
+	}
+	t.noCompact = true // the hook is not asked again and again
+	return nil
 }
 
 // compact puts a summary in place of what was said. instructions are the user's.
 func (t *turn) compact(instructions string, auto bool) error {
+	trigger := "manual"
+	if auto {
+		trigger = "auto"
+	}
+	if err := t.beforeCompact(trigger, instructions); err != nil {
+		return err
+	}
 	t.enter(progressCompacting)
 	summary, err := t.summarize(instructions)
 	if err != nil {
 		return fmt.Errorf("the conversation could not be compacted: %w", err)
 	}
+	stop, err := t.afterCompact(trigger, &summary)
+	if err != nil {
+		return err
+	}
 	t.emit(event.Compacted{Summary: summary, Auto: auto})
+	if stop != nil {
+		t.say(stop.Notice())
+		return errByHook
+	}
 	return nil
 }
 
@@ -219,7 +238,9 @@ func (t *turn) recoverOverflow(attempt int) error {
 	}
 	t.emit(event.Notice{Text: noticeOverflow})
 	before := t.size()
-	if err := t.compact("", true); err != nil {
+	if err := t.compact("", true); errors.Is(err, errCompactBlocked) {
+		return errTooLong
+	} else if err != nil {
 		return err
 	}
 	if t.size() >= before {

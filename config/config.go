@@ -25,6 +25,7 @@ type Config struct {
 	Chat           Chat                 `json:"chat"`
 	DisabledTools  []string             `json:"disabledTools"`
 	ToolCall       ToolCall             `json:"toolCall"`
+	Hooks          map[string]Hook      `json:"hooks"`
 	Completion     Completion           `json:"completion"`
 	Rewrite        Rewrite              `json:"rewrite"`
 	WelcomeMessage string               `json:"welcomeMessage"`

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/command"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
@@ -21,6 +22,7 @@ func (d *Daemon) newCommands() *command.Commands {
 		Store:   d.store,
 		Models:  d.models,
 		Choice:  d.ModelChoice,
+		Hooks:   func() []hooks.Info { return d.hooks.Load().List() },
 		Status:  d.status,
 		TempDir: os.TempDir(),
 		Now:     d.opts.Now,

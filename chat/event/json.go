@@ -32,6 +32,9 @@ func (Compacted) kind() Kind         { return "compacted" }
 func (Pruned) kind() Kind            { return "pruned" }
 func (Truncated) kind() Kind         { return "truncated" }
 func (TasksCleared) kind() Kind      { return "tasks_cleared" }
+func (HookStarted) kind() Kind       { return "hook_started" }
+func (HookFinished) kind() Kind      { return "hook_finished" }
+func (PromptAmended) kind() Kind     { return "prompt_amended" }
 func (u Unknown) kind() Kind         { return u.Name }
 
 // decoders has one entry per kind; a test keeps it complete.
@@ -60,6 +63,9 @@ func decoders() map[Kind]func(json.RawMessage) (Body, error) {
 		"pruned":             decode[Pruned],
 		"truncated":          decode[Truncated],
 		"tasks_cleared":      decode[TasksCleared],
+		"hook_started":       decode[HookStarted],
+		"hook_finished":      decode[HookFinished],
+		"prompt_amended":     decode[PromptAmended],
 	}
 }
 

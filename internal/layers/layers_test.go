@@ -27,7 +27,8 @@ func level(room string) int {
 		return 2
 	case room == "chat", strings.HasPrefix(room, "chat/") && room != "chat/event":
 		return 3
-	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts":
+	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts",
+		strings.HasPrefix(room, "extensions/"):
 		return 4
 	case room == "workspace", room == "config", room == "auth", room == "esrp/artifact":
 		return 5
@@ -49,7 +50,7 @@ func allowed(from, to string) bool {
 	case level(from) == 4 && level(to) == 4:
 		return to == "llm" || to == "tools" // siblings meet in the root packages
 	case from == "chat" && level(to) == 4:
-		return slices.Contains([]string{"llm", "tools", "contexts"}, to)
+		return slices.Contains([]string{"llm", "tools", "contexts", "extensions/hooks"}, to)
 	case from == "chat/inline" && level(to) == 4:
 		return to == "llm"
 	case level(from) == 6:
@@ -149,6 +150,8 @@ func TestRules(t *testing.T) {
 		{"chat", "llm", true},
 		{"chat", "llm/openai", false},
 		{"chat", "tools/permission", false},
+		{"chat", "extensions/hooks", true},
+		{"extensions/hooks", "tools", true},
 		{"chat/inline", "chat", true},
 		{"chat/inline", "llm", true},
 		{"chat/inline", "tools", false},
