@@ -1,28 +1,65 @@
-// Package auth owns the credentials a user entered: for which provider, of which kind,
-// and the secret itself.
+// Package auth owns the credentials a user entered or logged in for: for which provider,
+// of which kind, and the secret itself.
 //
 // They are kept in one JSON file that only its owner can read (docs/storage.md) and
 // that several daemons share: writing takes a lock, replaces the file as a whole and
 // keeps entries of kinds this version does not know; reading notices what another
 // process wrote. A file that others may read, or that does not parse, is refused with
-// the reason and never overwritten.
+// the reason and never overwritten. Where the system has a keychain, the secrets are
+// there, and the file says only that they are; a keychain that does not answer delays
+// nothing for long. Renew replaces tokens once, however many processes want it.
 //
 // A secret leaves the package through Secret.Reveal alone: printed, logged or encoded
 // it is a mark. The file is protected by its mode, like an SSH key; it is not
-// encrypted. Which of several keys of a provider is used is not decided here.
+// encrypted. Which of several keys of a provider is used is not decided here, and how
+// one logs in is known to auth/oauth.
 package auth
 
-import "github.com/seed-dec29ce4/eca/internal/redact"
+import (
+	"time"
 
-// APIKey is the kind of a credential that is one fixed key.
-const APIKey = "api-key"
+	"github.com/seed-dec29ce4/eca/internal/redact"
+)
 
-// Credential is what a user entered for a provider.
+// Kinds of credentials (eca-protocol 4.11).
+const (
+	APIKey = "api-key" // one fixed key
+	OAuth  = "oauth"   // tokens that are renewed
+)
+
+// Credential is what a user entered for a provider, or logged in for.
 type Credential struct {
-	Type   string // APIKey
-	Key    Secret
+	Type   string   // APIKey or OAuth
+	Key    Secret   // of an APIKey
 	URL    string   // where the provider is, if the configuration does not say
 	Models []string // what it offers, if neither the configuration nor the provider says
+
+	// Of OAuth.
+	Access  Secret
+	Refresh Secret    // empty: can not be renewed
+	Expires time.Time // of Access, to the second; zero: not known
+	Ended   bool      // the server takes it no more: the user has to log in again
+	Method  string    // how the user logged in
+	For     Binding   // where the tokens may go
+}
+
+// Binding says to whom tokens may be sent: nobody else gets them, whatever a
+// configuration says later.
+type Binding struct {
+	TokenURL string `json:"tokenUrl,omitempty"` // renews them
+	ClientID string `json:"clientId,omitempty"`
+	Provider string `json:"provider,omitempty"` // scheme and host of the provider's API
+}
+
+// Secrets lists what must not be shown.
+func (c Credential) Secrets() []string {
+	var out []string
+	for _, s := range []Secret{c.Key, c.Access, c.Refresh} {
+		if v := s.Reveal(); v != "" {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // Secret is a value that must not be shown. The pointer keeps it from formatters,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 )
 
 // fileVersion changes when an older eca could no longer read or keep the file. A new
@@ -17,18 +18,85 @@ type document struct {
 	rest        map[string]json.RawMessage // all keys but those below
 	entries     map[string]json.RawMessage // by provider
 	credentials map[string]Credential      // the entries this version knows
+	elsewhere   map[string]entry           // those whose secrets are in the keychain
 }
 
 // entry is one credential in the file.
 type entry struct {
 	Type   string   `json:"type"`
-	Key    string   `json:"key,omitempty"`
+	Of     string   `json:"of,omitempty"`    // of type keychain: what is in the keychain
+	Name   string   `json:"name,omitempty"`  // the secrets' name there
+	Stamp  string   `json:"stamp,omitempty"` // another with every writing, so that readers look again
 	URL    string   `json:"url,omitempty"`
 	Models []string `json:"models,omitempty"`
+	secrets
+
+	Expires int64    `json:"expires,omitempty"` // seconds since 1970
+	Ended   bool     `json:"ended,omitempty"`
+	Method  string   `json:"method,omitempty"`
+	For     *Binding `json:"for,omitempty"`
+}
+
+// secrets are what is in the keychain, where there is one, as JSON.
+type secrets struct {
+	Key     string `json:"key,omitempty"`
+	Access  string `json:"access,omitempty"`
+	Refresh string `json:"refresh,omitempty"`
+}
+
+// inKeychain is the type of an entry whose secrets are elsewhere. An older eca keeps it,
+// as it does all it does not know.
+const inKeychain = "keychain"
+
+// known says whether this version can use a kind.
+func known(kind string) bool { return kind == APIKey || kind == OAuth }
+
+func newEntry(c Credential) entry {
+	e := entry{
+		Type: c.Type, URL: c.URL, Models: c.Models, Ended: c.Ended, Method: c.Method,
+		secrets: secrets{c.Key.Reveal(), c.Access.Reveal(), c.Refresh.Reveal()},
+	}
+	if !c.Expires.IsZero() {
+		e.Expires = c.Expires.Unix()
+	}
+	if c.For != (Binding{}) {
+		e.For = &c.For
+	}
+	return e
+}
+
+// credential is what newEntry was made from; it needs the secrets to be there.
+func (e entry) credential() (Credential, error) {
+	c := Credential{Type: e.Type, URL: e.URL, Models: e.Models, Ended: e.Ended, Method: e.Method}
+	if e.Type == inKeychain {
+		c.Type = e.Of
+	}
+	if e.Expires > 0 {
+		c.Expires = time.Unix(e.Expires, 0)
+	}
+	if e.For != nil {
+		c.For = *e.For
+	}
+	c.Key, c.Access, c.Refresh = secret(e.Key), secret(e.Access), secret(e.Refresh)
+	switch {
+	case c.Type == APIKey && e.Key == "":
+		return Credential{}, errors.New("has no key")
+	case c.Type == OAuth && e.Access == "" && !e.Ended:
+		return Credential{}, errors.New("has no token")
+	}
+	return c, nil
+}
+
+// secret hides a value; nothing stays nothing.
+func secret(s string) Secret {
+	if s == "" {
+		return Secret{}
+	}
+	return NewSecret(s)
 }
 
 func newDocument() document {
-	return document{rest: map[string]json.RawMessage{}, entries: map[string]json.RawMessage{}, credentials: map[string]Credential{}}
+	return document{rest: map[string]json.RawMessage{}, entries: map[string]json.RawMessage{}, credentials: map[string]Credential{}, elsewhere: map[string]entry{}}
 }
 
 // parse reads the file's content. Errors name places, never content: it is secret.
@@ -54,31 +122,46 @@ func parse(data []byte) (document, error) {
 		}
 	}
 	for _, provider := range slices.Sorted(maps.Keys(d.entries)) {
-		c, err := decode(d.entries[provider])
+		e, err := decode(d.entries[provider])
 		if err != nil {
 			return document{}, fmt.Errorf("its entry for provider %q %w", provider, err)
 		}
-		if c.Type == APIKey {
-			d.credentials[provider] = c
+		switch {
+		case e.Type == inKeychain && known(e.Of):
+			d.elsewhere[provider] = e
+		case known(e.Type):
+			if d.credentials[provider], err = e.credential(); err != nil {
+				return document{}, fmt.Errorf("its entry for provider %q %w", provider, err)
+			}
 		}
 	}
 	return d, nil
 }
 
 // decode reads an entry; of kinds this version does not know it reads the kind alone.
-func decode(raw json.RawMessage) (Credential, error) {
-	var kind struct{ Type string }
+func decode(raw json.RawMessage) (entry, error) {
+	var kind struct{ Type, Of string }
 	if json.Unmarshal(raw, &kind) != nil || kind.Type == "" {
-		return Credential{}, errors.New(`has no "type"`)
+		var named struct{ Type string }
+		if json.Unmarshal(raw, &named) != nil || named.Type == "" {
+			return entry{}, errors.New(`has no "type"`)
+		}
+		return entry{Type: named.Type}, nil
 	}
-	if kind.Type != APIKey {
-		return Credential{Type: kind.Type}, nil
+	if !known(kind.Type) && (kind.Type != inKeychain || !known(kind.Of)) {
+		return entry{Type: kind.Type}, nil
 	}
 	var e entry
-	if json.Unmarshal(raw, &e) != nil || e.Key == "" {
-		return Credential{}, errors.New("has no key")
+	switch {
+	case json.Unmarshal(raw, &e) != nil:
+		if kind.Type == APIKey {
+			return entry{}, errors.New("has no key")
+		}
+		return entry{}, errors.New("has values of the wrong type")
+	case e.Type == inKeychain && e.Name == "":
+		return entry{}, errors.New("does not name its secret")
 	}
-	return Credential{Type: e.Type, Key: NewSecret(e.Key), URL: e.URL, Models: e.Models}, nil
+	return e, nil
 }
 
 func (d document) encode() ([]byte, error) {

@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,24 +30,39 @@ const lockTime = 5 * time.Second
 
 // Store keeps credentials.
 type Store struct {
-	dir string
+	dir      string
+	keychain Keychain // nil: there is none
 
 	mu     sync.Mutex  // guards what follows
+	place  Place       // of what is stored from now on
 	looked bool        // whether there was a look at the file
 	seen   fs.FileInfo // the file that was read last; nil: there was none
 	all    map[string]Credential
 	err    error
+	again  time.Time // when to ask again a keychain that failed; zero: it did not
+
+	renewing map[string]*renewal // by provider
+
+	work context.Context // of renewals; ends with Close
+	stop context.CancelFunc
+	busy sync.WaitGroup
 }
 
-// New returns the store in a directory, which is created when something is stored.
-func New(dir string) *Store { return &Store{dir: dir} }
+// New returns the store in a directory, which is created when something is stored. The
+// keychain may be nil.
+func New(dir string, k Keychain) *Store {
+	s := &Store{dir: dir, keychain: k, place: Auto, renewing: map[string]*renewal{}}
+	s.work, s.stop = context.WithCancel(context.Background())
+	return s
+}
 
 // Path returns the file.
 func (s *Store) Path() string { return filepath.Join(s.dir, fileName) }
 
 // All returns the credentials by provider; the map must not be changed. It costs one
-// look at the file's status unless the file has changed. An error says why the file
-// can not be used, and how to mend that.
+// look at the file's status unless the file has changed; then the keychain may be asked.
+// An error says why the file can not be used, and how to mend that, or which secrets the
+// keychain does not give; the other credentials are there.
 func (s *Store) All() (map[string]Credential, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,10 +70,16 @@ func (s *Store) All() (map[string]Credential, error) {
 	if err != nil {
 		now = nil // read says what is wrong
 	}
-	if s.looked && same(s.seen, now) {
+	if s.looked && same(s.seen, now) && (s.again.IsZero() || time.Now().Before(s.again)) {
 		return s.all, s.err
 	}
 	doc, err := read(s.Path())
+	s.again = time.Time{}
+	if err == nil {
+		if err = s.unlock(&doc); err != nil {
+			s.again = time.Now().Add(keychainPause)
+		}
+	}
 	s.looked, s.seen, s.all, s.err = true, now, doc.credentials, err
 	return s.all, s.err
 }
@@ -75,29 +95,29 @@ func same(a, b fs.FileInfo) bool {
 
 // Set stores a provider's credential in place of an earlier one.
 func (s *Store) Set(ctx context.Context, provider string, c Credential) error {
-	raw, err := json.Marshal(entry{Type: c.Type, Key: c.Key.Reveal(), URL: c.URL, Models: c.Models})
-	if err != nil {
-		return err
-	}
-	return s.update(ctx, func(d *document) bool {
-		d.entries[provider] = raw
-		return true
+	return s.update(ctx, func(d *document) (bool, error) {
+		raw, err := s.lockAway(provider, c, d)
+		if err == nil {
+			d.entries[provider] = raw
+		}
+		return true, err
 	})
 }
 
 // Delete forgets a provider's credential. It reports whether there was one.
 func (s *Store) Delete(ctx context.Context, provider string) (existed bool, err error) {
-	err = s.update(ctx, func(d *document) bool {
+	err = s.update(ctx, func(d *document) (bool, error) {
 		_, existed = d.entries[provider]
+		err := s.forget(provider, d)
 		delete(d.entries, provider)
-		return existed
+		return existed, err
 	})
 	return existed, err
 }
 
 // update changes the file while no other process does. The change says whether there
 // is something to write.
-func (s *Store) update(ctx context.Context, change func(*document) bool) error {
+func (s *Store) update(ctx context.Context, change func(*document) (write bool, err error)) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("store credential: %w", err)
 	}
@@ -112,8 +132,8 @@ func (s *Store) update(ctx context.Context, change func(*document) bool) error {
 	if err != nil {
 		return err
 	}
-	if !change(&doc) {
-		return nil
+	if changed, err := change(&doc); err != nil || !changed {
+		return err
 	}
 	if err := write(s.Path(), doc); err != nil {
 		return fmt.Errorf("store credential: %w", err)

@@ -48,7 +48,7 @@ func writeFile(t *testing.T, s *Store, text string, mode os.FileMode) {
 
 func TestRoundTrip(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	s := New(dir)
+	s := New(dir, nil)
 	if get(t, s, "openai") != "" {
 		t.Error("a credential out of nowhere")
 	}
@@ -61,7 +61,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 	set(t, s, "openai", "first")
 	set(t, s, "openai", "second")
-	for _, s := range []*Store{s, New(dir)} {
+	for _, s := range []*Store{s, New(dir, nil)} {
 		all, err := s.All()
 		c := all["my-own"]
 		if err != nil || len(all) != 2 || c.Key.Reveal() != key || c.URL != want.URL || strings.Join(c.Models, " ") != "a b" || get(t, s, "openai") != "second" {
@@ -88,7 +88,7 @@ func TestRoundTrip(t *testing.T) {
 // Two processes write at the same time, and see each other's writing.
 func TestTwoProcesses(t *testing.T) {
 	dir := t.TempDir()
-	a, b := New(dir), New(dir)
+	a, b := New(dir, nil), New(dir, nil)
 	var wg sync.WaitGroup
 	for i := range 20 {
 		s := []*Store{a, b}[i%2]
@@ -132,7 +132,7 @@ func TestRefused(t *testing.T) {
 			if c.mode != 0o600 && runtime.GOOS == "windows" {
 				t.Skip("no modes")
 			}
-			s := New(t.TempDir())
+			s := New(t.TempDir(), nil)
 			writeFile(t, s, c.text, c.mode)
 			_, readErr := s.All()
 			setErr := s.Set(context.Background(), "q", Credential{Type: APIKey, Key: NewSecret("other")})
@@ -156,8 +156,8 @@ func TestRefused(t *testing.T) {
 
 // A later version's kinds of credentials and keys of the file survive this one.
 func TestUnknownIsKept(t *testing.T) {
-	s := New(t.TempDir())
-	writeFile(t, s, `{"version": 1, "hint": {"x": 1}, "providers": {"a": {"type": "oauth", "key": {"refresh": "r"}, "expires": 5}, "b": {"type": "keychain"}}}`, 0o600)
+	s := New(t.TempDir(), nil)
+	writeFile(t, s, `{"version": 1, "hint": {"x": 1}, "providers": {"a": {"type": "saml", "key": {"refresh": "r"}, "expires": 5}, "b": {"type": "keychain", "of": "saml"}}}`, 0o600)
 	if all, err := s.All(); err != nil || len(all) != 0 {
 		t.Errorf("%v, %v", all, err)
 	}
@@ -179,7 +179,7 @@ func TestUnknownIsKept(t *testing.T) {
 
 // A link to the file stays a link.
 func TestLink(t *testing.T) {
-	s, elsewhere := New(t.TempDir()), New(t.TempDir())
+	s, elsewhere := New(t.TempDir(), nil), New(t.TempDir(), nil)
 	set(t, elsewhere, "p", "old")
 	if err := os.Symlink(elsewhere.Path(), s.Path()); err != nil {
 		t.Skip(err)
@@ -194,7 +194,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	c := Credential{Type: APIKey, Key: NewSecret(key)}
 	hidden := struct{ c Credential }{c}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%v %+v %#v %s %q %x %v %+v %#v", c, c, c, c, c.Key, c.Key, hidden, hidden, &hidden)
+	fmt.Fprintf(&out, "%v %+v %#v %s %q %x %v %+v %#v", c, c, c, c.Key, c.Key, c.Key, hidden, hidden, &hidden)
 	for _, h := range []slog.Handler{slog.NewJSONHandler(&out, nil), slog.NewTextHandler(&out, nil)} {
 		slog.New(h).Info("x", "credential", c, "key", c.Key, "hidden", hidden)
 	}

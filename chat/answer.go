@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -139,6 +140,8 @@ func retryText(d llm.Delta, now time.Time) string {
 		what = "Connection lost"
 	case llm.ErrTimeout:
 		what = "No answer in time"
+	case llm.ErrCustom:
+		what = cmp.Or(d.Err.Label, what)
 	}
 	return fmt.Sprintf("⏳ %s. Retrying in %s (attempt %d/%d)", what, d.Retry.Delay.Round(time.Second/10), d.Retry.Attempt, d.Retry.Max)
 }

@@ -237,7 +237,7 @@ func (t *turn) execute(tool tools.Tool, tc tools.Call) {
 		return
 	}
 	t.emit(event.ToolFinished{
-		CallID: tc.ID, Outputs: res.Outputs, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Context: extra,
+		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Context: extra,
 	}, event.Progress{Text: progressGenerating})
 	if stop != nil {
 		t.say(stop.Notice())

@@ -96,6 +96,10 @@ type Model struct {
 	Variants  map[string]map[string]any // by name; "default" is for when none is chosen
 	Limit     config.Limit
 	Cost      config.Cost
+
+	// Retry says how an answer that was cut is gone on with. Client repeats requests that
+	// failed before they were answered by itself.
+	Retry llm.RetryPolicy
 }
 
 // Payload is what a request adds to its body: the extra payload, and over it the variant,

@@ -175,7 +175,11 @@ func recordPart(role llm.Role, p llm.Part) string {
 	case llm.ToolCall:
 		return fmt.Sprintf("call of %s: %s\n", p.Name, firstBytes(string(p.Arguments), longest))
 	case llm.ToolResult:
-		return fmt.Sprintf("result: %s\n", firstBytes(p.Text, longest))
+		text := firstBytes(p.Text, longest)
+		for range p.Images {
+			text += "\n(an image)"
+		}
+		return fmt.Sprintf("result: %s\n", text)
 	case llm.Image:
 		return fmt.Sprintf("%s: (an image)\n", role)
 	}
@@ -315,8 +319,8 @@ func (h *history) oldResults(keep int64) []string {
 			if !ok {
 				continue
 			}
-			seen += tokens(len(r.Text))
-			if seen > keep && len(r.Text) > 2*len(prunedText) {
+			seen += tokens(resultBytes(r))
+			if seen > keep && resultBytes(r) > 2*len(prunedText) {
 				out = append(out, r.ID)
 			}
 		}

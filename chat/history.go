@@ -71,7 +71,7 @@ func (h *history) add(b event.Body) {
 		}
 		h.calls = append(h.calls, b)
 	case event.ToolFinished:
-		h.result(llm.ToolResult{ID: b.CallID, Text: joinContext(lines(b.Outputs), b.Context), Failed: b.Failed})
+		h.result(llm.ToolResult{ID: b.CallID, Text: joinContext(lines(b.Outputs), b.Context), Failed: b.Failed, Images: images(b.Images)})
 		if b.Details != nil && b.Details.Tasks != nil {
 			h.tasks = b.Details.Tasks
 		}
@@ -225,6 +225,14 @@ func lines(outputs []string) string {
 		}
 	}
 	return b.String()
+}
+
+func images(list []event.Image) []llm.Image {
+	var out []llm.Image
+	for _, i := range list {
+		out = append(out, llm.Image(i))
+	}
+	return out
 }
 
 // modelName is the name by which the model called a tool.

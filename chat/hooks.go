@@ -235,16 +235,21 @@ func (h *history) lastText() string {
 // amend changes the last prompt.
 func (h *history) amend(a event.PromptAmended) {
 	last := len(h.done) - 1
-	if last < h.before { // the prompt was for eca only
+	if last < h.before || len(h.done[last].Parts) == 0 { // the prompt was for eca only
 		return
 	}
 	parts := slices.Clone(h.done[last].Parts)
-	if a.Prompt != nil && len(parts) > 0 {
-		parts[0] = llm.Text{Text: *a.Prompt}
+	words, ok := parts[0].(llm.Text)
+	if !ok {
+		return
 	}
-	if text := wrapped(a.Context); text != "" {
-		parts = append(parts, llm.Text{Text: text})
+	if a.Prompt != nil {
+		words.Text = *a.Prompt
 	}
+	if more := wrapped(a.Context); more != "" {
+		words.Text += "\n\n" + more
+	}
+	parts[0] = words
 	h.done = append(h.done[:last:last], llm.Message{Role: h.done[last].Role, Parts: parts})
 }
 
@@ -341,7 +346,7 @@ func (t *turn) afterCall(tool tools.Tool, tc tools.Call, res *tools.Result) (ext
 		return nil, nil // the end of the turn says what became of the call
 	}
 	if out.Output != nil {
-		res.Outputs = []string{*out.Output}
+		res.Outputs, res.Images = []string{*out.Output}, nil // what is replaced is not shown in any form
 	}
 	return out.Context, out.Stop
 }

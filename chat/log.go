@@ -370,6 +370,9 @@ func weight(b event.Body) int {
 		for _, o := range append(b.Outputs[:len(b.Outputs):len(b.Outputs)], b.Context...) {
 			n += len(o)
 		}
+		for _, i := range b.Images {
+			n += len(i.Data)
+		}
 	case event.ReasoningFinished:
 		n += len(b.Opaque)
 	case event.Flag:

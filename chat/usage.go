@@ -75,8 +75,15 @@ func price(c config.Cost, u llm.Usage) (float64, bool) {
 	if c.CacheWrite != nil {
 		write = *c.CacheWrite
 	}
+	// Nobody lists what an hour in the cache costs: for Claude's models it is twice the
+	// input, where five minutes are a quarter more. Who writes for nothing does so here too.
+	long := max(write, 2**c.Input)
+	if write == 0 {
+		long = 0
+	}
 	const million = 1e6
-	return (float64(u.Input)**c.Input + float64(u.Output)**c.Output + float64(u.CacheRead)*read + float64(u.CacheWrite)*write) / million, true
+	written := float64(u.CacheWrite-u.CacheWriteLong)*write + float64(u.CacheWriteLong)*long
+	return (float64(u.Input)**c.Input + float64(u.Output)**c.Output + float64(u.CacheRead)*read + written) / million, true
 }
 
 // Categories of the context (eca-protocol 7.2).
@@ -93,6 +100,9 @@ type shares []event.Share
 // imageBytes is the text that an image counts as: its price depends on pixels, not on
 // the size of its file.
 const imageBytes = 4 * 1500
+
+// resultBytes is the text that a result counts as.
+func resultBytes(r llm.ToolResult) int { return len(r.Text) + imageBytes*len(r.Images) }
 
 // bytesPerToken is the usual guess.
 const bytesPerToken = 4
@@ -117,7 +127,7 @@ func estimate(req llm.Request) shares {
 			case llm.ToolCall:
 				calls += len(p.Name) + len(p.Arguments)
 			case llm.ToolResult:
-				calls += len(p.Text)
+				calls += resultBytes(p)
 			}
 		}
 	}

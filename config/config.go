@@ -13,24 +13,37 @@
 // format. It does not watch files, but names those to watch.
 package config
 
+import "slices"
+
 // Config is the effective configuration. It must not be changed.
 type Config struct {
-	Providers      map[string]Provider  `json:"providers"`
-	MCPServers     map[string]MCPServer `json:"mcpServers"`
-	DefaultModel   string               `json:"defaultModel"` // provider/model; empty: chosen from what is usable
-	FetchModels    *bool                `json:"fetchModels"`  // default of the providers', and whether to fetch the public catalogue of models
-	DefaultAgent   string               `json:"defaultAgent"`
-	Agents         map[string]Agent     `json:"agent"`
-	Prompts        Prompts              `json:"prompts"`
-	Chat           Chat                 `json:"chat"`
-	DisabledTools  []string             `json:"disabledTools"`
-	ToolCall       ToolCall             `json:"toolCall"`
-	Hooks          map[string]Hook      `json:"hooks"`
-	Completion     Completion           `json:"completion"`
-	Rewrite        Rewrite              `json:"rewrite"`
-	WelcomeMessage string               `json:"welcomeMessage"`
-	PureConfig     bool                 `json:"pureConfig"`
-	Env            string               `json:"env"` // EnvTest for test suites
+	Providers      map[string]Provider   `json:"providers"`
+	MCPServers     map[string]MCPServer  `json:"mcpServers"`
+	DefaultModel   string                `json:"defaultModel"` // provider/model; empty: chosen from what is usable
+	FetchModels    *bool                 `json:"fetchModels"`  // default of the providers', and whether to fetch the public catalogue of models
+	DefaultAgent   string                `json:"defaultAgent"`
+	Agents         map[string]Agent      `json:"agent"`
+	Prompts        Prompts               `json:"prompts"`
+	Chat           Chat                  `json:"chat"`
+	DisabledTools  []string              `json:"disabledTools"`
+	ToolCall       ToolCall              `json:"toolCall"`
+	Completion     Completion            `json:"completion"`
+	Rewrite        Rewrite               `json:"rewrite"`
+	Rules          []PathEntry           `json:"rules"`
+	Commands       []PathEntry           `json:"commands"`
+	Skills         []PathEntry           `json:"skills"`
+	CustomTools    map[string]CustomTool `json:"customTools"`
+	Hooks          map[string]Hook       `json:"hooks"`
+	Plugins        Plugins               `json:"plugins"`
+	Remote         Remote                `json:"remote"`
+	Network        Network               `json:"network"`
+	Index          Index                 `json:"index"`
+	OTLP           map[string]any        `json:"otlp"`      // by name of the exporter's property
+	NetrcFile      string                `json:"netrcFile"` // empty: ~/.netrc, then ~/_netrc
+	ExtraConfigs   Strings               `json:"extraConfigs"`
+	WelcomeMessage string                `json:"welcomeMessage"`
+	PureConfig     bool                  `json:"pureConfig"`
+	Env            string                `json:"env"` // EnvTest for test suites
 
 	// VariantsByModel gives variants to models whose name matches a pattern.
 	VariantsByModel map[string]VariantRule `json:"variantsByModel"`
@@ -42,6 +55,17 @@ type Config struct {
 
 	// LSPTimeoutSeconds bounds what the editor is asked about code; 0 is no limit.
 	LSPTimeoutSeconds float64 `json:"lspTimeoutSeconds"`
+
+	// Time limits of MCP servers, in seconds: of their start and lists, and between pings;
+	// 0 turns the second off.
+	MCPTimeoutSeconds   float64 `json:"mcpTimeoutSeconds"`
+	MCPKeepAliveSeconds float64 `json:"mcpKeepAliveSeconds"`
+
+	// ChatRetentionDays is how long chats are kept; 0 is forever.
+	ChatRetentionDays int `json:"chatRetentionDays"`
+
+	// IncludeParentAgentsFiles says that AGENTS.md of the folders above counts too.
+	IncludeParentAgentsFiles bool `json:"includeParentAgentsFiles"`
 
 	// Time limits of model requests in seconds; 0 turns a limit off. A provider's own
 	// values win.
@@ -72,11 +96,17 @@ type Provider struct {
 	FetchModels  *bool             `json:"fetchModels"`  // default: true
 	RequiresAuth *bool             `json:"requiresAuth"` // default: true; false for local servers without a key
 	Models       map[string]Model  `json:"models"`
+	Auth         ProviderAuth      `json:"auth"`
+	HTTPClient   HTTPClient        `json:"httpClient"`
+	KeyRC        string            `json:"keyRc"`  // [login@]machine[:port] in a netrc file; the last place to look for a key but KeyEnv
+	KeyEnv       string            `json:"keyEnv"` // an environment variable; the last place to look for a key
+	URLEnv       string            `json:"urlEnv"` // the same for the url
 	Retry        Retry             `json:"retry"`
+	RetryRules   []RetryRule       `json:"retryRules"`
 	RateLimit    *float64          `json:"rateLimitMaxWaitSeconds"`
 
-	// CacheRetention is how long prompts stay in caches that must be asked: short (five
-	// minutes) or long (an hour).
+	// CacheRetention is how long the provider is asked to keep prompts in its cache: short
+	// or long (docs/models.md).
 	CacheRetention string `json:"cacheRetention"`
 
 	TimeLimits
@@ -93,17 +123,28 @@ type MCPServer struct {
 	Headers      map[string]string `json:"headers,omitempty"`
 	ClientID     string            `json:"clientId,omitempty"`
 	ClientSecret string            `json:"clientSecret,omitempty"`
+	ClientName   string            `json:"clientName,omitempty"`
 	OAuthPort    int               `json:"oauthPort,omitempty"`
 	AuthScope    string            `json:"authScope,omitempty"`
 	Disabled     bool              `json:"disabled,omitempty"`
 }
 
-// Retry is providers.<name>.retry.
+// Retry is providers.<name>.retry. What is nil has its default.
 type Retry struct {
-	MaxRetries        *int     `json:"maxRetries"`
-	BaseDelayMs       *int     `json:"baseDelayMs"`
-	BackoffMultiplier *float64 `json:"backoffMultiplier"`
-	MaxDelayMs        *int     `json:"maxDelayMs"`
+	MaxRetries              *int     `json:"maxRetries"`              // repetitions of one request: 10
+	PrematureStopMaxRetries *int     `json:"prematureStopMaxRetries"` // of them, for answers that ended or stayed away before they began: 3
+	MaxAutoContinues        *int     `json:"maxAutoContinues"`        // how often in a row a model is asked to go on with an answer that was cut: 3
+	BaseDelayMs             *int     `json:"baseDelayMs"`
+	BackoffMultiplier       *float64 `json:"backoffMultiplier"`
+	MaxDelayMs              *int     `json:"maxDelayMs"`
+}
+
+// RetryRule is one of providers.<name>.retryRules: errors that are worth another try,
+// whatever eca takes them for. At least one of Status and ErrorPattern is set.
+type RetryRule struct {
+	Status       int    `json:"status"`       // of HTTP; 0: any
+	ErrorPattern string `json:"errorPattern"` // found in the error's text; as in Java
+	Label        string `json:"label"`        // what the user is told while waiting
 }
 
 // Model is one providers.<name>.models.<model>.
@@ -123,7 +164,7 @@ type Model struct {
 type VariantRule struct {
 	Variants         map[string]map[string]any `json:"variants"`
 	ExcludeProviders []string                  `json:"excludeProviders"`
-	API              []string                  `json:"api"` // empty: any; a single one may be written as a string
+	API              Strings                   `json:"api"` // empty: any
 }
 
 // Limit is in tokens; 0 is unknown.
@@ -147,12 +188,15 @@ type Compact struct {
 
 // Agent is one agent.<name>.
 type Agent struct {
-	Mode          string        `json:"mode"` // primary or subagent
+	Mode          Strings       `json:"mode"` // primary, subagent or both; empty: both
 	Description   string        `json:"description"`
 	SystemPrompt  string        `json:"systemPrompt"`
 	Prompts       Prompts       `json:"prompts"`
 	DefaultModel  string        `json:"defaultModel"`
 	Variant       string        `json:"variant"`
+	Inherit       string        `json:"inherit"`     // the agent this one is made from
+	SpawnableBy   Strings       `json:"spawnableBy"` // agents that may start it as a subagent; empty: all
+	MaxSteps      *int          `json:"maxSteps"`    // of a subagent: batches of tool calls; nil: no limit
 	DisabledTools []string      `json:"disabledTools"`
 	ToolCall      AgentToolCall `json:"toolCall"`
 
@@ -166,13 +210,14 @@ type AgentToolCall struct {
 
 // Prompts are texts for the model.
 type Prompts struct {
-	Chat       string            `json:"chat"`
-	Compact    string            `json:"compact"`
-	ChatTitle  string            `json:"chatTitle"`
-	Init       string            `json:"init"` // what the command /init asks for
-	Completion string            `json:"completion"`
-	Rewrite    string            `json:"rewrite"`
-	Tools      map[string]string `json:"tools"` // descriptions by full tool name
+	Chat        string            `json:"chat"`
+	Compact     string            `json:"compact"`
+	ChatTitle   string            `json:"chatTitle"`
+	Init        string            `json:"init"`        // what the command /init asks for
+	SkillCreate string            `json:"skillCreate"` // what the command /skill-create asks for
+	Completion  string            `json:"completion"`
+	Rewrite     string            `json:"rewrite"`
+	Tools       map[string]string `json:"tools"` // descriptions by full tool name
 }
 
 // Chat is the chat section.
@@ -180,6 +225,9 @@ type Chat struct {
 	Title        bool   `json:"title"`
 	DefaultTrust bool   `json:"defaultTrust"`
 	DefaultAgent string `json:"defaultAgent"`
+
+	// AutoSyncSystemPrompt says that a chat's system prompt follows what it is made of.
+	AutoSyncSystemPrompt bool `json:"autoSyncSystemPrompt"`
 }
 
 // ToolCall is the toolCall section.
@@ -243,9 +291,15 @@ func (c *Config) AgentOrDefault(name string) string {
 		name = "code"
 	}
 	for _, n := range []string{name, c.Chat.DefaultAgent, c.DefaultAgent} {
-		if a, ok := c.Agents[n]; ok && a.Mode != "subagent" {
+		if a, ok := c.Agents[n]; ok && a.Primary() {
 			return n
 		}
 	}
 	return "code"
 }
+
+// Primary says whether users can choose the agent.
+func (a Agent) Primary() bool { return len(a.Mode) == 0 || slices.Contains(a.Mode, "primary") }
+
+// Subagent says whether other agents can start it.
+func (a Agent) Subagent() bool { return len(a.Mode) == 0 || slices.Contains(a.Mode, "subagent") }

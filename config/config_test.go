@@ -82,7 +82,7 @@ func TestLayers(t *testing.T) {
 func TestProblems(t *testing.T) {
 	home, root := t.TempDir(), t.TempDir()
 	global, local := filepath.Join(home, "config.json"), filepath.Join(root, ".eca/config.json")
-	write(t, global, "{\n  \"welcomeMessage\": \"hi\",\n  \"chat\": 5,\n  \"toolCall\": {\"readFile\": {\"maxLines\": \"many\"}},\n  \"providers\": {\"x\": {\"api\": \"openai-chat\", \"models\": {\"m.1\": {\"limit\": {\"context\": \"big\"}}}}}\n}")
+	write(t, global, "{\n  \"welcomeMessage\": \"hi\",\n  \"chat\": 5,\n  \"toolCall\": {\"readFile\": {\"maxLines\": \"many\"}},\n  \"providers\": {\"x\": {\"api\": \"openai-chat\", \"cacheRetention\": \"hour\",\n  \"models\": {\"m.1\": {\"limit\": {\"context\": \"big\"}, \"reasoningHistory\": \"none\"}, \"m.2\": {\"reasoningHistory\": \"turn\"}}}}\n}")
 	write(t, local, "{\n  \"defaultModel\": \"a/m\",\n  oops\n}")
 	l := Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": "[1]"}), ConfigHome: home, Roots: []string{root}})
 	got := ""
@@ -94,13 +94,15 @@ func TestProblems(t *testing.T) {
 		local + ":3: column 3: ",
 		global + ":3: chat must be an object, not a number",
 		global + ":4: toolCall.readFile.maxLines must be a whole number, not a string",
-		global + ":5: providers.x.models.m.1.limit.context must be a whole number, not a string",
+		global + `:5: providers.x.cacheRetention must be one of short, long, not "hour"; it is ignored`,
+		global + `:6: providers.x.models.m.1.reasoningHistory must be one of all, turn, off, not "none"; it is ignored`,
+		global + ":6: providers.x.models.m.1.limit.context must be a whole number, not a string",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no problem %q in:\n%s", want, got)
 		}
 	}
-	if l.WelcomeMessage != "hi" || l.Providers["x"].API != "openai-chat" || l.ToolCall.ShellCommand.SummaryMaxLength != 35 {
+	if l.WelcomeMessage != "hi" || l.Providers["x"].CacheRetention != "" || l.Providers["x"].Models["m.2"].History != "turn" || l.Providers["x"].API != "openai-chat" || l.ToolCall.ShellCommand.SummaryMaxLength != 35 {
 		t.Errorf("the rest does not work: %+v", l.Config)
 	}
 	if l := Load(Inputs{Getenv: env(nil), ConfigFile: "/does/not/exist.json"}); len(l.Problems) != 1 || !strings.Contains(l.Problems[0].String(), "does not exist") {

@@ -126,6 +126,7 @@ func Load(in Inputs) *Loaded {
 	}
 	b.providerEnvironment()
 	b.googlePreset()
+	b.checkChoices()
 	cfg := b.decode()
 	// In an order of their own: two loads of the same can be compared.
 	slices.Sort(b.files)
@@ -303,6 +304,9 @@ func (b *builder) prune(v any, typ reflect.Type, path []string) bool {
 	if v == nil {
 		return true
 	}
+	if _, isString := v.(string); isString && typ == reflect.TypeFor[Strings]() {
+		return true
+	}
 	switch typ.Kind() {
 	case reflect.Interface:
 		return true
@@ -326,11 +330,11 @@ func (b *builder) prune(v any, typ reflect.Type, path []string) bool {
 		if !ok {
 			return false
 		}
-		fields := jsonFields(typ)
+		fields, rest := jsonFields(typ)
 		for key, sub := range m {
 			elem, known := fields[strings.ToLower(key)]
-			if typ.Kind() == reflect.Map {
-				elem, known = typ.Elem(), true
+			if !known && rest != nil {
+				elem, known = rest, true
 			}
 			at := append(slices.Clone(path), key)
 			if known && !b.prune(sub, elem, at) {
@@ -354,23 +358,29 @@ func (b *builder) originOf(path []string) Origin {
 	return Origin{Source: "configuration"}
 }
 
-// jsonFields returns the types of a struct's fields by lower-cased JSON name.
-func jsonFields(typ reflect.Type) map[string]reflect.Type {
-	out := map[string]reflect.Type{}
-	if typ.Kind() != reflect.Struct {
-		return out
+// jsonFields returns the types of a struct's fields by lower-cased JSON name, and the type
+// of the values whose keys users choose, if there are such.
+func jsonFields(typ reflect.Type) (fields map[string]reflect.Type, rest reflect.Type) {
+	fields = map[string]reflect.Type{}
+	if typ.Kind() == reflect.Map {
+		return fields, typ.Elem()
 	}
 	for _, f := range reflect.VisibleFields(typ) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
-			out[strings.ToLower(name)] = f.Type
+		if f.Tag.Get("rest") != "" {
+			rest = f.Type.Elem()
+		} else if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			fields[strings.ToLower(name)] = f.Type
 		}
 	}
-	return out
+	return fields, rest
 }
 
 func typeName(typ reflect.Type) string {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
+	}
+	if typ == reflect.TypeFor[Strings]() {
+		return "a string or a list of strings"
 	}
 	switch typ.Kind() {
 	case reflect.String:
@@ -417,15 +427,6 @@ func migrate(m map[string]any) map[string]any {
 		renameKey(chat, "defaultBehavior", "defaultAgent")
 		if w, ok := chat["welcomeMessage"]; ok {
 			m["welcomeMessage"] = w
-		}
-	}
-	if rules, ok := m["variantsByModel"].(map[string]any); ok {
-		for _, r := range rules {
-			if r, ok := r.(map[string]any); ok {
-				if api, ok := r["api"].(string); ok {
-					r["api"] = []any{api}
-				}
-			}
 		}
 	}
 	// initializationOptions of old and current clients name the first agent so.

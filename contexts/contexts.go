@@ -24,9 +24,9 @@ import (
 const (
 	maxBlock    = 256 << 10 // bytes of one text
 	maxTotal    = 1 << 20   // bytes of all texts
-	maxImage    = 3_750_000 // bytes of one image: providers take 5 MB in base64
-	maxImages   = 20        // images
-	maxProblems = 20        // reasons that are given
+	maxImage    = workspace.MaxImage
+	maxImages   = 20 // images
+	maxProblems = 20 // reasons that are given
 )
 
 // Ref is one thing the user points at (eca-protocol 2.4).

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"strings"
 
@@ -64,7 +63,7 @@ func readFile(path string, info fs.FileInfo, first, last int) (Block, error) {
 	if err != nil {
 		return Block{}, errors.New("can not be read")
 	}
-	image, limit := imageType(data), int64(maxBlock)
+	image, limit := workspace.ImageType(data), int64(maxBlock)
 	switch {
 	case image != "":
 		limit = maxImage
@@ -98,16 +97,6 @@ func readFile(path string, info fs.FileInfo, first, last int) (Block, error) {
 	return Block{Label: fmt.Sprintf("%s:L%d-L%d", path, first, to), Text: string(bytes.Join(lines[from:to], nil))}, nil
 }
 
-// imageType returns the media type of an image that models take, by its content: what
-// names and clients say about it may be wrong, and providers refuse that.
-func imageType(head []byte) string {
-	switch t := http.DetectContentType(head); t {
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
-		return t
-	}
-	return ""
-}
-
 // decodeImage reads an image that the client sends, as plain base64 or a data URL.
 func decodeImage(text string) (Block, error) {
 	if strings.HasPrefix(text, "data:") {
@@ -121,7 +110,7 @@ func decodeImage(text string) (Block, error) {
 	if err != nil {
 		return Block{}, fmt.Errorf("an image is not valid base64: %w", err)
 	}
-	t := imageType(data)
+	t := workspace.ImageType(data)
 	if t == "" {
 		return Block{}, errors.New("an image is no PNG, JPEG, GIF or WebP")
 	}

@@ -41,7 +41,7 @@ func (m *models) client(name string, p provider) (llm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := providerClient{m.recorded(llm.WithRetry(raw, retryPolicy(p.Provider))), p.Provider, limits}
+	c := providerClient{m.recorded(llm.WithRetry(raw, m.retryPolicy(p.Provider))), p.Provider, limits}
 	m.clients[name] = c
 	return c.Model, nil
 }
@@ -95,12 +95,12 @@ func (m *models) newClient(name string, p config.Provider) (llm.Model, error) {
 // apis names the wire formats for users.
 const apis = "openai-responses, openai-chat, anthropic, google, ollama, bedrock and cassette"
 
-// chatOptions says how a provider's models mark reasoning, and whether prompts are cached.
+// chatOptions says how a provider's models mark reasoning.
 func (m *models) chatOptions(p config.Provider) openai.ChatOptions {
 	t := openai.DefaultThink()
 	t.Start, t.End = cmp.Or(p.ThinkStart, t.Start), cmp.Or(p.ThinkEnd, t.End)
 	t.Steady = m.cfg.Env == config.EnvTest
-	return openai.ChatOptions{Think: t, CacheRetention: p.CacheRetention}
+	return openai.ChatOptions{Think: t}
 }
 
 // endpoint is a provider's endpoint, with its key where its API wants it; the URL is the
@@ -154,26 +154,6 @@ func (m *models) limits(p config.Provider) llm.Limits {
 		}
 	}
 	return l
-}
-
-func retryPolicy(p config.Provider) llm.RetryPolicy {
-	r := llm.DefaultRetry()
-	if v := p.Retry.MaxRetries; v != nil {
-		r.MaxRetries = *v
-	}
-	if v := p.Retry.BaseDelayMs; v != nil {
-		r.BaseDelay = time.Duration(*v) * time.Millisecond
-	}
-	if v := p.Retry.BackoffMultiplier; v != nil {
-		r.Multiplier = *v
-	}
-	if v := p.Retry.MaxDelayMs; v != nil {
-		r.MaxDelay = time.Duration(*v) * time.Millisecond
-	}
-	if v := p.RateLimit; v != nil {
-		r.MaxWait = time.Duration(*v * float64(time.Second))
-	}
-	return r
 }
 
 // fetchTimeout bounds asking one provider for its models.

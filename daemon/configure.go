@@ -76,6 +76,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		origin, _ := cfg.Origin("variantsByModel", pattern)
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: fmt.Sprintf("variantsByModel: %q is no pattern: %v", pattern, bad[pattern])})
 	}
+	cfg.Problems = append(cfg.Problems, badRetryRules(cfg)...)
 	if cfg.Env == config.EnvTest {
 		// Suites that compare traffic keep themselves apart by the cache folder alone.
 		d.keepStateIn(filepath.Join(d.opts.CacheDir, "state"))

@@ -51,10 +51,12 @@ type Options struct {
 	Executable string              // our own path, for children
 	Version    string              // of eca, for /doctor and exported chats
 	Command    []string            // how eca was started, for /doctor
+	Keychain   auth.Keychain       // where secrets are kept, if it takes them; nil: in a file
 	Supervisor string              // executable that supervises children (proc.Spec); empty: none
 	Log        *slog.Logger        // default: slog.Default
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
+	Random     func() float64      // in [0,1), spreads the waits before retries; default: random
 }
 
 // Daemon is an assembled eca. It implements the hosts of the faces.
@@ -165,7 +167,7 @@ func home(getenv func(string) string, xdg, fallback string) string {
 // keepStateIn says where what must survive is kept. It has no effect on what is in use.
 func (d *Daemon) keepStateIn(dir string) {
 	d.store.Move(dir)
-	d.creds.Store(auth.New(dir))
+	d.creds.Store(auth.New(dir, d.opts.Keychain))
 	d.artifacts.Store(artifact.New(filepath.Join(dir, "artifacts"), artifact.Options{Now: d.opts.Now}))
 }
 

@@ -241,9 +241,10 @@ func (m *models) Resolve(name, current string) (chat.Model, error) {
 	}
 	mc, f := p.Models[model], m.facts(provider, p, model)
 	out := chat.Model{
-		ID: provider + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(client, mc.History),
+		ID: provider + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(llm.WithRetention(client, llm.Retention(p.CacheRetention)), mc.History),
 		Headers: mc.ExtraHeaders, Extra: mc.ExtraPayload, Variants: m.variantsOf(provider, p, model, f.Reasoning.Value),
 		Limit: limit(f), Cost: price(f), Reasoning: f.Reasoning.Value, NoImages: !f.Images.Value, NoTools: !f.Tools.Value,
+		Retry: m.retryPolicy(p.Provider),
 	}
 	if !out.Reasoning {
 		out.Extra = catalog.WithoutReasoning(out.Extra)

@@ -225,14 +225,14 @@ func TestIsLoopback(t *testing.T) {
 
 func TestLimitsAndRetry(t *testing.T) {
 	d := newDaemon(t, `{"streamIdleTimeoutSeconds": 7, "connectTimeoutSeconds": 0, "providers": {"a": {"api": "openai-chat", "streamIdleTimeoutSeconds": 0.5,
-		"retry": {"maxRetries": 1, "baseDelayMs": 5, "backoffMultiplier": 3, "maxDelayMs": 9}, "rateLimitMaxWaitSeconds": 4}}}`, nil)
+		"retry": {"maxRetries": 1, "baseDelayMs": 5, "backoffMultiplier": 3, "maxDelayMs": 9, "prematureStopMaxRetries": 0, "maxAutoContinues": 7}, "rateLimitMaxWaitSeconds": 4}}}`, nil)
 	p := d.Config().Providers["a"]
 	want := llm.Limits{Connect: 0, FirstByte: 300 * time.Second, Idle: 500 * time.Millisecond, Total: 3600 * time.Second}
 	if got := d.models.limits(p); got != want {
 		t.Errorf("limits %+v", got)
 	}
-	r := retryPolicy(p)
-	if r.MaxRetries != 1 || r.BaseDelay != 5*time.Millisecond || r.Multiplier != 3 || r.MaxDelay != 9*time.Millisecond || r.MaxWait != 4*time.Second {
+	r := d.models.retryPolicy(p)
+	if r.MaxRetries != 1 || r.MaxPremature != 0 || r.MaxContinues != 7 || r.BaseDelay != 5*time.Millisecond || r.Multiplier != 3 || r.MaxDelay != 9*time.Millisecond || r.MaxWait != 4*time.Second {
 		t.Errorf("retry %+v", r)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,9 +19,12 @@ const (
 	ErrRateLimited     ErrorKind = "rate_limited"     // 429; RetryAfter may say when
 	ErrOverloaded      ErrorKind = "overloaded"       // 5xx
 	ErrNetwork         ErrorKind = "network"          // no connection, connection lost
-	ErrTimeout         ErrorKind = "timeout"          // one of the time limits
+	ErrTimeout         ErrorKind = "timeout"          // nothing came for too long
+	ErrDeadline        ErrorKind = "deadline"         // the request as a whole took too long
 	ErrPrematureStop   ErrorKind = "premature_stop"   // the stream ended without its terminal event
 	ErrContextOverflow ErrorKind = "context_overflow" // the conversation is too long for the model
+	ErrInvalidImage    ErrorKind = "invalid_image"    // an image in the request is not one the provider takes
+	ErrCustom          ErrorKind = "custom"           // one of the user's retryRules; Label names it
 	ErrBadRequest      ErrorKind = "bad_request"      // any other 4xx
 	ErrProtocol        ErrorKind = "protocol"         // the provider sent something unintelligible
 	ErrUnknown         ErrorKind = "unknown"
@@ -32,6 +36,8 @@ type Error struct {
 	Kind       ErrorKind
 	Status     int // HTTP status, 0 if none
 	Message    string
+	Body       string        // what the provider answered, without secrets; for patterns, not for the user
+	Label      string        // what the user calls an ErrCustom
 	RetryAfter time.Duration // how long the provider asks to wait; 0 if it does not say
 	Cause      error
 }
@@ -43,7 +49,7 @@ func (e *Error) Unwrap() error { return e.Cause }
 // Retryable says whether the same request may succeed later.
 func (e *Error) Retryable() bool {
 	switch e.Kind {
-	case ErrRateLimited, ErrOverloaded, ErrNetwork, ErrTimeout, ErrPrematureStop:
+	case ErrRateLimited, ErrOverloaded, ErrNetwork, ErrTimeout, ErrPrematureStop, ErrCustom:
 		return true
 	}
 	return false
@@ -63,20 +69,9 @@ func AsError(err error) *Error {
 func StatusError(provider string, resp *http.Response, message string, now time.Time) *Error {
 	e := &Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header, now)}
 	message = strings.TrimSpace(message)
-	switch s := resp.StatusCode; {
-	case s == http.StatusUnauthorized || s == http.StatusForbidden:
-		e.Kind = ErrAuth
-	case s == http.StatusTooManyRequests:
-		e.Kind = ErrRateLimited
-		if e.RetryAfter == 0 {
-			e.RetryAfter = untilReset(resp.Header, now)
-		}
-	case s == http.StatusRequestEntityTooLarge || s == http.StatusBadRequest && IsOverflow(message):
-		e.Kind = ErrContextOverflow
-	case s == http.StatusRequestTimeout || s >= 500:
-		e.Kind = ErrOverloaded
-	default:
-		e.Kind = ErrBadRequest
+	e.Kind = kindOf(resp.StatusCode, message)
+	if e.Kind == ErrRateLimited && e.RetryAfter == 0 {
+		e.RetryAfter = untilReset(resp.Header, now)
 	}
 	if message == "" {
 		message = "no further explanation"
@@ -88,6 +83,90 @@ func StatusError(provider string, resp *http.Response, message string, now time.
 		e.Message += fmt.Sprintf(" (try again in %s)", e.RetryAfter.Round(time.Second))
 	}
 	return e
+}
+
+// kindOf classifies an error by its HTTP status and the provider's words (eca-features 8).
+func kindOf(status int, message string) ErrorKind {
+	refused := status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusUnsupportedMediaType || status == http.StatusUnprocessableEntity
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return ErrAuth
+	case status == http.StatusTooManyRequests:
+		return ErrRateLimited
+	case refused && isInvalidImage(message):
+		return ErrInvalidImage
+	case status == http.StatusRequestEntityTooLarge || status == http.StatusBadRequest && IsOverflow(message):
+		return ErrContextOverflow
+	case status >= 500 && isRateLimit(message):
+		return ErrRateLimited
+	case status == http.StatusRequestTimeout || status >= 500:
+		return ErrOverloaded
+	}
+	return ErrBadRequest
+}
+
+// StreamError builds the error for one that arrived inside of a stream. code is the
+// provider's word for it, or a status; message is its own text. Both may be empty.
+func StreamError(provider, code, message string) *Error {
+	e := &Error{Kind: ErrUnknown, Message: provider + " failed: " + message, Body: code + " " + message}
+	if message == "" {
+		e.Message = provider + " failed without saying why"
+	}
+	if status, err := strconv.Atoi(code); err == nil && status >= 400 && status < 600 {
+		e.Kind = kindOf(status, message)
+		return e
+	}
+	code = strings.ToLower(code)
+	for _, c := range []struct {
+		kind  ErrorKind
+		signs []string
+	}{
+		{ErrContextOverflow, []string{"context_length", "request_too_large"}},
+		{ErrAuth, []string{"authentication", "permission", "invalid_api_key", "unauthorized"}},
+		{ErrRateLimited, []string{"rate_limit", "too_many_requests", "throttl"}},
+		{ErrOverloaded, []string{"overloaded", "server_error", "internal", "api_error", "timeout", "unavailable"}},
+		{ErrInvalidImage, []string{"invalid_image", "image_parse", "unsupported_image", "invalid_base64_image"}},
+		{ErrBadRequest, []string{"invalid_", "not_found", "billing", "quota"}},
+	} {
+		if slices.ContainsFunc(c.signs, func(sign string) bool { return strings.Contains(code, sign) }) {
+			e.Kind = c.kind
+			break
+		}
+	}
+	if e.Kind == ErrUnknown || e.Kind == ErrBadRequest {
+		switch {
+		case IsOverflow(message):
+			e.Kind = ErrContextOverflow
+		case isInvalidImage(message):
+			e.Kind = ErrInvalidImage
+		}
+	}
+	return e
+}
+
+// isRateLimit recognises a rate limit behind a status that is not 429.
+func isRateLimit(message string) bool {
+	m := strings.ToLower(message)
+	return strings.Contains(m, "rate limit") || strings.Contains(m, "rate_limit") || strings.Contains(m, "too many requests")
+}
+
+// isInvalidImage recognises the ways providers say that they do not take an image. It has
+// to name images and what is wrong with them, so that a prompt about images that is
+// refused for something else does not count.
+func isInvalidImage(message string) bool {
+	m := strings.ToLower(message)
+	if !strings.Contains(m, "image") {
+		return false
+	}
+	for _, sign := range []string{
+		"could not process", "unable to process", "failed to process", "cannot process", "unsupported image", "invalid image", "valid image", "image is not valid",
+		"invalid_image", "unknown format", "image exceeds", "image size", "image dimensions", "image media type", "support image", "image input", "decode image",
+	} {
+		if strings.Contains(m, sign) {
+			return true
+		}
+	}
+	return false
 }
 
 // IsOverflow recognises the ways providers say that a conversation is too long.

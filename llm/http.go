@@ -30,6 +30,12 @@ type Endpoint struct {
 	Limits   Limits
 	Now      func() time.Time
 
+	// Bearer, if not nil, gives the token for one request; it is asked before each, since
+	// tokens expire, and "" means that there is none. A token that was refused (401) is
+	// given back as rejected, once: for another, the request is repeated. A header
+	// Authorization in Headers wins. Errors are the request's; they should be *Error.
+	Bearer func(ctx context.Context, rejected string) (token string, err error)
+
 	// Explain, if not nil, refines the error for an answer that is not 2xx with what only
 	// the wire format can read from its body.
 	Explain func(e *Error, body []byte)
@@ -43,12 +49,14 @@ const maxErrorBody = 64 << 10
 // not 2xx, an answer that is no stream, a time limit, a lost connection. io.EOF from
 // read means that the answer ended too early. When ctx ends, its error is returned.
 func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]string, read func(io.Reader) error) error {
-	err := e.post(ctx, body, headers, read)
-	var typed *Error
-	if errors.As(err, &typed) {
-		typed.Message = e.withoutSecrets(typed.Message)
-	}
-	return err
+	return e.authorized(ctx, func(e Endpoint) error {
+		err := e.post(ctx, body, headers, read)
+		var typed *Error
+		if errors.As(err, &typed) {
+			typed.Message, typed.Body = e.withoutSecrets(typed.Message), e.withoutSecrets(typed.Body)
+		}
+		return err
+	})
 }
 
 // withoutSecrets removes from a text what was sent to authenticate: some servers repeat
@@ -109,6 +117,10 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 func (e Endpoint) statusError(resp *http.Response) *Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	out := StatusError(e.Provider, resp, ErrorText(body), e.Now())
+	out.Body = string(body)
+	if out.Kind == ErrRateLimited && out.RetryAfter == 0 && strings.Contains(out.Body, "insufficient_quota") {
+		out.Kind = ErrBadRequest // OpenAI's word for an account without credit, which no waiting fills
+	}
 	if e.Explain != nil {
 		e.Explain(out, body)
 	}
@@ -122,6 +134,10 @@ const maxDocument = 16 << 20
 // answer. A question that is not nil is posted as JSON. Errors contain neither the URL,
 // which may have a key in it, nor what was sent to authenticate. Only ctx limits the time.
 func (e Endpoint) Exchange(ctx context.Context, question, answer any) error {
+	return e.authorized(ctx, func(e Endpoint) error { return e.exchange(ctx, question, answer) })
+}
+
+func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
 	method, body := http.MethodGet, []byte(nil)
 	if question != nil {
 		var err error
@@ -145,7 +161,7 @@ func (e Endpoint) Exchange(ctx context.Context, question, answer any) error {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		err := e.statusError(resp)
-		err.Message = e.withoutSecrets(err.Message)
+		err.Message, err.Body = e.withoutSecrets(err.Message), e.withoutSecrets(err.Body)
 		return err
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxDocument)).Decode(answer); err != nil {

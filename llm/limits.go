@@ -24,7 +24,7 @@ func DefaultLimits() Limits {
 }
 
 // Watchdog cancels a request that exceeds its limits, with an *Error of kind
-// ErrTimeout as the context's cause.
+// ErrTimeout as the context's cause, of kind ErrDeadline for the limit of it all.
 type Watchdog struct {
 	limits Limits
 	cancel context.CancelCauseFunc
@@ -39,17 +39,17 @@ type Watchdog struct {
 func Watch(ctx context.Context, limits Limits) (context.Context, *Watchdog) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &Watchdog{limits: limits, cancel: cancel}
-	w.timer = w.after(limits.FirstByte, "sent nothing for %s after the request")
-	w.total = w.after(limits.Total, "did not finish within %s")
+	w.timer = w.after(limits.FirstByte, ErrTimeout, "sent nothing for %s after the request")
+	w.total = w.after(limits.Total, ErrDeadline, "did not finish within %s")
 	return ctx, w
 }
 
-func (w *Watchdog) after(d time.Duration, what string) *time.Timer {
+func (w *Watchdog) after(d time.Duration, kind ErrorKind, what string) *time.Timer {
 	if d <= 0 {
 		return nil
 	}
 	return time.AfterFunc(d, func() {
-		w.cancel(&Error{Kind: ErrTimeout, Message: "The model " + fmt.Sprintf(what, d)})
+		w.cancel(&Error{Kind: kind, Message: "The model " + fmt.Sprintf(what, d)})
 	})
 }
 
@@ -92,7 +92,7 @@ func (w *Watchdog) progress(first bool) {
 		if w.timer != nil {
 			w.timer.Stop()
 		}
-		w.timer = w.after(w.limits.Idle, "stopped in the middle of its answer and sent nothing for %s")
+		w.timer = w.after(w.limits.Idle, ErrTimeout, "stopped in the middle of its answer and sent nothing for %s")
 		return
 	}
 	if w.timer != nil {

@@ -2,7 +2,7 @@
 // deltas of an answer, usage, and typed errors. Each wire format lives in a
 // package below it (llm/openai, llm/cassette, ...) and implements Model.
 //
-// What is the same for all of them is here too: the retry policy (retry.go), the
+// What is the same for all of them is here too: the retry policy (retry.go, retryrule.go), the
 // time limits of a request (limits.go) and the readers of streams (sse.go, ndjson.go).
 // Providers never retry on their own.
 //
@@ -49,6 +49,7 @@ type Request struct {
 	Context   int64             // tokens the model takes together; 0 is unknown
 	Reasoning bool              // the model can reason and should
 	CacheKey  string            // stable per chat; providers may use it for prompt caching
+	Retention Retention         // how long the prompt should stay cached; see WithRetention
 	Headers   map[string]string // of this model, beyond its provider's
 	Extra     map[string]any    // merged into the body last: extraPayload and variants
 }
@@ -85,6 +86,13 @@ type Image struct {
 func (i Image) DataURL() string {
 	return "data:" + i.MediaType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
+
+// ImagesOfResult begins the text in front of images that stand behind the result they belong
+// to: not every API takes them inside.
+const ImagesOfResult = "Images of the result of "
+
+// ImagesLabel is that text for the result of a call.
+func ImagesLabel(callID string) string { return ImagesOfResult + callID + ":" }
 
 // Placeholder is what a model is told in place of an image it can not take.
 func (i Image) Placeholder() string {
@@ -175,6 +183,7 @@ const (
 // Usage counts tokens of one response. Input does not include cached tokens.
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite int64
+	CacheWriteLong                       int64 // of CacheWrite, those that stay for an hour and cost more
 }
 
 // Total is the context the request and its answer occupy.

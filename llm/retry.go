@@ -2,19 +2,25 @@ package llm
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"math/rand/v2"
 	"time"
 )
 
-// RetryPolicy bounds how often and how long a failed request is repeated. It is
-// the only place in eca that repeats a failed model request.
+// RetryPolicy bounds how often and how long a failed request is repeated, and how often
+// a model is asked to go on with an answer that was cut (eca-features 8). Repetitions
+// happen here and nowhere else in eca; the engine asks to go on, because only it knows
+// what was said.
 type RetryPolicy struct {
-	MaxRetries int           // further attempts after the first
-	BaseDelay  time.Duration // before the first repetition
-	Multiplier float64
-	MaxDelay   time.Duration
-	MaxWait    time.Duration // longest Retry-After that is obeyed; beyond it, give up
+	MaxRetries   int // repetitions of one request
+	MaxPremature int // of them, for answers that ended before anything was said, or did not begin in time
+	MaxContinues int // how often in a row an answer that was cut is gone on with
+	BaseDelay    time.Duration
+	Multiplier   float64
+	MaxDelay     time.Duration
+	MaxWait      time.Duration // longest Retry-After that is obeyed; beyond it, give up
+	Rules        []RetryRule   // the user's, before every other classification
 
 	Jitter func() float64 // in [0,1); nil: random
 }
@@ -22,7 +28,7 @@ type RetryPolicy struct {
 // DefaultRetry is the reference's policy (eca-features, Appendix B).
 func DefaultRetry() RetryPolicy {
 	return RetryPolicy{
-		MaxRetries: 10, BaseDelay: 2 * time.Second, Multiplier: 2,
+		MaxRetries: 10, MaxPremature: 3, MaxContinues: 3, BaseDelay: 2 * time.Second, Multiplier: 2,
 		MaxDelay: 60 * time.Second, MaxWait: 60 * time.Second,
 	}
 }
@@ -44,22 +50,21 @@ type retrying struct {
 
 func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
-		for attempt := 1; ; attempt++ {
+		for n := (attempts{}); ; {
 			delivered, stopped, err := r.once(ctx, req, yield)
 			if stopped || err == nil {
 				return
 			}
 			e := AsError(err)
-			delay, again := r.policy.next(attempt, e)
+			info, again := r.policy.next(&n, e)
 			if delivered || !again || ctx.Err() != nil {
 				yield(Delta{}, err)
 				return
 			}
-			info := RetryInfo{Attempt: attempt, Max: r.policy.MaxRetries, Delay: delay}
 			if !yield(Delta{Kind: RetryDelta, Err: e, Retry: info}, nil) {
 				return
 			}
-			if err := Sleep(ctx, delay); err != nil {
+			if err := Sleep(ctx, info.Delay); err != nil {
 				yield(Delta{}, err)
 				return
 			}
@@ -71,7 +76,7 @@ func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 func (r *retrying) once(ctx context.Context, req Request, yield func(Delta, error) bool) (delivered, stopped bool, err error) {
 	for d, err := range r.model.Stream(ctx, req) {
 		if err != nil {
-			return delivered, false, err
+			return delivered, false, r.policy.classify(err)
 		}
 		delivered = true
 		if !yield(d, nil) {
@@ -81,16 +86,68 @@ func (r *retrying) once(ctx context.Context, req Request, yield func(Delta, erro
 	return delivered, false, nil
 }
 
-// next says whether, and after which delay, to try again after a failed attempt.
-func (p RetryPolicy) next(attempt int, e *Error) (time.Duration, bool) {
-	if !e.Retryable() || attempt > p.MaxRetries {
-		return 0, false
+// classify makes an ErrCustom of an error to which one of the user's rules applies.
+func (p RetryPolicy) classify(err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
 	}
+	for _, rule := range p.Rules {
+		if rule.applies(e) {
+			custom := *e
+			custom.Kind, custom.Label = ErrCustom, rule.Label
+			return &custom
+		}
+	}
+	return err
+}
+
+// attempts counts what failed of one request.
+type attempts struct{ all, premature int }
+
+// next says whether, and after which delay, to repeat a request that failed once more.
+func (p RetryPolicy) next(n *attempts, e *Error) (RetryInfo, bool) {
+	info := RetryInfo{Max: p.MaxRetries}
+	n.all++
+	info.Attempt = n.all
+	if e.Kind == ErrPrematureStop || e.Kind == ErrTimeout {
+		n.premature++
+		if n.premature > p.MaxPremature {
+			return info, false
+		}
+		// What is shown is the limit that will be met first.
+		if p.MaxPremature-n.premature < p.MaxRetries-n.all {
+			info.Attempt, info.Max = n.premature, p.MaxPremature
+		}
+	}
+	if !e.Retryable() || n.all > p.MaxRetries {
+		return info, false
+	}
+	var ok bool
+	info.Delay, ok = p.delay(n.all, e)
+	return info, ok
+}
+
+// Continue says whether, and after which delay, to ask a model to go on with an answer
+// that failed after it had begun; n counts from 1 how often in a row that happened.
+func (p RetryPolicy) Continue(n int, e *Error) (RetryInfo, bool) {
+	info := RetryInfo{Attempt: n, Max: p.MaxContinues}
+	if !e.Retryable() || n > p.MaxContinues {
+		return info, false
+	}
+	var ok bool
+	info.Delay, ok = p.delay(n, e)
+	return info, ok
+}
+
+// delay is how long to wait before the nth repetition: what the provider asks for, else
+// a delay that grows. ok is false if the provider asks for more than is obeyed.
+func (p RetryPolicy) delay(n int, e *Error) (d time.Duration, ok bool) {
 	if e.RetryAfter > 0 {
 		return e.RetryAfter, e.RetryAfter <= p.MaxWait
 	}
 	delay := float64(p.BaseDelay)
-	for range attempt - 1 {
+	for range n - 1 {
 		delay *= p.Multiplier
 		if delay >= float64(p.MaxDelay) {
 			delay = float64(p.MaxDelay)

@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"strings"
@@ -50,8 +51,8 @@ func drain(ctx context.Context, m Model) (text string, delays []time.Duration, e
 }
 
 func TestRetry(t *testing.T) {
-	overloaded := &Error{Kind: ErrOverloaded}
-	policy := RetryPolicy{MaxRetries: 3, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 3 * time.Second, MaxWait: time.Minute, Jitter: func() float64 { return 0.5 }}
+	overloaded, cut, silent := &Error{Kind: ErrOverloaded}, &Error{Kind: ErrPrematureStop}, &Error{Kind: ErrTimeout}
+	policy := RetryPolicy{MaxRetries: 3, MaxPremature: 1, BaseDelay: time.Second, Multiplier: 2, MaxDelay: 3 * time.Second, MaxWait: time.Minute, Jitter: func() float64 { return 0.5 }}
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		text, delays, err := drain(t.Context(), WithRetry(&flaky{errs: []error{overloaded, overloaded, overloaded}}, policy))
@@ -64,6 +65,10 @@ func TestRetry(t *testing.T) {
 		calls int
 	}{
 		"too often":         {&flaky{errs: []error{overloaded, overloaded, overloaded, overloaded}}, 4},
+		"cut too often":     {&flaky{errs: []error{cut, cut}}, 2},
+		"silent too often":  {&flaky{errs: []error{silent, cut}}, 2},
+		"cut among others":  {&flaky{errs: []error{overloaded, cut, overloaded, overloaded}}, 4},
+		"took too long":     {&flaky{errs: []error{&Error{Kind: ErrDeadline}}}, 1},
 		"not retryable":     {&flaky{errs: []error{&Error{Kind: ErrAuth}}}, 1},
 		"something arrived": {&flaky{errs: []error{overloaded}, after: Delta{Kind: TextDelta}}, 1},
 		"asks for too long": {&flaky{errs: []error{&Error{Kind: ErrRateLimited, RetryAfter: time.Hour}}}, 1},
@@ -82,6 +87,137 @@ func TestRetry(t *testing.T) {
 			t.Errorf("cancelled while waiting: %v", err)
 		}
 	})
+}
+
+// What is announced is the limit that ends the repetitions first.
+func TestRetryAnnounces(t *testing.T) {
+	policy := RetryPolicy{MaxRetries: 3, MaxPremature: 1, Multiplier: 1}
+	cut, lost := &Error{Kind: ErrPrematureStop}, &Error{Kind: ErrNetwork}
+	for name, c := range map[string]struct {
+		errs []error
+		want string
+	}{
+		"cut":           {[]error{cut}, "1/1"},
+		"lost":          {[]error{lost, lost, lost}, "1/3 2/3 3/3"},
+		"lost, cut":     {[]error{lost, cut}, "1/3 1/1"},
+		"lost 2, cut":   {[]error{lost, lost, cut}, "1/3 2/3 3/3"},
+		"cut, lost":     {[]error{cut, lost}, "1/1 2/3"},
+		"nothing fails": {nil, ""},
+	} {
+		var got []string
+		for d, err := range WithRetry(&flaky{errs: c.errs}, policy).Stream(t.Context(), Request{}) {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if d.Kind == RetryDelta {
+				got = append(got, fmt.Sprintf("%d/%d", d.Retry.Attempt, d.Retry.Max))
+			}
+		}
+		if g := strings.Join(got, " "); g != c.want {
+			t.Errorf("%s: %s, want %s", name, g, c.want)
+		}
+	}
+}
+
+func TestContinue(t *testing.T) {
+	policy := RetryPolicy{MaxContinues: 2, BaseDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute, MaxWait: time.Minute, Jitter: func() float64 { return 0.5 }}
+	for name, c := range map[string]struct {
+		n    int
+		err  *Error
+		want RetryInfo
+		ok   bool
+	}{
+		"first":            {1, &Error{Kind: ErrPrematureStop}, RetryInfo{1, 2, time.Second}, true},
+		"second":           {2, &Error{Kind: ErrTimeout}, RetryInfo{2, 2, 2 * time.Second}, true},
+		"third":            {3, &Error{Kind: ErrTimeout}, RetryInfo{Attempt: 3, Max: 2}, false},
+		"asked to wait":    {1, &Error{Kind: ErrRateLimited, RetryAfter: 9 * time.Second}, RetryInfo{1, 2, 9 * time.Second}, true},
+		"for too long":     {1, &Error{Kind: ErrRateLimited, RetryAfter: time.Hour}, RetryInfo{1, 2, time.Hour}, false},
+		"nothing to mend":  {1, &Error{Kind: ErrBadRequest}, RetryInfo{Attempt: 1, Max: 2}, false},
+		"the whole limit":  {1, &Error{Kind: ErrDeadline}, RetryInfo{Attempt: 1, Max: 2}, false},
+		"the user's rules": {1, &Error{Kind: ErrCustom}, RetryInfo{1, 2, time.Second}, true},
+	} {
+		if got, ok := policy.Continue(c.n, c.err); got != c.want || ok != c.ok {
+			t.Errorf("%s: %+v %v", name, got, ok)
+		}
+	}
+}
+
+// The user's rules come before every other classification, and are shown by their name.
+func TestRetryRules(t *testing.T) {
+	rule := func(status int, pattern, label string) RetryRule {
+		r, err := NewRetryRule(status, pattern, label)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	policy := RetryPolicy{MaxRetries: 1, Multiplier: 1, Rules: []RetryRule{
+		rule(403, "", "Blocked"), rule(0, "(?i)come back (?!never)", "Busy"), rule(400, "token_bucket", ""),
+	}}
+	for name, c := range map[string]struct {
+		err  *Error
+		want string // label; - if it is not repeated
+	}{
+		"status":              {&Error{Kind: ErrAuth, Status: 403}, "Blocked"},
+		"another status":      {&Error{Kind: ErrAuth, Status: 401}, "-"},
+		"pattern":             {&Error{Kind: ErrUnknown, Message: "Please COME BACK later"}, "Busy"},
+		"lookahead":           {&Error{Kind: ErrUnknown, Message: "come back never"}, "-"},
+		"in the body":         {&Error{Kind: ErrBadRequest, Status: 400, Message: "no", Body: `{"type":"token_bucket"}`}, ""},
+		"the status does not": {&Error{Kind: ErrBadRequest, Status: 404, Body: `{"type":"token_bucket"}`}, "-"},
+	} {
+		got := "-"
+		for d, err := range WithRetry(&flaky{errs: []error{c.err, c.err}}, policy).Stream(t.Context(), Request{}) {
+			if d.Kind == RetryDelta {
+				got = d.Err.Label
+			}
+			if err != nil && (AsError(err).Kind == ErrCustom) != (c.want != "-") {
+				t.Errorf("%s: ends with %+v", name, AsError(err))
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	for _, bad := range []struct {
+		status  int
+		pattern string
+		want    string
+	}{{0, "", "neither"}, {500, "((", "is no pattern"}} {
+		if _, err := NewRetryRule(bad.status, bad.pattern, "l"); err == nil || !strings.Contains(err.Error(), bad.want) {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+}
+
+func TestStreamError(t *testing.T) {
+	for _, c := range []struct {
+		code, message string
+		want          ErrorKind
+	}{
+		{"rate_limit_exceeded", "slow down", ErrRateLimited},
+		{"throttlingException", "", ErrRateLimited},
+		{"429", "", ErrRateLimited},
+		{"502", "bad gateway", ErrOverloaded},
+		{"503", "Rate limit reached for all keys", ErrRateLimited},
+		{"overloaded_error", "Overloaded", ErrOverloaded},
+		{"InternalServerError", "oops", ErrOverloaded},
+		{"401", "who are you", ErrAuth},
+		{"invalid_api_key", "", ErrAuth},
+		{"context_length_exceeded", "", ErrContextOverflow},
+		{"invalid_request_error", "prompt is too long: 9 tokens", ErrContextOverflow},
+		{"", "maximum context length is 9", ErrContextOverflow},
+		{"invalid_image_format", "", ErrInvalidImage},
+		{"invalid_request_error", "Could not process image", ErrInvalidImage},
+		{"400", "Provided image is not valid.", ErrInvalidImage},
+		{"invalid_prompt", "no", ErrBadRequest},
+		{"insufficient_quota", "pay", ErrBadRequest},
+		{"", "an image of doom", ErrUnknown},
+		{"999", "", ErrUnknown},
+	} {
+		if e := StreamError("p", c.code, c.message); e.Kind != c.want {
+			t.Errorf("%q %q: %s, want %s", c.code, c.message, e.Kind, c.want)
+		}
+	}
 }
 
 func TestRetryAfter(t *testing.T) {
@@ -131,7 +267,7 @@ func TestUntilReset(t *testing.T) {
 
 // Each limit ends the request with a typed error; bytes postpone the idle limit only.
 func TestWatchdog(t *testing.T) {
-	limits := Limits{FirstByte: 5 * time.Second, Idle: time.Second, Total: 10 * time.Second}
+	limits := Limits{FirstByte: 5 * time.Second, Idle: time.Second, Total: 9950 * time.Millisecond}
 	cause := func(t *testing.T, read func(dog *Watchdog)) (string, time.Duration) {
 		start := time.Now()
 		ctx, dog := Watch(t.Context(), limits)
@@ -139,7 +275,7 @@ func TestWatchdog(t *testing.T) {
 		read(dog)
 		<-ctx.Done()
 		var e *Error
-		if !errors.As(context.Cause(ctx), &e) || e.Kind != ErrTimeout {
+		if !errors.As(context.Cause(ctx), &e) || (e.Kind == ErrDeadline) != (time.Since(start) == limits.Total) {
 			t.Errorf("cause %v", context.Cause(ctx))
 		}
 		return e.Message, time.Since(start)

@@ -147,7 +147,11 @@ func (m *mapper) tool(body event.Body) []notification {
 		for _, o := range b.Outputs {
 			called.Outputs = append(called.Outputs, protocol.ToolOutput{Type: "text", Text: o})
 		}
-		return m.content(protocol.RoleAssistant, called)
+		out := m.content(protocol.RoleAssistant, called)
+		for _, i := range b.Images {
+			out = append(out, m.content(protocol.RoleAssistant, protocol.ImageContent{Type: "image", MediaType: i.MediaType, Base64: i.Data})...)
+		}
+		return out
 	case event.ToolRejected:
 		c := m.call(b.CallID)
 		return m.content(protocol.RoleAssistant, protocol.ToolRejected{

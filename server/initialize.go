@@ -72,7 +72,7 @@ func (s *Server) runTask(t chat.Task) {
 func (s *Server) primaryAgents() []string {
 	var out []string
 	for name, a := range s.host.Config().Agents {
-		if a.Mode != "subagent" {
+		if a.Primary() {
 			out = append(out, name)
 		}
 	}

@@ -355,7 +355,7 @@ func (s *transcript) render(t *testing.T) string {
 	for _, l := range s.lines {
 		b.WriteString(s.normal(l) + "\n")
 	}
-	for _, p := range out {
+	for _, p := range settle(out) {
 		method := p["method"]
 		delete(p, "method")
 		if c, ok := p["content"].(map[string]any); ok {

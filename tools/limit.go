@@ -7,10 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // Limits bound the outputs of a tool. The whole text of what is cut is kept in a
-// file that the model can read.
+// file that the model can read; images stay whatever happens to the text.
 type Limits struct {
 	Lines int    // lines of one output; 0 is no limit
 	Bytes int    // bytes of one output; 0 is no limit
@@ -39,7 +42,35 @@ func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) 
 		}
 		res.Outputs[i] = fmt.Sprintf("%s\n\n[cut: %d of %d bytes are shown. %s]", short, len(short), len(text), where)
 	}
-	return res, err
+	return withShowable(res), err
+}
+
+// maxImages bounds the images of one result.
+const maxImages = 20
+
+// withShowable leaves out, and names, the images of a result that no provider takes: one
+// would make the whole conversation unusable. Types are what the content says.
+func withShowable(res Result) Result {
+	var shown []event.Image
+	for _, i := range res.Images {
+		real := workspace.ImageType(i.Data)
+		why := ""
+		switch {
+		case real == "":
+			why = "it is no PNG, JPEG, GIF or WebP"
+		case len(i.Data) > workspace.MaxImage:
+			why = fmt.Sprintf("it has %d bytes, and %d can be shown", len(i.Data), workspace.MaxImage)
+		case len(shown) == maxImages:
+			why = fmt.Sprintf("%d can be shown at once", maxImages)
+		}
+		if why != "" {
+			res.Outputs = append(res.Outputs, fmt.Sprintf("[An image (%.50s) is left out: %s.]", i.MediaType, why))
+			continue
+		}
+		shown = append(shown, event.Image{MediaType: real, Data: i.Data})
+	}
+	res.Images = shown
+	return res
 }
 
 // cut shortens a text to whole lines and valid UTF-8.

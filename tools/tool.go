@@ -87,6 +87,9 @@ type Plan struct {
 // Result is what a call returned.
 type Result struct {
 	Outputs []string
+	// Images are shown to models that take them and named to others; an output says in
+	// words what they are.
+	Images  []event.Image
 	Failed  bool
 	Details *event.Details // replaces the plan's details when set
 }

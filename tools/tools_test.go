@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 type args struct {
@@ -122,5 +125,26 @@ func TestLimit(t *testing.T) {
 	exact := Limit(define(func(args) (Result, error) { return Text(strings.Repeat("line\n", 10)), nil }), Limits{Lines: 10, Bytes: 1000})
 	if res, _ := exact.Run(context.Background(), Call{Arguments: json.RawMessage(`{"path":"p"}`)}, nil); strings.Contains(res.Outputs[0], "[cut") {
 		t.Errorf("an output that fits was cut: %q", res.Outputs[0])
+	}
+}
+
+// Images that no provider takes are left out by name, whatever the tool says they are; a
+// text that is cut takes none with it.
+func TestLimitImages(t *testing.T) {
+	gif := []byte("GIF89a picture")
+	all := []event.Image{{MediaType: "image/png", Data: gif}, {MediaType: "image/svg+xml", Data: []byte("<svg/>")}, {MediaType: "image/gif", Data: append(gif, make([]byte, workspace.MaxImage)...)}}
+	for range 30 {
+		all = append(all, event.Image{MediaType: "image/gif", Data: gif})
+	}
+	tool := Limit(define(func(args) (Result, error) { return Result{Outputs: []string{strings.Repeat("x\n", 9)}, Images: all}, nil }), Limits{Lines: 1, Dir: t.TempDir()})
+	res, err := tool.Run(t.Context(), Call{ID: "c", Arguments: json.RawMessage(`{"path":"p"}`)}, nil)
+	if err != nil || len(res.Images) != 20 || res.Images[0].MediaType != "image/gif" {
+		t.Fatalf("%d images, %v", len(res.Images), err)
+	}
+	got := strings.Join(res.Outputs, "\n")
+	for _, want := range []string{"[cut:", "(image/svg+xml) is left out: it is no PNG", "(image/gif) is left out: it has 3750014 bytes, and 3750000 can be shown.", "20 can be shown at once"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -153,6 +154,21 @@ const binaryHead = 8000
 // has a zero byte where one would be seen.
 func IsBinary(data []byte) bool {
 	return bytes.IndexByte(data[:min(len(data), binaryHead)], 0) >= 0
+}
+
+// MaxImage is how many bytes an image may have to be shown to a model: providers take 5 MB
+// of base64.
+const MaxImage = 3_750_000
+
+// ImageType returns the media type of an image that models take, by its content: what
+// names and others say about it may be wrong, and providers refuse that. It is empty for
+// everything else.
+func ImageType(head []byte) string {
+	switch t := http.DetectContentType(head); t {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return t
+	}
+	return ""
 }
 
 // File is one entry of a walk.

@@ -137,10 +137,18 @@ type ToolStarted struct {
 	CallID string `json:"callId"`
 }
 
+// Image is a picture that a tool returned. It stands in the log itself, so that the model
+// is sent the same after a restart, wherever the file is by then.
+type Image struct {
+	MediaType string `json:"mediaType"` // image/png, image/jpeg, image/gif or image/webp
+	Data      []byte `json:"data"`
+}
+
 // ToolFinished carries a call's result.
 type ToolFinished struct {
 	CallID    string   `json:"callId"`
 	Outputs   []string `json:"outputs"`
+	Images    []Image  `json:"images,omitempty"`
 	Failed    bool     `json:"failed,omitempty"`
 	ElapsedMS int64    `json:"elapsedMs"`
 	Details   *Details `json:"details,omitempty"` // replaces the details of ToolJudged when set

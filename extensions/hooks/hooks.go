@@ -202,20 +202,18 @@ func compile(d Definition) (h hook, errs []error) {
 		case (a.Shell == "") == (a.File == ""):
 			errs = append(errs, fmt.Errorf("action %d needs either shell or file", i+1))
 		default:
-			h.actions = append(h.actions, action{HookAction: a, name: name, limit: limit(a.Timeout, d.Timeout)})
+			h.actions = append(h.actions, action{HookAction: a, name: name, limit: limit(a.Timeout)})
 		}
 	}
 	return h, errs
 }
 
-// limit returns the first time limit that is set, in milliseconds.
-func limit(millis ...*int) time.Duration {
-	for _, m := range millis {
-		if m != nil && *m > 0 {
-			return time.Duration(*m) * time.Millisecond
-		}
+// limit returns the time limit that is set in milliseconds.
+func limit(millis *int) time.Duration {
+	if millis == nil || *millis <= 0 {
+		return defaultLimit
 	}
-	return defaultLimit
+	return time.Duration(*millis) * time.Millisecond
 }
 
 // Any says whether an event has hooks.

@@ -30,7 +30,7 @@ func level(room string) int {
 	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts",
 		strings.HasPrefix(room, "extensions/"):
 		return 4
-	case room == "workspace", room == "config", room == "auth", room == "esrp/artifact":
+	case room == "workspace", room == "config", room == "auth", room == "auth/oauth", room == "esrp/artifact":
 		return 5
 	case room == "chat/event", room == "server/protocol", strings.HasPrefix(room, "internal/"):
 		return 6
@@ -45,6 +45,8 @@ func allowed(from, to string) bool {
 		return true // they implement its interfaces, or share them
 	case to == "auth":
 		return slices.Contains([]string{"daemon", "server", "llm"}, from) // the last two for what a login is called
+	case to == "auth/oauth":
+		return from == "daemon"
 	case to == "server/protocol":
 		return from == "server" // the engine knows no wire types
 	case level(from) == 4 && level(to) == 4:
@@ -72,6 +74,8 @@ func onlyImporter(path string) string {
 		"os/exec":                     "internal/proc",
 		"mvdan.cc/sh":                 "tools/shell",
 		"github.com/fsnotify":         "internal/watch",
+		"golang.org/x/oauth2":         "auth/oauth",
+		"github.com/zalando":          "internal/keychain",
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return room

@@ -29,10 +29,10 @@ type (
 		Stream    bool           `json:"stream"`
 	}
 	tool struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description,omitempty"`
-		InputSchema json.RawMessage `json:"input_schema"`
-		Cache       *cacheControl   `json:"cache_control,omitempty"`
+		Name        string            `json:"name"`
+		Description string            `json:"description,omitempty"`
+		InputSchema json.RawMessage   `json:"input_schema"`
+		Cache       *llm.CacheControl `json:"cache_control,omitempty"`
 	}
 	message struct {
 		Role    llm.Role `json:"role"`
@@ -40,16 +40,16 @@ type (
 	}
 	// block is text, image, tool_use or tool_result, or raw.
 	block struct {
-		Type      string          `json:"type"`
-		Text      string          `json:"text,omitempty"`
-		Source    *source         `json:"source,omitempty"`
-		ID        string          `json:"id,omitempty"`
-		Name      string          `json:"name,omitempty"`
-		Input     json.RawMessage `json:"input,omitempty"`
-		ToolUseID string          `json:"tool_use_id,omitempty"`
-		Content   []block         `json:"content,omitempty"`
-		IsError   bool            `json:"is_error,omitempty"`
-		Cache     *cacheControl   `json:"cache_control,omitempty"`
+		Type      string            `json:"type"`
+		Text      string            `json:"text,omitempty"`
+		Source    *source           `json:"source,omitempty"`
+		ID        string            `json:"id,omitempty"`
+		Name      string            `json:"name,omitempty"`
+		Input     json.RawMessage   `json:"input,omitempty"`
+		ToolUseID string            `json:"tool_use_id,omitempty"`
+		Content   []block           `json:"content,omitempty"`
+		IsError   bool              `json:"is_error,omitempty"`
+		Cache     *llm.CacheControl `json:"cache_control,omitempty"`
 
 		raw json.RawMessage // thinking, sent as it is
 	}
@@ -57,9 +57,6 @@ type (
 		Type      string `json:"type"`
 		MediaType string `json:"media_type"`
 		Data      string `json:"data"`
-	}
-	cacheControl struct {
-		Type string `json:"type"`
 	}
 )
 
@@ -101,11 +98,8 @@ func encode(req llm.Request, from string) (body []byte, tools aliases, err error
 	r.System = text(req.System)
 	r.Messages = e.messages(req.Messages)
 	r.Thinking = thinking(req, r.MaxTokens, r.Messages)
-	switch req.Purpose {
-	case llm.PurposeTitle, llm.PurposeRewrite, llm.PurposeCompletion:
-		// Asked once: writing a cache costs, and nobody would read it.
-	default:
-		markCache(&r)
+	if req.Cached() {
+		markCache(&r, req.Retention.Mark())
 	}
 	if body, err = json.Marshal(r); err != nil {
 		return nil, tools, err
@@ -150,24 +144,22 @@ func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 }
 
 // markCache puts the four breakpoints that the API allows: after the tools, after the
-// system prompt, and after the last two messages of the user. The last is what the next
-// request finds again, and the one before it what the request before this left: the API
-// looks for that only some blocks back, and one step may add more than that.
-func markCache(r *request) {
-	mark := &cacheControl{Type: "ephemeral"}
+// system prompt, and after the last two messages of the user.
+func markCache(r *request, mark *llm.CacheControl) {
 	if n := len(r.Tools); n > 0 {
 		r.Tools[n-1].Cache = mark
 	}
 	if n := len(r.System); n > 0 {
 		r.System[n-1].Cache = mark
 	}
-	left := 2
-	for _, m := range slices.Backward(r.Messages) {
-		if left > 0 && m.Role == llm.User {
-			m.Content[len(m.Content)-1].Cache = mark
-			left--
+	llm.MarkBackwards(len(r.Messages), 2, func(i int) bool {
+		m := r.Messages[i]
+		if m.Role != llm.User {
+			return false
 		}
-	}
+		m.Content[len(m.Content)-1].Cache = mark
+		return true
+	})
 }
 
 // encoder makes messages.

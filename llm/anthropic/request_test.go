@@ -116,7 +116,7 @@ func TestPrefixIsStable(t *testing.T) {
 	prefix := func(history []llm.Message, marks, upTo int) string {
 		e := encoder{from: from, tools: newAliases(), calls: newAliases()}
 		r := request{Messages: e.messages(history)}
-		markCache(&r)
+		markCache(&r, llm.Retention("").Mark())
 		var b strings.Builder
 		for i, m := range r.Messages[:upTo] {
 			last := &m.Content[len(m.Content)-1]

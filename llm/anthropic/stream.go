@@ -50,6 +50,9 @@ type usage struct {
 	Output     int64 `json:"output_tokens"`
 	CacheRead  int64 `json:"cache_read_input_tokens"`
 	CacheWrite int64 `json:"cache_creation_input_tokens"`
+	Creation   *struct {
+		Long int64 `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
 }
 
 // stream turns the events of one answer into deltas.
@@ -57,11 +60,13 @@ type stream struct {
 	provider, origin string
 	yield            func(llm.Delta, error) bool
 	tools            aliases
+	retention        llm.Retention
 
 	blocks []part
 	called bool
 	stop   string
 	usage  llm.Usage
+	long   *int64 // tokens written to the cache for an hour, if the provider says
 }
 
 // part is a block of the answer that is thinking or a call.
@@ -155,7 +160,7 @@ func (s *stream) event(ev *streamEvent) (done bool, err error) {
 	case "message_stop":
 		return true, s.end()
 	case "error":
-		return true, s.apiError(ev.Error.Type, ev.Error.Message)
+		return true, llm.StreamError(s.provider, ev.Error.Type, ev.Error.Message)
 	}
 	return false, err
 }
@@ -167,6 +172,9 @@ func (s *stream) count(u usage) {
 		if n > 0 {
 			*to = n
 		}
+	}
+	if u.Creation != nil && (s.long == nil || u.Creation.Long > 0) {
+		s.long = &u.Creation.Long
 	}
 }
 
@@ -302,6 +310,7 @@ func (s *stream) end() error {
 			return err
 		}
 	}
+	s.usage.CacheWriteLong = s.retention.LongWrites(s.usage.CacheWrite, s.long)
 	if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage}); err != nil {
 		return err
 	}
@@ -319,28 +328,4 @@ func (s *stream) end() error {
 		stop = llm.StopLength // it would go on if asked to
 	}
 	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
-}
-
-// apiError maps an error that arrived inside the stream.
-func (s *stream) apiError(kind, message string) error {
-	e := &llm.Error{Kind: llm.ErrUnknown, Message: s.provider + " failed: " + message}
-	if message == "" {
-		e.Message = s.provider + " failed without saying why"
-	}
-	switch kind {
-	case "rate_limit_error":
-		e.Kind = llm.ErrRateLimited
-	case "overloaded_error", "api_error", "timeout_error":
-		e.Kind = llm.ErrOverloaded
-	case "authentication_error", "permission_error":
-		e.Kind = llm.ErrAuth
-	case "request_too_large":
-		e.Kind = llm.ErrContextOverflow
-	case "invalid_request_error", "not_found_error", "billing_error":
-		e.Kind = llm.ErrBadRequest
-		if llm.IsOverflow(message) {
-			e.Kind = llm.ErrContextOverflow
-		}
-	}
-	return e
 }

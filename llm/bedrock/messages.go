@@ -47,7 +47,7 @@ type (
 // their message, no text is blank, ids have its alphabet, and reasoning goes only to
 // those who made it.
 func turns(req llm.Request, from string) []converseTurn {
-	e := encoder{from: from, status: takesStatus(req.Model), ids: map[string]string{}, used: map[string]bool{}}
+	e := encoder{from: from, own: takesOwnResults(req.Model), ids: map[string]string{}, used: map[string]bool{}}
 	var out []converseTurn
 	for _, m := range req.Messages {
 		content := e.blocks(m.Parts)
@@ -74,10 +74,10 @@ func afterResults(b contentBlock) int {
 }
 
 type encoder struct {
-	from   string
-	status bool              // the model is told that a tool failed
-	ids    map[string]string // of calls, ours -> those that were sent
-	used   map[string]bool
+	from string
+	own  bool              // results may have a status and images
+	ids  map[string]string // of calls, ours -> those that were sent
+	used map[string]bool
 }
 
 func (e *encoder) blocks(parts []llm.Part) []contentBlock {
@@ -98,6 +98,12 @@ func (e *encoder) blocks(parts []llm.Part) []contentBlock {
 			out = append(out, contentBlock{ToolUse: &toolUse{ID: e.id(part.ID), Name: part.Name, Input: part.Arguments}})
 		case llm.ToolResult:
 			out = append(out, contentBlock{ToolResult: e.result(part)})
+			if len(part.Images) > 0 && !e.own {
+				out = append(out, contentBlock{Text: llm.ImagesLabel(e.ids[part.ID])})
+				for _, img := range part.Images {
+					out = append(out, imageBlock(img))
+				}
+			}
 		}
 	}
 	return out
@@ -109,13 +115,15 @@ func (e *encoder) result(r llm.ToolResult) *toolResult {
 	if strings.TrimSpace(r.Text) != "" {
 		out.Content = append(out.Content, contentBlock{Text: r.Text})
 	}
-	for _, img := range r.Images {
-		out.Content = append(out.Content, imageBlock(img))
+	if e.own {
+		for _, img := range r.Images {
+			out.Content = append(out.Content, imageBlock(img))
+		}
 	}
 	if out.Content == nil {
 		out.Content = []contentBlock{{Text: "(no output)"}}
 	}
-	if r.Failed && e.status {
+	if r.Failed && e.own {
 		out.Status = "error"
 	}
 	return out
@@ -155,13 +163,12 @@ func imageBlock(img llm.Image) contentBlock {
 
 // mark sets cache points after the last messages of the user.
 func (c caching) mark(history []converseTurn) {
-	left := c.messages
-	for i := len(history) - 1; i >= 0 && left > 0; i-- {
+	llm.MarkBackwards(len(history), c.messages, func(i int) bool {
 		t := &history[i]
 		if t.Role != string(llm.User) || !c.results && t.Content[0].ToolResult != nil {
-			continue
+			return false
 		}
-		t.Content = append(t.Content, contentBlock{CachePoint: newCachePoint()})
-		left--
-	}
+		t.Content = append(t.Content, contentBlock{CachePoint: c.point})
+		return true
+	})
 }

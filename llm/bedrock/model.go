@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/llm"
 )
 
 // baseName is a model's own name: without the ARN around it and without the region
@@ -98,22 +100,29 @@ type caching struct {
 	tools    bool
 	messages int  // how many of the last messages of the user
 	results  bool // also of those that hold tool results
+	point    *cachePoint
 }
 
-func cachingOf(id string) caching {
-	name := baseName(id)
-	switch v := claude(id); {
+// cachingOf says where a request gets cache points. Claude's models before 4.5 keep
+// nothing for an hour, and refuse to be asked.
+func cachingOf(req llm.Request) caching {
+	name := baseName(req.Model)
+	point := &cachePoint{Type: "default"}
+	switch v := claude(req.Model); {
+	case !req.Cached():
 	case v.atLeast(3, 7), strings.Contains(name, "claude-3-5-haiku"):
-		// Two in the messages: the first is where the request before had its last, which
-		// is found again however much came after it.
-		return caching{system: true, tools: true, messages: 2, results: true}
+		if v.atLeast(4, 5) {
+			point.TTL = req.Retention.TTL()
+		}
+		return caching{system: true, tools: true, messages: 2, results: true, point: point}
 	case strings.HasPrefix(name, "amazon.nova-"):
-		return caching{system: true, messages: 1}
+		return caching{system: true, messages: 1, point: point}
 	}
 	return caching{}
 }
 
-// takesStatus says whether a model can be told that a tool failed.
-func takesStatus(id string) bool {
+// takesOwnResults says whether a model can be told that a tool failed, and takes images
+// inside of results.
+func takesOwnResults(id string) bool {
 	return slices.Contains([]string{"anthropic", "amazon"}, vendor(id))
 }

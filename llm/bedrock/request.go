@@ -37,19 +37,18 @@ type (
 	}
 	cachePoint struct {
 		Type string `json:"type"`
+		TTL  string `json:"ttl,omitempty"`
 	}
 )
 
-func newCachePoint() *cachePoint { return &cachePoint{Type: "default"} }
-
 // encode makes the body of a request. from names who can read reasoning back.
 func encode(req llm.Request, from string) ([]byte, error) {
-	cache := cachingOf(req.Model)
-	r := converseRequest{Messages: turns(req, from), Tools: toolsOf(req, cache.tools)}
+	cache := cachingOf(req)
+	r := converseRequest{Messages: turns(req, from), Tools: toolsOf(req, cache)}
 	if req.System != "" {
 		r.System = []contentBlock{{Text: req.System}}
 		if cache.system {
-			r.System = append(r.System, contentBlock{CachePoint: newCachePoint()})
+			r.System = append(r.System, contentBlock{CachePoint: cache.point})
 		}
 	}
 	cache.mark(r.Messages)
@@ -75,7 +74,7 @@ func encode(req llm.Request, from string) ([]byte, error) {
 
 // toolsOf lists the tools. A history with calls is refused without any, so that one
 // makes its own: the tools it calls, by name only.
-func toolsOf(req llm.Request, cached bool) *toolConfig {
+func toolsOf(req llm.Request, cache caching) *toolConfig {
 	specs := req.Tools
 	if len(specs) == 0 {
 		specs = called(req.Messages)
@@ -87,8 +86,8 @@ func toolsOf(req llm.Request, cached bool) *toolConfig {
 	if out == nil {
 		return nil
 	}
-	if cached {
-		out = append(out, tool{CachePoint: newCachePoint()})
+	if cache.tools {
+		out = append(out, tool{CachePoint: cache.point})
 	}
 	return &toolConfig{out}
 }

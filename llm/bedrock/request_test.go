@@ -85,6 +85,13 @@ func TestBody(t *testing.T) {
 			}},
 			`{"messages":[{"role":"user","content":[{"text":"see"},{"image":{"format":"png","source":{"bytes":"cG5n"}}},{"text":"(an image of the type \"image/bmp\", which can not be shown to this model, was left out)"}]},
 			{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{"x":1}}}]},
+			{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"(no output)"}]}},{"text":"Images of the result of a:"},{"image":{"format":"png","source":{"bytes":"cG5n"}}}]}],
+			"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":"does it","inputSchema":{"json":{"type":"object"}}}}]}}`,
+		},
+		"images inside of results": {
+			llm.Request{Model: "anthropic.claude-3-5-sonnet-20240620-v1:0", Tools: tools, Messages: []llm.Message{said(llm.User, text("see")), calls("a"), said(llm.User, llm.ToolResult{ID: "a", Images: []llm.Image{png}})}},
+			`{"messages":[{"role":"user","content":[{"text":"see"}]},
+			{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{"x":1}}}]},
 			{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"image":{"format":"png","source":{"bytes":"cG5n"}}}]}}]}],
 			"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":"does it","inputSchema":{"json":{"type":"object"}}}}]}}`,
 		},
@@ -192,7 +199,7 @@ func TestModels(t *testing.T) {
 			raw, _ := json.Marshal(fields)
 			asked = string(raw)
 		}
-		if got := fmt.Sprint(vendor(id), " ", claude(id), " ", cachingOf(id).system, " ", asked); got != want {
+		if got := fmt.Sprint(vendor(id), " ", claude(id), " ", cachingOf(llm.Request{Model: id}).system, " ", asked); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", id, got, want)
 		}
 		if Reasons(id) != (fields != nil) {

@@ -32,6 +32,10 @@ type streamEvent struct {
 		Output     int64 `json:"outputTokens"`
 		CacheRead  int64 `json:"cacheReadInputTokens"`
 		CacheWrite int64 `json:"cacheWriteInputTokens"`
+		Details    []struct {
+			Tokens int64  `json:"inputTokens"`
+			TTL    string `json:"ttl"`
+		} `json:"cacheDetails"` // what was written, by how long it stays
 	} `json:"usage"`
 }
 
@@ -196,6 +200,11 @@ func (s *stream) stop(last *streamEvent) error {
 	if last != nil && last.Usage != nil {
 		u := last.Usage
 		usage := llm.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}
+		for _, d := range u.Details {
+			if d.TTL == llm.RetainLong.TTL() {
+				usage.CacheWriteLong += d.Tokens
+			}
+		}
 		if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage}); err != nil {
 			return err
 		}

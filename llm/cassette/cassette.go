@@ -83,6 +83,9 @@ type Usage struct {
 	Input     int64 `yaml:"input"`
 	Output    int64 `yaml:"output"`
 	CacheRead int64 `yaml:"cacheRead,omitempty"`
+	// Tokens written to a cache, and how many of them for an hour.
+	CacheWrite     int64 `yaml:"cacheWrite,omitempty"`
+	CacheWriteLong int64 `yaml:"cacheWriteLong,omitempty"`
 }
 
 // Error is a failed request.

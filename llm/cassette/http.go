@@ -211,7 +211,8 @@ func (f *responsesFormat) events(d llm.Delta) [][]byte {
 func (*responsesFormat) end(s *Step) [][]byte {
 	u := s.usage()
 	resp := object{"id": "resp_1", "usage": object{
-		"input_tokens": u.Input + u.CacheRead, "output_tokens": u.Output, "input_tokens_details": object{"cached_tokens": u.CacheRead},
+		"input_tokens": u.Input + u.CacheRead + u.CacheWrite, "output_tokens": u.Output,
+		"input_tokens_details": object{"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite},
 	}}
 	kind := "response.completed"
 	if s.stop() == llm.StopLength {
@@ -288,7 +289,8 @@ func (*chatFormat) end(s *Step) [][]byte {
 	return [][]byte{
 		sse("", object{"choices": []any{object{"index": 0, "delta": object{}, "finish_reason": reason}}}),
 		sse("", object{"choices": []any{}, "usage": object{
-			"prompt_tokens": u.Input + u.CacheRead, "completion_tokens": u.Output, "prompt_tokens_details": object{"cached_tokens": u.CacheRead},
+			"prompt_tokens": u.Input + u.CacheRead + u.CacheWrite, "completion_tokens": u.Output,
+			"prompt_tokens_details": object{"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite},
 		}}),
 		[]byte("data: [DONE]\n\n"),
 	}
@@ -312,9 +314,15 @@ func contentText(raw json.RawMessage) string {
 }
 
 // appendUser adds a user message; blocks of one message follow each other in the
-// wire formats and belong together. Images have no text.
+// wire formats and belong together. Images have no text, and those of results nothing
+// that the user said.
 func appendUser(msgs []llm.Message, text string) []llm.Message {
-	if n := len(msgs); n > 0 && msgs[n-1].Role == llm.User && (text == "" || strings.HasPrefix(text, "<context ")) {
+	n := len(msgs)
+	behind := n > 0 && msgs[n-1].Role == llm.User
+	if behind && (text == "" || strings.HasPrefix(text, llm.ImagesOfResult)) {
+		return msgs
+	}
+	if behind && strings.HasPrefix(text, "<context ") {
 		msgs[n-1].Parts = append(msgs[n-1].Parts, llm.Text{Text: text})
 		return msgs
 	}

@@ -123,6 +123,7 @@ func (f *messagesFormat) end(s *Step) [][]byte {
 	return append(out,
 		f.event("message_delta", object{"delta": object{"stop_reason": reason, "stop_sequence": nil}, "usage": object{
 			"input_tokens": u.Input, "output_tokens": u.Output, "cache_read_input_tokens": u.CacheRead, "cache_creation_input_tokens": u.CacheWrite,
+			"cache_creation": object{"ephemeral_5m_input_tokens": u.CacheWrite - u.CacheWriteLong, "ephemeral_1h_input_tokens": u.CacheWriteLong},
 		}}),
 		f.event("message_stop", object{}),
 	)

@@ -104,7 +104,8 @@ func (*bedrockFormat) end(s *Step) [][]byte {
 	return [][]byte{
 		eventMessage("event", "messageStop", object{"stopReason": reason}),
 		eventMessage("event", "metadata", object{"usage": object{
-			"inputTokens": u.Input, "outputTokens": u.Output, "cacheReadInputTokens": u.CacheRead, "totalTokens": u.Total(),
+			"inputTokens": u.Input, "outputTokens": u.Output, "cacheReadInputTokens": u.CacheRead, "cacheWriteInputTokens": u.CacheWrite, "totalTokens": u.Total(),
+			"cacheDetails": []any{object{"ttl": "1h", "inputTokens": u.CacheWriteLong}, object{"ttl": "5m", "inputTokens": u.CacheWrite - u.CacheWriteLong}},
 		}}),
 	}
 }

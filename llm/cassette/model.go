@@ -139,7 +139,7 @@ func (s *Step) usage() llm.Usage {
 	if s.Usage == nil {
 		return llm.Usage{Input: 10, Output: 5}
 	}
-	return llm.Usage{Input: s.Usage.Input, Output: s.Usage.Output, CacheRead: s.Usage.CacheRead}
+	return llm.Usage(*s.Usage)
 }
 
 func (s *Step) stop() llm.StopReason {

@@ -59,7 +59,8 @@ func (rec *recording) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm
 			case llm.ToolEnd:
 				rec.r.arguments(&step, d, workspace)
 			case llm.UsageDelta:
-				step.Usage = &Usage{Input: d.Usage.Input, Output: d.Usage.Output, CacheRead: d.Usage.CacheRead}
+				u := Usage(d.Usage)
+				step.Usage = &u
 			case llm.StopDelta:
 				complete = true
 				if d.Stop != step.stop() {

@@ -21,10 +21,6 @@ type Chat struct {
 // ChatOptions say what a server does that others do not.
 type ChatOptions struct {
 	Think Think
-
-	// CacheRetention, if set, has prompts of Claude's models cached: RetainShort or
-	// RetainLong. Only some servers take the marks for it.
-	CacheRetention string
 }
 
 var _ llm.Model = (*Chat)(nil)
@@ -35,13 +31,16 @@ func NewChat(at llm.Endpoint, o ChatOptions) *Chat { return &Chat{at, o} }
 // Stream implements llm.Model.
 func (c *Chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		body, err := chatBody(req, chatEncoder{from: origin(c.at, APIChat), dialect: dialectOf(c.at.URL)}, c.options.CacheRetention)
+		body, err := chatBody(req, chatEncoder{from: origin(c.at, APIChat), dialect: dialectOf(c.at.URL)})
 		if err != nil {
 			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
 			return
 		}
 		err = c.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
 			s := chatStream{at: c.at, yield: yield, text: thinkText{Think: c.options.Think}}
+			if asksClaude(req) {
+				s.retention = req.Retention
+			}
 			return s.answer(answer)
 		})
 		if err != nil && !errors.Is(err, llm.ErrStopped) {
@@ -60,6 +59,8 @@ type (
 		StreamOptions *chatStreamOptions `json:"stream_options,omitempty"`
 		MaxTokens     int64              `json:"max_completion_tokens,omitempty"`
 		OldMaxTokens  int64              `json:"max_tokens,omitempty"`
+		CacheKey      string             `json:"prompt_cache_key,omitempty"`
+		Retention     string             `json:"prompt_cache_retention,omitempty"`
 	}
 	chatStreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
@@ -74,10 +75,10 @@ type (
 		ToolCallID       string     `json:"tool_call_id,omitempty"`
 	}
 	chatPart struct {
-		Type         string        `json:"type"`
-		Text         string        `json:"text,omitempty"`
-		ImageURL     *chatImage    `json:"image_url,omitempty"`
-		CacheControl *cacheControl `json:"cache_control,omitempty"`
+		Type         string            `json:"type"`
+		Text         string            `json:"text,omitempty"`
+		ImageURL     *chatImage        `json:"image_url,omitempty"`
+		CacheControl *llm.CacheControl `json:"cache_control,omitempty"`
 	}
 	chatImage struct {
 		URL string `json:"url"`
@@ -102,10 +103,13 @@ type (
 	}
 )
 
-func chatBody(req llm.Request, e chatEncoder, retention string) ([]byte, error) {
+func chatBody(req llm.Request, e chatEncoder) ([]byte, error) {
 	r := chatRequest{Model: req.Model, Stream: true, MaxTokens: req.MaxOutput}
 	if e.oldLimit {
 		r.MaxTokens, r.OldMaxTokens = 0, req.MaxOutput
+	}
+	if e.own {
+		r.CacheKey, r.Retention = req.CacheKey, retention(req)
 	}
 	if !e.strict {
 		r.StreamOptions = &chatStreamOptions{true}
@@ -116,7 +120,7 @@ func chatBody(req llm.Request, e chatEncoder, retention string) ([]byte, error) 
 	for _, m := range req.Messages {
 		r.Messages = append(r.Messages, e.messages(m)...)
 	}
-	markCache(req.Model, retention, r.Messages)
+	markCache(req, r.Messages)
 	for _, t := range req.Tools {
 		r.Tools = append(r.Tools, chatTool{"function", chatToolSpec{t.Name, t.Description, t.Schema}})
 	}
@@ -161,7 +165,7 @@ func (e chatEncoder) messages(m llm.Message) []chatMessage {
 			out = append(out, chatMessage{Role: "tool", Content: part.Text, ToolCallID: e.id(part.ID)})
 			for i, img := range part.Images {
 				if i == 0 {
-					content = append(content, chatPart{Type: "text", Text: "Images of the result of " + e.id(part.ID) + ":"})
+					content = append(content, chatPart{Type: "text", Text: llm.ImagesLabel(e.id(part.ID))})
 				}
 				content = append(content, chatPart{Type: "image_url", ImageURL: &chatImage{img.DataURL()}})
 			}

@@ -85,7 +85,8 @@ type chatStream struct {
 	blocks    int
 	finish    string
 	usage     llm.Usage
-	told      bool // the usage
+	told      bool          // the usage
+	retention llm.Retention // that was asked for
 }
 
 // chatPending is a call whose arguments are still arriving.
@@ -132,9 +133,24 @@ func (s *chatStream) decode(raw []byte) (*chatChunk, error) {
 		return nil, &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent something that is no JSON in its stream", Cause: err}
 	}
 	if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
-		return nil, &llm.Error{Kind: llm.ErrUnknown, Message: s.at.Provider + " failed: " + llm.ErrorText(raw)}
+		return nil, s.failed(raw, chunk.Error)
 	}
 	return &chunk, nil
+}
+
+// failed maps an error that arrived inside of the stream. Its code is a word or a status,
+// and may be missing; then its type says the same.
+func (s *chatStream) failed(raw, failure []byte) error {
+	var f struct {
+		Code json.RawMessage `json:"code"`
+		Type string          `json:"type"`
+	}
+	_ = json.Unmarshal(failure, &f) // some servers send a text, or other types: then the text counts
+	code := strings.Trim(string(f.Code), `"`)
+	if code == "" || code == "null" {
+		code = f.Type
+	}
+	return llm.StreamError(s.at.Provider, code, llm.ErrorText(raw))
 }
 
 func (s *chatStream) read(sse *llm.SSEReader) error {
@@ -170,6 +186,7 @@ func (s *chatStream) chunk(c *chatChunk) error {
 	}
 	if u != nil {
 		s.usage = u.usage()
+		s.usage.CacheWriteLong = s.retention.LongWrites(s.usage.CacheWrite, nil)
 		if s.text.Steady {
 			if err := s.tellUsage(); err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 // dialect is how a server of Chat Completions differs from OpenAI's own.
 type dialect struct {
 	oldLimit bool // the limit of the output is called max_tokens
+	own      bool // OpenAI itself, or Azure: it takes a key for its cache of prompts
 	strict   bool // what it does not know is refused: no stream_options; ids are nine letters and digits
 }
 
@@ -24,7 +25,10 @@ func dialectOf(at string) dialect {
 	}
 	host := "." + u.Hostname()
 	mistral := strings.HasSuffix(host, ".mistral.ai")
-	return dialect{oldLimit: mistral || strings.HasSuffix(host, ".deepseek.com"), strict: mistral}
+	return dialect{
+		oldLimit: mistral || strings.HasSuffix(host, ".deepseek.com"), strict: mistral,
+		own: host == ".api.openai.com" || strings.HasSuffix(host, ".openai.azure.com"),
+	}
 }
 
 // id is a call's id as the server takes it: the same for a call and its result.
@@ -92,42 +96,45 @@ func (c *chatText) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// cacheControl marks the end of a prefix that is worth caching. Claude's models cache
-// nothing else; proxies pass the mark on to them.
-type cacheControl struct {
-	Type string `json:"type"`
-	TTL  string `json:"ttl,omitempty"`
-}
-
-// Cache retentions (eca-features 4.1): five minutes, and an hour.
-const (
-	RetainShort = "short"
-	RetainLong  = "long"
-)
-
 // markCache marks the system message and the last two messages of the others that can
-// be marked, which tools' are not everywhere. The first of the two is where the request
-// before had its last mark.
-func markCache(model, retention string, msgs []chatMessage) {
-	if retention == "" || !strings.Contains(strings.ToLower(model), "claude") {
+// be marked, which tools' are not everywhere. Claude's models cache nothing else; only
+// some servers take the marks, and pass them on, so that the user must want it.
+func markCache(req llm.Request, msgs []chatMessage) {
+	if !asksClaude(req) || len(msgs) == 0 {
 		return
 	}
-	mark := &cacheControl{Type: "ephemeral"}
-	if retention == RetainLong {
-		mark.TTL = "1h"
+	mark := req.Retention.Mark()
+	if msgs[0].Role == "system" {
+		msgs[0].mark(mark)
+		msgs = msgs[1:]
 	}
-	left := 2
-	for i := len(msgs) - 1; i >= 0; i-- {
-		m := &msgs[i]
-		if m.Role == "tool" || m.Role != "system" && left == 0 || !m.mark(mark) || m.Role == "system" {
-			continue
-		}
-		left--
+	llm.MarkBackwards(len(msgs), 2, func(i int) bool { return msgs[i].Role != "tool" && msgs[i].mark(mark) })
+}
+
+// asksClaude says whether a Claude behind a proxy is asked to cache the prompt.
+func asksClaude(req llm.Request) bool {
+	return req.Retention != "" && req.Cached() && strings.Contains(strings.ToLower(req.Model), "claude")
+}
+
+// retained24h is how OpenAI's APIs are asked to keep a prompt for a day.
+const retained24h = "24h"
+
+// retention is what OpenAI's models are asked for with a long retention: those that can
+// keep prompts for a day. The small ones can not, with one exception, and would refuse.
+func retention(req llm.Request) string {
+	name := strings.ToLower(req.Model[strings.LastIndexByte(req.Model, '/')+1:])
+	small := strings.Contains(name, "mini") || strings.Contains(name, "nano")
+	if req.Retention != llm.RetainLong || !req.Cached() || small && name != "gpt-5.1-codex-mini" {
+		return ""
 	}
+	if strings.HasPrefix(name, "gpt-4.1") || strings.HasPrefix(name, "gpt-5") {
+		return retained24h
+	}
+	return ""
 }
 
 // mark puts a mark at the end of a message's text; ok is false if there is none.
-func (m *chatMessage) mark(c *cacheControl) (ok bool) {
+func (m *chatMessage) mark(c *llm.CacheControl) (ok bool) {
 	switch content := m.Content.(type) {
 	case string:
 		if content != "" {

@@ -47,6 +47,15 @@ func TestChatBody(t *testing.T) {
 			"https://api.deepseek.com/chat/completions", "m", "short", history[:1],
 			`{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":9,"messages":[{"role":"system","content":"s"},{"role":"user","content":"one"}]}`,
 		},
+		"OpenAI itself": {
+			"https://api.openai.com/v1/chat/completions", "gpt-5.1", "long", history[:1],
+			`{"model":"gpt-5.1","stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":9,"prompt_cache_key":"chat","prompt_cache_retention":"24h",
+			"messages":[{"role":"system","content":"s"},{"role":"user","content":"one"}]}`,
+		},
+		"Azure, a small model": {
+			"https://x.openai.azure.com/openai/v1/chat/completions", "gpt-5-mini", "long", history[:1],
+			`{"model":"gpt-5-mini","stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":9,"prompt_cache_key":"chat","messages":[{"role":"system","content":"s"},{"role":"user","content":"one"}]}`,
+		},
 		"Claude behind a proxy": {
 			"https://openrouter.ai/api/v1", "anthropic/Claude-x", "short", short,
 			`{"model":"anthropic/Claude-x","stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":9,"messages":[
@@ -62,7 +71,7 @@ func TestChatBody(t *testing.T) {
 			{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_1","content":"r"}]}`,
 		},
 	} {
-		body, err := chatBody(llm.Request{Model: c.model, System: "s", MaxOutput: 9, Messages: c.messages}, chatEncoder{from: "p/openai-chat", dialect: dialectOf(c.url)}, c.retention)
+		body, err := chatBody(llm.Request{Model: c.model, System: "s", MaxOutput: 9, Messages: c.messages, CacheKey: "chat", Retention: llm.Retention(c.retention)}, chatEncoder{from: "p/openai-chat", dialect: dialectOf(c.url)})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -59,6 +59,7 @@ func responsesBody(req llm.Request, from string) ([]byte, error) {
 	if req.CacheKey != "" {
 		p.PromptCacheKey = param.NewOpt(req.CacheKey)
 	}
+	p.PromptCacheRetention = responses.ResponseNewParamsPromptCacheRetention(retention(req))
 	if req.Reasoning {
 		p.Reasoning = shared.ReasoningParam{Effort: shared.ReasoningEffortMedium, Summary: shared.ReasoningSummaryAuto}
 		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
@@ -85,14 +86,14 @@ func responsesBody(req llm.Request, from string) ([]byte, error) {
 func responsesInput(msgs []llm.Message, from string) responses.ResponseInputParam {
 	var items responses.ResponseInputParam
 	for _, m := range msgs {
+		var behind responses.ResponseInputMessageContentListParam // the results
 		for _, part := range m.Parts {
 			switch part := part.(type) {
 			case llm.Text:
 				items = append(items, textItem(m.Role, part.Text))
 			case llm.Image:
-				image := responses.ResponseInputImageParam{Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(part.DataURL())}
 				items = append(items, responses.ResponseInputItemParamOfMessage(
-					responses.ResponseInputMessageContentListParam{{OfInputImage: &image}}, responses.EasyInputMessageRoleUser))
+					responses.ResponseInputMessageContentListParam{imageContent(part)}, responses.EasyInputMessageRoleUser))
 			case llm.Reasoning:
 				if part.API == from && len(part.Opaque) > 0 {
 					items = append(items, param.Override[responses.ResponseInputItemUnionParam](reasoningItem(part)))
@@ -103,10 +104,24 @@ func responsesInput(msgs []llm.Message, from string) responses.ResponseInputPara
 				out := responses.ResponseInputItemParamOfFunctionCallOutput(part.Text)
 				out.OfFunctionCallOutput.CallID = param.NewOpt(part.ID)
 				items = append(items, out)
+				if len(part.Images) > 0 {
+					behind = append(behind, responses.ResponseInputContentParamOfInputText(llm.ImagesLabel(part.ID)))
+				}
+				for _, image := range part.Images {
+					behind = append(behind, imageContent(image))
+				}
 			}
+		}
+		if len(behind) > 0 {
+			items = append(items, responses.ResponseInputItemParamOfMessage(behind, responses.EasyInputMessageRoleUser))
 		}
 	}
 	return items
+}
+
+func imageContent(i llm.Image) responses.ResponseInputContentUnionParam {
+	image := responses.ResponseInputImageParam{Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(i.DataURL())}
+	return responses.ResponseInputContentUnionParam{OfInputImage: &image}
 }
 
 // textItem is a message of one part: the long form, which is the one that clients of
@@ -226,7 +241,7 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 		return true, s.failed(ev.Response)
 	case "error":
 		// The code and the message come in two places, depending on the server.
-		return true, s.apiError(cmp.Or(ev.Code, ev.Error.Code), cmp.Or(ev.Message, ev.Error.Message))
+		return true, llm.StreamError(s.at.Provider, cmp.Or(ev.Code, ev.Error.Code), cmp.Or(ev.Message, ev.Error.Message))
 	}
 	return false, err
 }
@@ -279,7 +294,8 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 			InputTokens        int64 `json:"input_tokens"`
 			OutputTokens       int64 `json:"output_tokens"`
 			InputTokensDetails struct {
-				CachedTokens int64 `json:"cached_tokens"`
+				CachedTokens     int64 `json:"cached_tokens"`
+				CacheWriteTokens int64 `json:"cache_write_tokens"`
 			} `json:"input_tokens_details"`
 		} `json:"usage"`
 		IncompleteDetails struct {
@@ -295,8 +311,9 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 		}
 	}
 	u := resp.Usage
-	cached := u.InputTokensDetails.CachedTokens
-	if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: u.InputTokens - cached, Output: u.OutputTokens, CacheRead: cached}}); err != nil {
+	read, written := u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens
+	usage := llm.Usage{Input: max(0, u.InputTokens-read-written), Output: u.OutputTokens, CacheRead: read, CacheWrite: written}
+	if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage}); err != nil {
 		return err
 	}
 	stop := llm.StopEnd
@@ -336,22 +353,5 @@ func (s *responsesStream) failed(raw json.RawMessage) error {
 		} `json:"error"`
 	}
 	_ = json.Unmarshal(raw, &resp)
-	return s.apiError(resp.Error.Code, resp.Error.Message)
-}
-
-// apiError maps an error that arrived inside the stream.
-func (s *responsesStream) apiError(code, message string) error {
-	e := &llm.Error{Kind: llm.ErrUnknown, Message: s.at.Provider + " failed: " + message}
-	if message == "" {
-		e.Message = s.at.Provider + " failed without saying why"
-	}
-	switch code {
-	case "rate_limit_exceeded":
-		e.Kind = llm.ErrRateLimited
-	case "server_error", "internal_error", "overloaded":
-		e.Kind = llm.ErrOverloaded
-	case "context_length_exceeded":
-		e.Kind = llm.ErrContextOverflow
-	}
-	return e
+	return llm.StreamError(s.at.Provider, resp.Error.Code, resp.Error.Message)
 }

@@ -26,6 +26,13 @@ type TextContent struct {
 	Text      string `json:"text"`
 }
 
+// ImageContent is an image of a tool's result; it follows the toolCalled.
+type ImageContent struct {
+	Type      string `json:"type"`
+	MediaType string `json:"mediaType"`
+	Base64    []byte `json:"base64"` // encoded as plain base64
+}
+
 // ProgressContent says what a turn does; State is running or finished. Text is
 // always sent, also empty: the seed requires it. Reason is an addition of ours: how a
 // finished turn ended (done, stopped, rejected, failed).
@@ -175,6 +182,7 @@ func (HookStarted) isContent()     {}
 func (HookFinished) isContent()    {}
 func (FlagContent) isContent()     {}
 func (TextContent) isContent()     {}
+func (ImageContent) isContent()    {}
 func (ProgressContent) isContent() {}
 func (ReasonContent) isContent()   {}
 func (ToolPrepare) isContent()     {}

@@ -44,20 +44,7 @@ func Tools(o Options) []tools.Tool {
 
 // readText reads a regular text file.
 func readText(path string) (string, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("%s does not exist", path)
-	case err != nil:
-		return "", err
-	case info.IsDir():
-		return "", fmt.Errorf("%s is a directory", path)
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is not a regular file", path)
-	case info.Size() > maxFile:
-		return "", fmt.Errorf("%s has %d bytes, which is more than the limit of %d", path, info.Size(), maxFile)
-	}
-	data, err := os.ReadFile(path)
+	data, err := readRegular(path)
 	if err != nil {
 		return "", err
 	}
@@ -65,6 +52,24 @@ func readText(path string) (string, error) {
 		return "", fmt.Errorf("%s is a binary file", path)
 	}
 	return string(data), nil
+}
+
+// readRegular reads a regular file, whatever is in it.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s does not exist", path)
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a directory", path)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("%s has %d bytes, which is more than the limit of %d", path, info.Size(), maxFile)
+	}
+	return os.ReadFile(path)
 }
 
 // announce tells the call's log of a change that is about to be made. A log that fails

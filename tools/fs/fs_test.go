@@ -104,6 +104,13 @@ func TestReadFile(t *testing.T) {
 	if got, failed, _ := run(t, root, "read_file", map[string]any{"path": "bin"}); !failed || !strings.Contains(got, "binary") {
 		t.Errorf("binary: %q", got)
 	}
+	// What it is, is in the file; what it is called may be wrong.
+	picture := put(t, root, "picture.txt", "GIF89a\x01\x00")
+	tool, _ := tools.NewRegistry(Tools(Options{ReadMaxLines: 5})...).Lookup("eca__read_file")
+	res, err := tool.Run(t.Context(), tools.Call{Roots: []string{root}, Arguments: json.RawMessage(`{"path":"picture.txt","line_offset":7}`)}, nil)
+	if err != nil || len(res.Images) != 1 || res.Images[0].MediaType != "image/gif" || string(res.Images[0].Data) != "GIF89a\x01\x00" || res.Outputs[0] != picture+" is an image (image/gif, 8 bytes)." {
+		t.Errorf("image: %+v, %v", res, err)
+	}
 	if runtime.GOOS != "windows" {
 		if got, failed, _ := run(t, root, "read_file", map[string]any{"path": "/dev/zero"}); !failed || !strings.Contains(got, "not a regular file") {
 			t.Errorf("device: %q", got)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -38,11 +39,20 @@ func readFile(o Options) tools.Tool {
 			}, nil
 		},
 		Run: func(_ context.Context, call tools.Call, a readFileArgs, _ tools.Sink) (tools.Result, error) {
-			text, err := readText(workspace.Abs(call.Roots, a.Path))
-			if err != nil {
+			path := workspace.Abs(call.Roots, a.Path)
+			data, err := readRegular(path)
+			switch image := workspace.ImageType(data); {
+			case err != nil:
 				return tools.Result{}, err
+			case image != "":
+				return tools.Result{
+					Outputs: []string{fmt.Sprintf("%s is an image (%s, %d bytes).", path, image, len(data))},
+					Images:  []event.Image{{MediaType: image, Data: data}},
+				}, nil
+			case workspace.IsBinary(data):
+				return tools.Result{}, fmt.Errorf("%s is a binary file", path)
 			}
-			return window(text, max(a.LineOffset, 0), limit(a))
+			return window(string(data), max(a.LineOffset, 0), limit(a))
 		},
 	}.Build()
 }

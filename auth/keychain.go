@@ -1,0 +1,129 @@
+package auth
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Keychain is where the system keeps secrets. Its calls end within seconds, with an
+// error that can be shown (internal/keychain).
+type Keychain interface {
+	Set(name, secret string) error
+	Get(name string) (string, error)
+	Delete(name string) error
+}
+
+// Place says where secrets are kept (`auth.store` in the configuration).
+type Place string
+
+// Places.
+const (
+	Auto       Place = "auto"     // the keychain if it takes them, else the file
+	InKeychain Place = "keychain" // nowhere else
+	InFile     Place = "file"
+)
+
+// keychainPause is how long a keychain that failed is left alone: each question to it
+// may cost seconds.
+const keychainPause = time.Minute
+
+// Keep says where secrets are kept from now on; what is stored already stays where it
+// is. An empty place means Auto.
+func (s *Store) Keep(p Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p == "" {
+		p = Auto
+	}
+	s.place = p
+}
+
+// unlock adds the credentials whose secrets are in the keychain.
+func (s *Store) unlock(d *document) error {
+	var errs []error
+	for _, provider := range slices.Sorted(maps.Keys(d.elsewhere)) {
+		c, err := s.fromKeychain(d.elsewhere[provider])
+		if err != nil {
+			errs = append(errs, fmt.Errorf(`the login for provider %s is in the system's keychain and can not be used: %w (log in again; "auth": {"store": "file"} keeps logins in a file)`, provider, err))
+			break // the next question would take as long
+		}
+		d.credentials[provider] = c
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Store) fromKeychain(e entry) (Credential, error) {
+	if s.keychain == nil {
+		return Credential{}, errors.New("there is none here")
+	}
+	text, err := s.keychain.Get(e.Name)
+	if err != nil {
+		return Credential{}, err
+	}
+	if json.Unmarshal([]byte(text), &e.secrets) != nil {
+		return Credential{}, errors.New("what it has is not eca's")
+	}
+	c, err := e.credential()
+	if err != nil {
+		return Credential{}, fmt.Errorf("what it has %w", err)
+	}
+	return c, nil
+}
+
+// lockAway returns what the file says of a credential, whose secrets it puts where they
+// belong.
+func (s *Store) lockAway(provider string, c Credential, d *document) (json.RawMessage, error) {
+	e := newEntry(c)
+	s.mu.Lock()
+	place := s.place
+	s.mu.Unlock()
+	if place != InFile && e.secrets != (secrets{}) {
+		err := s.intoKeychain(provider, &e)
+		if err != nil && place == InKeychain {
+			return nil, fmt.Errorf(`the login is not stored: %w ("auth": {"store": "file"} keeps logins in a file that only you can read)`, err)
+		}
+		if err == nil {
+			return json.Marshal(e)
+		}
+	}
+	_ = s.forget(provider, d) // what is left behind there is of no use
+	return json.Marshal(e)
+}
+
+// intoKeychain moves an entry's secrets into the keychain.
+func (s *Store) intoKeychain(provider string, e *entry) error {
+	if s.keychain == nil {
+		return errors.New("there is no keychain here")
+	}
+	text, err := json.Marshal(e.secrets)
+	if err != nil {
+		return err
+	}
+	// The folder is part of the name: suites and users with several have several logins.
+	name := provider + " in " + s.dir
+	if err := s.keychain.Set(name, string(text)); err != nil {
+		return err
+	}
+	e.Type, e.Of, e.Name, e.Stamp, e.secrets = inKeychain, e.Type, name, rand.Text(), secrets{}
+	return nil
+}
+
+// forget removes a provider's secrets from the keychain, if they are there.
+func (s *Store) forget(provider string, d *document) error {
+	e, ok := d.elsewhere[provider]
+	if !ok {
+		return nil
+	}
+	if s.keychain == nil {
+		return errors.New("the login is in a keychain that is not there now")
+	}
+	if err := s.keychain.Delete(e.Name); err != nil {
+		return fmt.Errorf("the login can not be removed: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+// Package oauth logs in to OAuth 2 servers and renews what they gave: authorisation code
+// with PKCE, by a redirect to this machine or by pasting what the browser was sent to
+// (browser.go), and the device flow for machines without a browser (device.go). Where
+// only an issuer is known, its metadata says the rest (discover.go, RFC 8414).
+//
+// Guarantees: secrets go to the endpoints of one Provider only, over TLS unless those
+// are on this machine, and never along a redirect; errors contain no token, code or
+// client secret; every request says that it comes from eca. It stores nothing, and
+// knows no model providers.
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/seed-dec29ce4/eca/internal/redact"
+)
+
+// Provider is an authorisation server, and as whom it is asked. The client is the
+// user's own: eca has none anywhere.
+type Provider struct {
+	Issuer       string // whose metadata says what is not given below
+	AuthorizeURL string
+	TokenURL     string
+	DeviceURL    string
+	ClientID     string
+	ClientSecret string // empty for public clients
+	Scopes       []string
+	RedirectURL  string            // as registered; default: http://127.0.0.1/callback at any port
+	Params       map[string]string // further parameters of the request for authorisation
+
+	secretInHeader bool // the server takes the client's secret only so
+}
+
+// Tokens are what a login gives. They are secret.
+type Tokens struct {
+	Access  string
+	Refresh string    // empty: can not be renewed
+	Expires time.Time // zero: not said
+}
+
+// Client talks to authorisation servers.
+type Client struct {
+	HTTP  *http.Client
+	Now   func() time.Time
+	Sleep func(context.Context, time.Duration) error // waits; returns ctx's error if that ends first
+}
+
+// Error is a refusal by the server (RFC 6749 section 5.2, RFC 8628 section 3.5).
+type Error struct {
+	Code        string // invalid_grant, access_denied, ...; empty if the answer has none
+	Description string // the server's own words, without secrets
+	Status      int
+}
+
+func (e *Error) Error() string {
+	switch {
+	case e.Code == "access_denied":
+		return "the login was denied"
+	case e.Code == "expired_token":
+		return "the code has expired before it was entered; log in again"
+	case e.Code == "":
+		return fmt.Sprintf("the login server answered with status %d", e.Status)
+	case e.Description == "":
+		return "the login server answered " + e.Code
+	}
+	return fmt.Sprintf("the login server answered %s: %s", e.Code, e.Description)
+}
+
+// Ended says whether an error of Refresh means that no further attempt can succeed:
+// the user has to log in again.
+func Ended(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.Code == "invalid_grant" || e.Code == "unauthorized_client" || e.Code == "invalid_client")
+}
+
+// Refresh renews an access token. The refresh token may be good only once: what
+// Refresh returns replaces both.
+func (c *Client) Refresh(ctx context.Context, p Provider, refresh string) (Tokens, error) {
+	if err := p.check("token", p.TokenURL); err != nil {
+		return Tokens{}, err
+	}
+	src := p.config("").TokenSource(c.context(ctx), &oauth2.Token{RefreshToken: refresh})
+	t, err := src.Token()
+	if err != nil {
+		return Tokens{}, clean(err, refresh, p.ClientSecret)
+	}
+	return c.tokens(t), nil
+}
+
+// tokens takes the lifetime from our own clock.
+func (c *Client) tokens(t *oauth2.Token) Tokens {
+	out := Tokens{Access: t.AccessToken, Refresh: t.RefreshToken}
+	if t.ExpiresIn > 0 {
+		out.Expires = c.Now().Add(time.Duration(t.ExpiresIn) * time.Second)
+	} else if !t.Expiry.IsZero() { // of an answer that was a form
+		out.Expires = c.Now().Add(time.Until(t.Expiry))
+	}
+	return out
+}
+
+func (p Provider) config(redirect string) *oauth2.Config {
+	style := oauth2.AuthStyleInParams
+	if p.secretInHeader {
+		style = oauth2.AuthStyleInHeader
+	}
+	return &oauth2.Config{
+		ClientID: p.ClientID, ClientSecret: p.ClientSecret, RedirectURL: redirect, Scopes: p.Scopes,
+		Endpoint: oauth2.Endpoint{AuthURL: p.AuthorizeURL, TokenURL: p.TokenURL, DeviceAuthURL: p.DeviceURL, AuthStyle: style},
+	}
+}
+
+// check says whether an endpoint may be sent secrets.
+func (p Provider) check(what, address string) error {
+	if address == "" {
+		return fmt.Errorf("the login server's %s endpoint is not known", what)
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		return fmt.Errorf("the login server's %s endpoint must begin with https://", what)
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// context makes golang.org/x/oauth2 use our client: it says who we are, and follows no
+// redirect.
+func (c *Client) context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, oauth2.HTTPClient, c.own())
+}
+
+func (c *Client) own() *http.Client {
+	base := c.HTTP.Transport
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return &http.Client{
+		Transport: honest{base}, Timeout: requestTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// requestTime bounds one request.
+const requestTime = 30 * time.Second
+
+// honest says of each request that it is eca's.
+type honest struct{ base http.RoundTripper }
+
+func (h honest) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("User-Agent", "eca")
+	r.Header.Set("Accept", "application/json")
+	return h.base.RoundTrip(r)
+}
+
+// clean makes an error fit to be shown: typed if the server refused, and without
+// secrets, which servers repeat and net/http puts in front.
+func clean(err error, secrets ...string) error {
+	var refused *oauth2.RetrieveError
+	if errors.As(err, &refused) {
+		e := &Error{Code: oneLine(refused.ErrorCode, 100), Description: redact.New(secrets...).String(oneLine(refused.ErrorDescription, 300))}
+		if refused.Response != nil {
+			e.Status = refused.Response.StatusCode
+		}
+		return e
+	}
+	var at *url.Error
+	if errors.As(err, &at) {
+		if errors.Is(err, context.Canceled) {
+			return context.Canceled
+		}
+		host := ""
+		if u, bad := url.Parse(at.URL); bad == nil {
+			host = u.Host
+		}
+		return &UnreachableError{Host: host, Cause: at.Err}
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	// Errors of parsing may quote the answer.
+	return errors.New("the login server's answer can not be read")
+}
+
+// UnreachableError says that a server did not answer at all.
+type UnreachableError struct {
+	Host  string
+	Cause error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("the login server %s can not be reached: %v", e.Host, e.Cause)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Cause }
+
+func oneLine(s string, limit int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,133 @@
+package keychain
+
+import (
+	"errors"
+	"net"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zalando/go-keyring"
+)
+
+// memory is a keychain; while hang is not nil, calls wait for it to close.
+type memory struct {
+	secrets map[string]string
+	hang    chan struct{}
+	err     error
+	calls   int
+}
+
+func (m *memory) wait() {
+	m.calls++
+	if m.hang != nil {
+		<-m.hang
+	}
+}
+
+func (m *memory) Set(service, user, secret string) error {
+	m.wait()
+	m.secrets[service+"/"+user] = secret
+	return m.err
+}
+
+func (m *memory) Get(service, user string) (string, error) {
+	m.wait()
+	s, ok := m.secrets[service+"/"+user]
+	if !ok {
+		return "", keyring.ErrNotFound
+	}
+	return s, m.err
+}
+
+func (m *memory) Delete(service, user string) error {
+	m.wait()
+	if _, ok := m.secrets[service+"/"+user]; !ok {
+		return keyring.ErrNotFound
+	}
+	delete(m.secrets, service+"/"+user)
+	return m.err
+}
+
+func ring(m *memory) *Ring {
+	return &Ring{backend: m, limit: Limit, absent: func() bool { return false }, turn: make(chan struct{}, 1)}
+}
+
+func TestRing(t *testing.T) {
+	m := &memory{secrets: map[string]string{}}
+	r := ring(m)
+	if _, err := r.Get("p"); !errors.Is(err, ErrNone) {
+		t.Errorf("a secret out of nowhere: %v", err)
+	}
+	if err := errors.Join(r.Delete("p"), r.Set("p", "one"), r.Set("p", "two")); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := r.Get("p"); s != "two" || err != nil || m.secrets["eca/p"] != "two" {
+		t.Errorf("%q, %v", s, err)
+	}
+	if err := r.Delete("p"); err != nil || len(m.secrets) != 0 {
+		t.Errorf("%v, %v", m.secrets, err)
+	}
+	m.err = errors.New("locked")
+	if err := r.Set("p", "s"); err == nil || !strings.Contains(err.Error(), "locked") {
+		t.Errorf("%v", err)
+	}
+	r.absent = func() bool { return true }
+	before := m.calls
+	if err := r.Set("p", "s"); !errors.Is(err, ErrAbsent) || m.calls != before {
+		t.Errorf("%v", err)
+	}
+}
+
+// A keychain that hangs costs the limit, no more, and is not asked a second time
+// meanwhile; when it is back, it works.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{secrets: map[string]string{}, hang: make(chan struct{})}
+		r := ring(m)
+		begun := time.Now()
+		for range 2 {
+			if err := r.Set("p", "s"); !errors.Is(err, ErrSilent) {
+				t.Errorf("%v", err)
+			}
+		}
+		if took := time.Since(begun); took != 2*Limit || m.calls != 1 {
+			t.Errorf("%s, %d calls", took, m.calls)
+		}
+		close(m.hang)
+		synctest.Wait()
+		if s, err := r.Get("p"); s != "s" || err != nil {
+			t.Errorf("%q, %v", s, err)
+		}
+	})
+}
+
+func TestNoSession(t *testing.T) {
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		t.Skip("always has a keychain")
+	}
+	dir := t.TempDir()
+	env := map[string]string{}
+	getenv := func(k string) string { return env[k] }
+	if !noSession(getenv) {
+		t.Error("a session without any sign of one")
+	}
+	env["XDG_RUNTIME_DIR"] = dir
+	if !noSession(getenv) {
+		t.Error("a session without a bus")
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "bus"))
+	if err != nil {
+		t.Skip(err)
+	}
+	defer l.Close()
+	if noSession(getenv) {
+		t.Error("the bus is not seen")
+	}
+	if noSession(func(k string) string { return map[string]string{"DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"}[k] }) {
+		t.Error("the address is not seen")
+	}
+}

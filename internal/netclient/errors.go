@@ -1,0 +1,223 @@
+package netclient
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Kind is why there was no answer.
+type Kind string
+
+// Kinds of errors.
+const (
+	KindDNS               Kind = "dns"                // a name was not found, or not looked up
+	KindConnect           Kind = "connect"            // nobody answers at an address
+	KindTimeout           Kind = "timeout"            // no connection within Options.Connect
+	KindProxy             Kind = "proxy"              // the proxy can not be used, or refuses
+	KindProxyAuth         Kind = "proxy_auth"         // the proxy wants other credentials
+	KindCertificate       Kind = "certificate"        // the server's certificate is not trusted
+	KindClientCertificate Kind = "client_certificate" // the server does not trust ours, or there is none
+	KindTLS               Kind = "tls"                // TLS failed otherwise
+	KindLost              Kind = "lost"               // the connection broke, or something else
+)
+
+// Error is a request without an answer. Message is fit for the user; it names the cause
+// and who is meant, and contains no part of a URL but scheme, host and port.
+type Error struct {
+	Kind    Kind
+	Message string
+	Cause   error // may say more than should be shown
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Permanent says that the same request fails again until somebody changes the
+// configuration, here or there.
+func (e *Error) Permanent() bool {
+	switch e.Kind {
+	case KindProxyAuth, KindCertificate, KindClientCertificate, KindTLS:
+		return true
+	case KindProxy:
+		return e.Cause == nil // refused by what the proxy or its variable says
+	}
+	return false
+}
+
+// Explain finds what a failed request failed of, also for clients that are not of this
+// package. host is who was asked; it may be empty.
+func Explain(err error, host string) *Error {
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return classify(err, host)
+}
+
+// explain is Explain for a request of which all is known.
+func explain(err, ended error, at *url.URL, j *journey) *Error {
+	var known *Error
+	if errors.As(ended, &known) || errors.As(err, &known) {
+		return known
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && (op.Op == "proxyconnect" || op.Op == "socks connect") && j.proxy != nil {
+		return throughProxy(op, at, j.proxy)
+	}
+	out := classify(err, address(at))
+	if j.asked.Load() && (out.Kind == KindTLS || out.Kind == KindLost || out.Kind == KindClientCertificate) {
+		out.Kind = KindClientCertificate
+		out.Message = address(at) + " demands a client certificate: set network.clientCert and network.clientKey"
+	}
+	return out
+}
+
+// throughProxy explains what happened before the proxy connected to a server.
+func throughProxy(op *net.OpError, at, proxy *url.URL) *Error {
+	if op.Op == "proxyconnect" {
+		out := classify(op.Err, address(proxy))
+		out.Message = "the proxy " + bare(proxy) + " can not be used: " + out.Message
+		if out.Kind != KindCertificate && out.Kind != KindClientCertificate && out.Kind != KindTLS {
+			out.Kind = KindProxy
+		}
+		return out
+	}
+	text := "nothing more is known"
+	if op.Err != nil {
+		text = op.Err.Error()
+	}
+	if strings.Contains(text, "authentication") || strings.Contains(text, "username/password") {
+		return proxyAuth(proxy)
+	}
+	return &Error{Kind: KindProxy, Cause: op, Message: fmt.Sprintf("the proxy %s does not connect to %s: %s", bare(proxy), address(at), text)}
+}
+
+func proxyAuth(proxy *url.URL) *Error {
+	e := &Error{Kind: KindProxyAuth, Message: "the proxy " + bare(proxy) + " wants a user and a password: write them into its URL in the environment (http://user:password@host:port)"}
+	if proxy.User != nil {
+		e.Message = "the proxy " + bare(proxy) + " does not accept the user and the password in its URL in the environment"
+	}
+	return e
+}
+
+// refusal explains what a proxy answered instead of connecting; nil if it connects.
+func refusal(_ context.Context, proxy *url.URL, connect *http.Request, answer *http.Response) error {
+	switch {
+	case answer.StatusCode == http.StatusProxyAuthRequired:
+		return proxyAuth(proxy)
+	case connect == nil || answer.StatusCode == http.StatusOK:
+		return nil
+	}
+	e := &Error{Kind: KindProxy, Message: fmt.Sprintf("the proxy %s does not connect to %s: it answers %d %s", bare(proxy), connect.Host, answer.StatusCode, http.StatusText(answer.StatusCode))}
+	if answer.StatusCode >= 500 {
+		e.Cause = errors.New("the proxy failed") // and may not the next time
+	}
+	return e
+}
+
+func late(at, proxy *url.URL, limit time.Duration) *Error {
+	to := address(at)
+	if proxy != nil {
+		to += " through the proxy " + bare(proxy)
+	}
+	return &Error{Kind: KindTimeout, Message: fmt.Sprintf("no connection to %s within %s", to, limit), Cause: context.DeadlineExceeded}
+}
+
+// classify explains an error of the network or of TLS.
+func classify(err error, host string) *Error {
+	out := &Error{Kind: KindLost, Cause: err}
+	var dns *net.DNSError
+	var op *net.OpError
+	switch trust := certificate(err, host); {
+	case trust != "":
+		out.Kind, out.Message = KindCertificate, trust
+	case errors.As(err, &dns):
+		out.Kind, out.Message = KindDNS, fmt.Sprintf("host %q was not found", dns.Name)
+		if !dns.IsNotFound {
+			out.Message = fmt.Sprintf("host %q could not be looked up: %s", dns.Name, dns.Err)
+		}
+	case errors.As(err, &op) && op.Op == "dial":
+		out.Kind = KindConnect
+		if op.Timeout() {
+			out.Kind = KindTimeout
+		}
+		to := host
+		if op.Addr != nil {
+			to = op.Addr.String()
+		}
+		out.Message = fmt.Sprintf("no connection to %s: %v", to, op.Err)
+	case errors.As(err, &op) && op.Op == "remote error":
+		out.Kind, out.Message = KindTLS, named(host)+" broke TLS off: "+strings.TrimPrefix(op.Err.Error(), "tls: ")
+		for _, sign := range []string{"certificate", "access denied"} {
+			if strings.Contains(op.Err.Error(), sign) {
+				out.Kind, out.Message = KindClientCertificate, named(host)+" does not accept our client certificate (network.clientCert): "+strings.TrimPrefix(op.Err.Error(), "tls: ")
+			}
+		}
+	case errors.As(err, new(tls.RecordHeaderError)):
+		out.Kind, out.Message = KindTLS, named(host)+" does not speak TLS there; is it http:// and not https://, or another port?"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		out.Message = named(host) + " closed the connection"
+	default:
+		out.Message = "the connection failed: " + withoutURL(err).Error()
+	}
+	return out
+}
+
+// certificate says why a server's certificate is not trusted; empty if the error is
+// another.
+func certificate(err error, host string) string {
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var name x509.HostnameError
+	switch {
+	case errors.As(err, &unknown):
+		by := "an authority"
+		if unknown.Cert != nil && unknown.Cert.Issuer.CommonName != "" {
+			by = fmt.Sprintf("%.80q", unknown.Cert.Issuer.CommonName)
+		}
+		return fmt.Sprintf("the certificate of %s is signed by %s, which is not trusted here; if it is your organisation's, put its certificate into a file and name that in network.caCertFile", named(host), by)
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return fmt.Sprintf("the certificate of %s is not valid now: only from %s until %s; or this machine's clock is wrong", named(host), day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter))
+	case errors.As(err, &name):
+		names := append([]string{}, name.Certificate.DNSNames...)
+		for _, ip := range name.Certificate.IPAddresses {
+			names = append(names, ip.String())
+		}
+		if len(names) == 0 {
+			names = []string{"no host"}
+		}
+		return fmt.Sprintf("the certificate of %s is for %.200s", named(host), strings.Join(names, ", "))
+	case errors.As(err, &invalid), errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(x509.SystemRootsError)):
+		return fmt.Sprintf("the certificate of %s is not accepted: %v", named(host), withoutURL(err))
+	}
+	return ""
+}
+
+func named(host string) string {
+	if host == "" {
+		return "the server"
+	}
+	return host
+}
+
+func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+// withoutURL drops the method and URL that net/http puts in front of a cause.
+func withoutURL(err error) error {
+	var at *url.Error
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}

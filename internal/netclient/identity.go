@@ -1,0 +1,260 @@
+package netclient
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+)
+
+// Files names certificates. Key is PEM: PKCS 8 as it is or encrypted, PKCS 1 or SEC 1.
+type Files struct {
+	CA         []Source // trusted beside the system's authorities; PEM or DER
+	Cert       Source   // the client certificate, with those between it and its authority; PEM
+	Key        Source   // its private key
+	Passphrase string   // of the key; empty if it has none
+}
+
+// Source is a file and who named it.
+type Source struct {
+	Name string // configuration key or environment variable, for messages
+	Path string // empty: none
+}
+
+// Problem is something about Files that keeps a part of them from being used.
+type Problem struct {
+	Source Source
+	Cause  string
+}
+
+// Certificate describes one that was read.
+type Certificate struct {
+	Source  Source
+	Subject string
+	Until   time.Time
+}
+
+// Identity is what was read of Files. It is immutable; the zero Identity trusts the
+// system's authorities and has no client certificate.
+type Identity struct {
+	roots  []*x509.Certificate
+	about  []Certificate
+	client func() (*tls.Certificate, error) // nil: none
+	files  Files
+	digest [sha256.Size]byte // of all that was read; zero if nothing was
+}
+
+// maxFile bounds a file of certificates; the system's bundles are below 1 MiB.
+const maxFile = 8 << 20
+
+// Read reads files. What is wrong is left out and said in the problems; the rest counts.
+// A key that is encrypted is decrypted when it is first needed: that takes long on
+// purpose. Check does it at once.
+func Read(files Files) (*Identity, []Problem) {
+	id := &Identity{files: files}
+	var problems []Problem
+	sum := sha256.New()
+	failed := func(s Source, err error) {
+		problems = append(problems, Problem{s, err.Error()})
+		fmt.Fprintf(sum, "%q: %v\n", s.Path, err)
+	}
+	any := false
+	for _, s := range files.CA {
+		if s.Path == "" {
+			continue
+		}
+		any = true
+		data, err := readFile(s.Path)
+		var certs []*x509.Certificate
+		if err == nil {
+			certs, err = authorities(data)
+		}
+		if err != nil {
+			failed(s, err)
+			continue
+		}
+		id.roots = append(id.roots, certs...)
+		for _, c := range certs {
+			id.about = append(id.about, Certificate{s, c.Subject.String(), c.NotAfter})
+		}
+		fmt.Fprintf(sum, "ca %d\n", len(data))
+		sum.Write(data)
+	}
+	if files.Cert.Path != "" || files.Key.Path != "" {
+		any = true
+		if at, err := id.readClient(sum); err != nil {
+			failed(at, err)
+		}
+	}
+	if any {
+		sum.Sum(id.digest[:0])
+	}
+	return id, problems
+}
+
+// readClient reads the client certificate. at is the file that an error is about.
+func (id *Identity) readClient(sum io.Writer) (at Source, err error) {
+	cert, key := id.files.Cert, id.files.Key
+	switch {
+	case cert.Path == "":
+		return key, fmt.Errorf("a client key without %s has no effect", cert.Name)
+	case key.Path == "":
+		return cert, fmt.Errorf("a client certificate without %s has no effect", key.Name)
+	}
+	certPEM, err := readFile(cert.Path)
+	if err != nil {
+		return cert, err
+	}
+	chain, err := authorities(certPEM)
+	if err != nil {
+		return cert, err
+	}
+	keyPEM, err := readFile(key.Path)
+	if err != nil {
+		return key, err
+	}
+	fmt.Fprintf(sum, "client %d %d %q\n", len(certPEM), len(keyPEM), id.files.Passphrase)
+	_, _ = sum.Write(certPEM)
+	_, _ = sum.Write(keyPEM)
+	encrypted, err := inspectKey(keyPEM)
+	if err == nil && encrypted && id.files.Passphrase == "" {
+		err = errors.New("the key is encrypted, and there is no passphrase for it (network.clientKeyPassphrase)")
+	}
+	if err != nil {
+		return key, err
+	}
+	load := sync.OnceValues(func() (*tls.Certificate, error) { return pair(certPEM, keyPEM, id.files.Passphrase) })
+	if !encrypted {
+		if _, err := load(); err != nil {
+			return key, err
+		}
+	}
+	id.client = load
+	id.about = append(id.about, Certificate{cert, chain[0].Subject.String(), chain[0].NotAfter})
+	return Source{}, nil
+}
+
+// pair puts certificate and key together.
+func pair(certPEM, keyPEM []byte, passphrase string) (*tls.Certificate, error) {
+	plain, err := decryptKey(keyPEM, passphrase)
+	if err != nil {
+		return nil, err
+	}
+	c, err := tls.X509KeyPair(certPEM, plain)
+	if err != nil {
+		return nil, fmt.Errorf("certificate and key can not be used together: %w", err)
+	}
+	return &c, nil
+}
+
+// Check does what Read put off. It may take a second.
+func (id *Identity) Check() []Problem {
+	if id.client != nil {
+		if _, err := id.client(); err != nil {
+			return []Problem{{id.files.Key, err.Error()}}
+		}
+	}
+	return nil
+}
+
+// Certificates lists what counts beside what the system has.
+func (id *Identity) Certificates() []Certificate { return id.about }
+
+// Paths lists the files that were read or looked for.
+func (f Files) Paths() []string {
+	var out []string
+	for _, s := range append(append([]Source{}, f.CA...), f.Cert, f.Key) {
+		if s.Path != "" {
+			out = append(out, s.Path)
+		}
+	}
+	return out
+}
+
+// config returns how to speak TLS. The system's authorities are read here, if at all.
+func (id *Identity) config() *tls.Config {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, GetClientCertificate: id.clientCertificate}
+	if len(id.roots) > 0 {
+		pool, err := x509.SystemCertPool()
+		if err != nil { // as in a container that has none
+			pool = x509.NewCertPool()
+		}
+		for _, root := range id.roots {
+			pool.AddCert(root)
+		}
+		c.RootCAs = pool
+	}
+	return c
+}
+
+// clientCertificate answers a server that asks who we are. Without a certificate the
+// answer is empty, and many servers are content with that.
+func (id *Identity) clientCertificate(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if id.client == nil {
+		if j := journeyOf(info.Context()); j != nil {
+			j.asked.Store(true)
+		}
+		return &tls.Certificate{}, nil
+	}
+	c, err := id.client()
+	if err != nil {
+		return nil, &Error{Kind: KindClientCertificate, Message: "our client certificate can not be used: " + id.files.Key.Name + ": " + err.Error()}
+	}
+	return c, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err == nil {
+		defer f.Close()
+		var info fs.FileInfo
+		if info, err = f.Stat(); err == nil && (!info.Mode().IsRegular() || info.Size() > maxFile) {
+			return nil, fmt.Errorf("%s is no file of at most %d bytes", path, maxFile)
+		}
+	}
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return nil, fmt.Errorf("%s can not be read: %w", path, err)
+	}
+	return io.ReadAll(io.LimitReader(f, maxFile))
+}
+
+// authorities reads the certificates of a file, PEM or DER.
+func authorities(data []byte) ([]*x509.Certificate, error) {
+	var out []*x509.Certificate
+	rest := data
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d of the file can not be read: %w", len(out)+1, err)
+		}
+		out = append(out, c)
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	if bytes.HasPrefix(data, []byte{0x30}) { // DER
+		if out, err := x509.ParseCertificates(data); err == nil && len(out) > 0 {
+			return out, nil
+		}
+	}
+	return nil, errors.New("there is no certificate in the file")
+}

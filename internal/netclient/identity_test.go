@@ -1,0 +1,156 @@
+package netclient
+
+import (
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// clientFiles are a client certificate and its key, as they lie on a disk.
+func clientFiles(a *authority, key []byte, passphrase string, cert []byte) Files {
+	own := &authority{t: a.t, dir: a.t.TempDir()}
+	return Files{
+		Cert: Source{"network.clientCert", own.write("c.pem", cert)}, Key: Source{"network.clientKey", own.write("c.key", key)}, Passphrase: passphrase,
+	}
+}
+
+func complaints(files Files) string {
+	id, problems := Read(files)
+	problems = append(problems, id.Check()...)
+	var out []string
+	for _, p := range problems {
+		out = append(out, p.Source.Name+": "+p.Cause)
+	}
+	return strings.Join(out, "\n")
+}
+
+// Every form of a key that OpenSSL writes is read, and nothing else than its passphrase
+// opens it.
+func TestKeys(t *testing.T) {
+	openssl, err := exec.LookPath("openssl")
+	if err != nil {
+		t.Skip("no openssl to write keys with")
+	}
+	a := newAuthority(t, "Our CA")
+	me := a.issue(tomorrow())
+	plain := a.write("plain.key", pemOf("PRIVATE KEY", pkcs8(t, me.PrivateKey)))
+	for name, args := range map[string]string{
+		"default":        "pkcs8 -topk8 -in IN -passout pass:open-sesame",
+		"AES-128, SHA-1": "pkcs8 -topk8 -in IN -v2 aes-128-cbc -v2prf hmacWithSHA1 -passout pass:open-sesame",
+		"AES-192":        "pkcs8 -topk8 -in IN -v2 aes-192-cbc -v2prf hmacWithSHA384 -passout pass:open-sesame",
+		"AES-256":        "pkcs8 -topk8 -in IN -v2 aes-256-cbc -v2prf hmacWithSHA512 -passout pass:open-sesame",
+		"triple DES":     "pkcs8 -topk8 -in IN -v2 des3 -passout pass:open-sesame",
+		"PEM":            "ec -in IN -aes256 -passout pass:open-sesame",
+		"SEC 1":          "ec -in IN",
+	} {
+		out := filepath.Join(t.TempDir(), "out.key")
+		words := append(strings.Fields(strings.Replace(args, "IN", plain, 1)), "-out", out)
+		if said, err := exec.Command(openssl, words...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", name, err, said)
+		}
+		key, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := complaints(clientFiles(a, key, "open-sesame", certPEM(me))); got != "" {
+			t.Errorf("%s: %s", name, got)
+		}
+		if !strings.Contains(string(key), "ENCRYPTED") {
+			continue
+		}
+		if got := complaints(clientFiles(a, key, "open-sesamE", certPEM(me))); got != "network.clientKey: the passphrase does not fit the key" {
+			t.Errorf("%s, wrong passphrase: %s", name, got)
+		}
+		if got := complaints(clientFiles(a, key, "", certPEM(me))); got != "network.clientKey: the key is encrypted, and there is no passphrase for it (network.clientKeyPassphrase)" {
+			t.Errorf("%s, no passphrase: %s", name, got)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "out.key")
+	if _, err := exec.Command(openssl, "pkcs8", "-topk8", "-in", plain, "-scrypt", "-passout", "pass:x", "-out", out).CombinedOutput(); err == nil {
+		key, _ := os.ReadFile(out)
+		if got := complaints(clientFiles(a, key, "x", certPEM(me))); !strings.Contains(got, "scrypt are not supported; write it anew: openssl pkcs8") {
+			t.Errorf("scrypt: %s", got)
+		}
+	}
+}
+
+func TestFiles(t *testing.T) {
+	a := newAuthority(t, "Our CA")
+	me, other := a.issue(tomorrow()), a.issue(tomorrow())
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, cert := pemOf("PRIVATE KEY", pkcs8(t, me.PrivateKey)), certPEM(me)
+	damaged := a.write("damaged.pem", pemOf("CERTIFICATE", a.cert.Raw[:100]))
+	ca := func(path string) Files { return Files{CA: []Source{{"network.caCertFile", path}}} }
+	sec1, err := x509.MarshalECPrivateKey(me.PrivateKey.(*ecdsa.PrivateKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		files Files
+		want  string
+	}{
+		"nothing":           {Files{}, ""},
+		"CA":                {ca(a.file()), ""},
+		"CA in DER":         {ca(a.write("ca.der", a.cert.Raw)), ""},
+		"CA with comments":  {ca(a.write("many.pem", append([]byte("# Our CA\n"), append(pemOf("CERTIFICATE", a.cert.Raw), cert...)...))), ""},
+		"no such CA":        {ca("/nowhere/ca.pem"), "network.caCertFile: /nowhere/ca.pem can not be read: "},
+		"a folder":          {ca(a.dir), "is no file of at most"},
+		"an empty CA":       {ca(a.write("empty.pem", nil)), "network.caCertFile: there is no certificate in the file"},
+		"a key as CA":       {ca(a.write("key.pem", key)), "network.caCertFile: there is no certificate in the file"},
+		"a damaged CA":      {ca(damaged), "network.caCertFile: certificate 1 of the file can not be read"},
+		"client":            {clientFiles(a, key, "", cert), ""},
+		"SEC 1":             {clientFiles(a, pemOf("EC PRIVATE KEY", sec1), "", cert), ""},
+		"useless phrase":    {clientFiles(a, key, "not needed", cert), ""},
+		"another's key":     {clientFiles(a, pemOf("PRIVATE KEY", pkcs8(t, other.PrivateKey)), "", cert), "network.clientKey: certificate and key can not be used together"},
+		"an RSA key":        {clientFiles(a, pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)), "", cert), "network.clientKey: certificate and key can not be used together"},
+		"no key":            {Files{Cert: Source{"network.clientCert", damaged}, Key: Source{Name: "network.clientKey"}}, "network.clientCert: a client certificate without network.clientKey has no effect"},
+		"no certificate":    {Files{Cert: Source{Name: "network.clientCert"}, Key: Source{"network.clientKey", damaged}}, "network.clientKey: a client key without network.clientCert has no effect"},
+		"certificate twice": {Files{Cert: Source{"network.clientCert", a.file()}, Key: Source{"network.clientKey", a.file()}}, "network.clientKey: there is no private key in PEM in the file"},
+	} {
+		got := complaints(c.files)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	id, _ := Read(ca(a.file()))
+	if about := id.Certificates(); len(about) != 1 || about[0].Subject != "CN=Our CA" || !about[0].Until.Equal(a.cert.NotAfter) {
+		t.Errorf("%+v", about)
+	}
+}
+
+// A key that cannot be decrypted in time is said where it is needed.
+func TestLateKey(t *testing.T) {
+	a := newAuthority(t, "Our CA")
+	me := a.issue(tomorrow())
+	id, problems := Read(clientFiles(a, pemOf("ENCRYPTED PRIVATE KEY", []byte{0x30, 0}), "x", certPEM(me)))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if got := id.Check(); len(got) != 1 || got[0].Cause != "the key is damaged" {
+		t.Errorf("%v", got)
+	}
+}
+
+// No bytes make reading a key fail in another way than with an error.
+func FuzzKey(f *testing.F) {
+	f.Add([]byte{0x30, 0})
+	f.Add([]byte("0\x500\x20\x06\x09*\x86H\x86\xf7\x0d\x01\x05\x0d0\x130\x09\x06\x07*\x86H\x86\xf7\x0d\x010\x06\x06\x02*\x03\x05\x00\x04\x10aaaaaaaaaaaaaaaa"))
+	f.Fuzz(func(t *testing.T, der []byte) {
+		plain, err := decryptPKCS8(der, []byte("x"))
+		if err != nil {
+			return
+		}
+		if _, err := x509.ParsePKCS8PrivateKey(plain); err != nil {
+			t.Errorf("what was decrypted is no key: %v", err)
+		}
+	})
+}

@@ -1,0 +1,235 @@
+package netclient
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Proxies says through which proxy servers are reached. It is immutable.
+//
+// The variables are http_proxy and https_proxy, by the scheme of what is asked for, and
+// all_proxy for either; no_proxy names what is reached without. Lower case wins over
+// upper case. A proxy is a URL of the scheme http, https, socks5 or socks5h (both leave
+// names to the proxy), or a host and port, with user and password where it wants them.
+type Proxies struct {
+	plain, secure proxy
+	except        []exception
+	exceptions    string // as written
+}
+
+// proxy is what one variable says.
+type proxy struct {
+	variable string // empty: none is set
+	value    string
+	url      *url.URL // nil if it can not be used
+}
+
+// ProxyInfo describes a proxy in effect, without what is secret in its URL.
+type ProxyInfo struct {
+	For           string // http or https: the scheme of what is asked for
+	Variable      string // the environment variable that says so
+	URL           string // scheme, host and port; empty if the proxy can not be used
+	Authenticates bool   // its URL has a user
+	Problem       string // why it can not be used; empty if it can
+}
+
+// ProxiesOf reads an environment.
+func ProxiesOf(getenv func(string) string) *Proxies {
+	first := func(names ...string) (name, value string) {
+		for _, name := range names {
+			if v := strings.TrimSpace(getenv(name)); v != "" {
+				return name, v
+			}
+		}
+		return "", ""
+	}
+	p := &Proxies{
+		plain:  newProxy(first("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")),
+		secure: newProxy(first("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")),
+	}
+	_, p.exceptions = first("no_proxy", "NO_PROXY")
+	p.except = parseExceptions(p.exceptions)
+	return p
+}
+
+func newProxy(variable, value string) proxy {
+	p := proxy{variable: variable, value: value}
+	if value == "" {
+		return p
+	}
+	if !strings.Contains(value, "://") {
+		value = "http://" + value
+	}
+	u, err := url.Parse(value)
+	if err == nil && u.Hostname() != "" && slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) {
+		p.url = &url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host}
+	}
+	return p
+}
+
+// problem says why a proxy can not be used. The value stays out of it: whatever is wrong
+// with it, there may be a password in it.
+func (p proxy) problem() string {
+	if p.variable == "" || p.url != nil {
+		return ""
+	}
+	return p.variable + " is no proxy that can be used: it must be http://, https:// or socks5:// with a host and a port; " +
+		"special characters of a user or password are written as %XX"
+}
+
+// For returns the proxy to reach a URL through; nil if none. The error is an *Error.
+func (p *Proxies) For(u *url.URL) (*url.URL, error) {
+	chosen := p.plain
+	if u.Scheme == "https" {
+		chosen = p.secure
+	}
+	if chosen.variable == "" || p.direct(u) {
+		return nil, nil
+	}
+	if chosen.url == nil {
+		return nil, &Error{Kind: KindProxy, Message: chosen.problem()}
+	}
+	return chosen.url, nil
+}
+
+// List describes the proxies in effect.
+func (p *Proxies) List() []ProxyInfo {
+	var out []ProxyInfo
+	for _, of := range []struct {
+		scheme string
+		proxy
+	}{{"http", p.plain}, {"https", p.secure}} {
+		if of.variable == "" {
+			continue
+		}
+		info := ProxyInfo{For: of.scheme, Variable: of.variable, Problem: of.problem()}
+		if of.url != nil {
+			info.URL, info.Authenticates = bare(of.url), of.url.User != nil
+		}
+		out = append(out, info)
+	}
+	return out
+}
+
+// Exceptions returns what no_proxy says; empty if it says nothing.
+func (p *Proxies) Exceptions() string { return p.exceptions }
+
+// Secrets lists texts of the proxies' URLs that must not be shown.
+func (p *Proxies) Secrets() []string {
+	var out []string
+	for _, of := range []proxy{p.plain, p.secure} {
+		switch {
+		case of.variable == "":
+		case of.url == nil:
+			out = append(out, of.value)
+		case of.url.User != nil:
+			password, _ := of.url.User.Password()
+			_, escaped, _ := strings.Cut(of.url.User.String(), ":")
+			written := of.value[strings.Index(of.value, "://")+1:]
+			_, written, _ = strings.Cut(strings.TrimPrefix(written[:strings.LastIndex(written, "@")], "//"), ":")
+			out = append(out, password, escaped, written)
+		}
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
+}
+
+// bare is a proxy's URL for people.
+func bare(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// address is the host and port of a URL.
+func address(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// direct says whether a URL is reached without a proxy whatever the variables say of one.
+func (p *Proxies) direct(u *url.URL) bool {
+	host, port, err := net.SplitHostPort(address(u))
+	if err != nil {
+		return false
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	ip, _ := netip.ParseAddr(host) // the zero Addr is not valid, and in no prefix
+	ip = ip.Unmap().WithZone("")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || ip.IsLoopback() {
+		return true
+	}
+	return slices.ContainsFunc(p.except, func(e exception) bool { return e.matches(host, ip, port) })
+}
+
+// exception is one entry of no_proxy.
+type exception struct {
+	all    bool
+	host   string       // this one, and all below it
+	suffix string       // ".example.com": all below it, not itself
+	ip     netip.Addr   //
+	net    netip.Prefix //
+	port   string       // empty: any
+}
+
+// parseExceptions reads no_proxy: entries between commas or spaces. An entry is * (all),
+// a host (it and all below it), .suffix or *.suffix (all below it), an IP address, or a
+// range of them as address/bits; all but the last may have a :port.
+func parseExceptions(s string) []exception {
+	var out []exception
+	for _, entry := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+		if e, ok := parseException(entry); ok {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func parseException(entry string) (e exception, ok bool) {
+	if entry == "*" {
+		return exception{all: true}, true
+	}
+	if prefix, err := netip.ParsePrefix(entry); err == nil {
+		if bits := prefix.Bits() - 96; prefix.Addr().Is4In6() && bits >= 0 {
+			prefix = netip.PrefixFrom(prefix.Addr().Unmap(), bits)
+		}
+		return exception{net: prefix.Masked()}, true
+	}
+	host := entry
+	if h, port, err := net.SplitHostPort(entry); err == nil {
+		host, e.port = h, port
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if ip, err := netip.ParseAddr(host); err == nil {
+		e.ip = ip.Unmap().WithZone("")
+		return e, true
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "*"), ".")
+	if strings.HasPrefix(host, ".") {
+		e.suffix = host
+		return e, len(host) > 1
+	}
+	e.host = host
+	return e, host != ""
+}
+
+func (e exception) matches(host string, ip netip.Addr, port string) bool {
+	if e.port != "" && e.port != port {
+		return false
+	}
+	switch {
+	case e.all:
+		return true
+	case e.net.IsValid():
+		return ip.IsValid() && e.net.Contains(ip)
+	case e.ip.IsValid():
+		return e.ip == ip
+	case e.suffix != "":
+		return strings.HasSuffix(host, e.suffix)
+	}
+	return host == e.host || strings.HasSuffix(host, "."+e.host)
+}

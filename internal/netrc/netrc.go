@@ -1,0 +1,171 @@
+// Package netrc finds credentials in netrc files, where curl, git and others look for
+// them too: machine, login, password, account and port; macros are skipped.
+//
+// It guarantees that errors name files and lines but never content, and that an entry
+// printed or logged does not show its password. Files are read each time and never
+// written. The entry `default` never answers: it would send a password to whoever is
+// asked (eca-features 3.2, 5.2).
+package netrc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Entry is one machine of a file.
+type Entry struct {
+	Machine string
+	Login   string
+	Account string
+	Port    string
+
+	// File is where the entry was found, if it was; Exposed says that others than its
+	// owner may read that file.
+	File    string
+	Exposed bool
+
+	password *string // a pointer, so that formatters do not show it
+}
+
+// Password returns the secret.
+func (e Entry) Password() string {
+	if e.password == nil {
+		return ""
+	}
+	return *e.password
+}
+
+// Key says which entry is meant.
+type Key struct {
+	Machine string
+	Login   string // empty: any
+	Port    string // empty: an entry without port
+}
+
+// ParseKey reads `[login@]machine[:port]`, as in a provider's keyRc and in ${netrc:...}.
+// A login may contain "@" itself (an e-mail address).
+func ParseKey(text string) (Key, error) {
+	rest := strings.TrimSpace(text)
+	var k Key
+	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
+		k.Login, rest = rest[:i], rest[i+1:]
+		if k.Login == "" {
+			return Key{}, fmt.Errorf("netrc: %q has no login before the @", text)
+		}
+	}
+	k.Machine, k.Port, _ = cutPort(rest)
+	switch {
+	case k.Machine == "":
+		return Key{}, fmt.Errorf("netrc: %q names no machine; write [login@]machine[:port]", text)
+	case strings.HasSuffix(rest, ":"):
+		return Key{}, fmt.Errorf("netrc: %q has no port after the colon", text)
+	case strings.ContainsFunc(k.Machine+k.Port, func(r rune) bool { return r <= ' ' || r == '"' }):
+		return Key{}, fmt.Errorf("netrc: %q is not of the form [login@]machine[:port]", text)
+	}
+	return k, nil
+}
+
+// cutPort splits machine:port; an IPv6 address stands in brackets if a port follows.
+func cutPort(s string) (machine, port string, found bool) {
+	if inner, after, ok := strings.Cut(strings.TrimPrefix(s, "["), "]"); ok && strings.HasPrefix(s, "[") {
+		port, found = strings.CutPrefix(after, ":")
+		return inner, port, found
+	}
+	if strings.Count(s, ":") > 1 {
+		return s, "", false
+	}
+	return strings.Cut(s, ":")
+}
+
+// DefaultPaths are the files that are looked at if the configuration names none.
+func DefaultPaths(home string) []string {
+	if home == "" {
+		return nil
+	}
+	return []string{filepath.Join(home, ".netrc"), filepath.Join(home, "_netrc")}
+}
+
+// Find returns the first entry that matches. login may be empty, which any entry
+// matches; port must be the entry's, and empty where the entry has none. Files that do
+// not exist are passed over. An entry that stands before a mistake in its file counts;
+// the mistake is the error only if nothing is found.
+func Find(paths []string, machine, login, port string) (Entry, bool, error) {
+	var errs []error
+	for _, path := range paths {
+		data, exposed, err := read(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("netrc: %s can not be read: %w", path, err))
+			continue
+		}
+		e, ok, err := FindData(data, machine, login, port)
+		if ok {
+			e.File, e.Exposed = path, exposed
+			return e, true, nil
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("netrc: %s: %w", path, err))
+		}
+	}
+	return Entry{}, false, errors.Join(errs...)
+}
+
+// FindKey is Find for what ParseKey reads.
+func FindKey(paths []string, key string) (Entry, bool, error) {
+	k, err := ParseKey(key)
+	if err != nil {
+		return Entry{}, false, err
+	}
+	return Find(paths, k.Machine, k.Login, k.Port)
+}
+
+// FindData is Find in the content of one file.
+func FindData(data []byte, machine, login, port string) (Entry, bool, error) {
+	entries, err := Parse(data)
+	for _, e := range entries {
+		if strings.EqualFold(e.Machine, machine) && (login == "" || e.Login == login) && e.Port == port && e.password != nil {
+			return e, true, nil
+		}
+	}
+	return Entry{}, false, err
+}
+
+// maxSize bounds a file.
+const maxSize = 1 << 20
+
+// read returns a file's content, and whether others may read it.
+func read(path string) (data []byte, exposed bool, err error) {
+	info, err := os.Stat(path) // before opening, which waits at a pipe
+	switch {
+	case err != nil:
+		return nil, false, cause(err)
+	case !info.Mode().IsRegular():
+		return nil, false, errors.New("it is not a regular file")
+	case info.Size() > maxSize:
+		return nil, false, fmt.Errorf("it is larger than %d bytes", maxSize)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, false, cause(err)
+	}
+	defer f.Close()
+	data, err = io.ReadAll(io.LimitReader(f, maxSize))
+	return data, runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0, err
+}
+
+// cause drops the path, which the caller names.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

@@ -1,0 +1,167 @@
+package netrc
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Parse reads the entries of a file, in order, without `default`. What comes before a
+// mistake is returned with the error, which names the line.
+func Parse(data []byte) ([]Entry, error) {
+	s := scanner{rest: bytes.TrimPrefix(data, []byte("\ufeff")), line: 1}
+	var out []Entry
+	var e *Entry // the entry that values go to; nil before the first
+	for {
+		s.blank(true)
+		if len(s.rest) == 0 {
+			return out, nil
+		}
+		at := s.line
+		word, err := s.word()
+		if err != nil {
+			return out, err
+		}
+		switch word {
+		case "default":
+			e = &Entry{} // takes its values, and is forgotten
+			continue
+		case "macdef":
+			if _, err := s.value(word); err != nil {
+				return out, err
+			}
+			s.skipMacro()
+			continue
+		case "machine", "login", "user", "password", "passwd", "account", "port", "protocol":
+		default:
+			return out, fmt.Errorf("line %d: machine, login, password, account, port, default or macdef was expected; a value with spaces needs double quotes", at)
+		}
+		value, err := s.value(word)
+		if err != nil {
+			return out, err
+		}
+		if word == "machine" {
+			out = append(out, Entry{Machine: value})
+			e = &out[len(out)-1]
+			continue
+		}
+		if e == nil {
+			return out, fmt.Errorf("line %d: %s comes before the first machine", at, word)
+		}
+		switch word {
+		case "login", "user":
+			e.Login = value
+		case "password", "passwd":
+			e.password = &value
+		case "account":
+			e.Account = value
+		case "port":
+			e.Port = value
+		}
+	}
+}
+
+// scanner takes a file apart into words.
+type scanner struct {
+	rest []byte
+	line int
+}
+
+// value is the word that must follow a keyword.
+func (s *scanner) value(keyword string) (string, error) {
+	at := s.line
+	s.blank(false)
+	if len(s.rest) == 0 {
+		return "", fmt.Errorf("line %d: %s has no value", at, keyword)
+	}
+	return s.word()
+}
+
+// word reads the word that begins here.
+func (s *scanner) word() (string, error) {
+	if s.rest[0] == '"' {
+		return s.quoted()
+	}
+	end := bytes.IndexAny(s.rest, " \t\r\n")
+	if end < 0 {
+		end = len(s.rest)
+	}
+	word := string(s.rest[:end])
+	s.rest = s.rest[end:]
+	if !utf8.ValidString(word) {
+		return "", fmt.Errorf("line %d: it is not UTF-8 text", s.line)
+	}
+	return word, nil
+}
+
+// blank passes over white space, and over comments if there may be some: a "#" begins
+// one only where a keyword is expected, since passwords contain it.
+func (s *scanner) blank(comments bool) {
+	for len(s.rest) > 0 {
+		switch c := s.rest[0]; {
+		case c == '\n':
+			s.line++
+		case c == ' ', c == '\t', c == '\r':
+		case c == '#' && comments:
+			end := bytes.IndexByte(s.rest, '\n')
+			if end < 0 {
+				end = len(s.rest)
+			}
+			s.rest = s.rest[end:]
+			continue
+		default:
+			return
+		}
+		s.rest = s.rest[1:]
+	}
+}
+
+// quoted reads a word in double quotes, in which a backslash takes the next character as
+// it is, but for n, r and t.
+func (s *scanner) quoted() (string, error) {
+	begun := s.line
+	var out strings.Builder
+	for i := 1; i < len(s.rest); i++ {
+		switch c := s.rest[i]; c {
+		case '"':
+			s.rest = s.rest[i+1:]
+			if !utf8.ValidString(out.String()) {
+				return "", fmt.Errorf("line %d: it is not UTF-8 text", begun)
+			}
+			return out.String(), nil
+		case '\\':
+			if i++; i == len(s.rest) {
+				continue
+			}
+			c = s.rest[i]
+			if c == '\n' {
+				s.line++
+			}
+			if j := strings.IndexByte("nrt", c); j >= 0 {
+				c = "\n\r\t"[j]
+			}
+			out.WriteByte(c)
+		case '\n':
+			s.line++
+			out.WriteByte(c)
+		default:
+			out.WriteByte(c)
+		}
+	}
+	s.rest = nil
+	return "", fmt.Errorf("line %d: a double quote is never closed", begun)
+}
+
+// skipMacro passes over a macro: the rest of the line that names it, and its lines up to
+// an empty one.
+func (s *scanner) skipMacro() {
+	for named := false; len(s.rest) > 0; named = true {
+		line, rest, _ := bytes.Cut(s.rest, []byte("\n"))
+		s.rest = rest
+		s.line++
+		if named && len(bytes.TrimSpace(line)) == 0 {
+			return
+		}
+	}
+}

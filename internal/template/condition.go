@@ -1,0 +1,168 @@
+package template
+
+import "slices"
+
+// condition decides about a branch.
+type condition interface {
+	holds(r *renderer) bool
+}
+
+type (
+	// truth: the value is neither missing, false, empty nor zero.
+	truth      struct{ value operand }
+	negation   struct{ of condition }
+	comparison struct {
+		a  operand
+		op string
+		b  operand
+	}
+	conjunction struct{ all []condition }
+	disjunction struct{ any []condition }
+)
+
+func (c truth) holds(r *renderer) bool    { return isTrue(r.value(c.value)) }
+func (c negation) holds(r *renderer) bool { return !c.of.holds(r) }
+
+func (c conjunction) holds(r *renderer) bool {
+	return !slices.ContainsFunc(c.all, func(c condition) bool { return !c.holds(r) })
+}
+
+func (c disjunction) holds(r *renderer) bool {
+	return slices.ContainsFunc(c.any, func(c condition) bool { return c.holds(r) })
+}
+
+func (c comparison) holds(r *renderer) bool {
+	a, b := r.value(c.a), r.value(c.b)
+	switch c.op {
+	case "=", "==":
+		return str(a) == str(b)
+	case "!=":
+		return str(a) != str(b)
+	}
+	x, okX := asNumber(a)
+	y, okY := asNumber(b)
+	if !okX || !okY {
+		return false
+	}
+	switch c.op {
+	case "<":
+		return x < y
+	case "<=":
+		return x <= y
+	case ">":
+		return x > y
+	}
+	return x >= y
+}
+
+func asNumber(v any) (int, bool) {
+	switch v := v.(type) {
+	case int:
+		return v, true
+	case string:
+		return number(v)
+	}
+	return 0, false
+}
+
+func isTrue(v any) bool {
+	switch v := v.(type) {
+	case bool:
+		return v
+	case int:
+		return v != 0
+	case string:
+		return v != "" && v != "false"
+	case []string:
+		return len(v) > 0
+	}
+	return false
+}
+
+// condition reads what stands behind if: values and comparisons with not, and, or (and
+// binds more tightly), or all or any in front of several values.
+func (p *parser) condition(s string) (condition, error) {
+	w, err := p.words(s)
+	if err != nil {
+		return nil, err
+	}
+	if len(w) == 0 {
+		return nil, p.errorf("if needs a condition")
+	}
+	if len(w) > 1 && (w[0] == "all" || w[0] == "any") && !isOperator(w[1]) {
+		var list []condition
+		for _, word := range w[1:] {
+			v, err := p.operand(word)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, truth{v})
+		}
+		if w[0] == "all" {
+			return conjunction{list}, nil
+		}
+		return disjunction{list}, nil
+	}
+	var or disjunction
+	for _, alternative := range splitWords(w, "or") {
+		var and conjunction
+		for _, term := range splitWords(alternative, "and") {
+			c, err := p.term(term)
+			if err != nil {
+				return nil, err
+			}
+			and.all = append(and.all, c)
+		}
+		or.any = append(or.any, and)
+	}
+	return or, nil
+}
+
+func isOperator(word string) bool {
+	return slices.Contains([]string{"=", "==", "!=", "<", "<=", ">", ">="}, word)
+}
+
+// term reads a value or a comparison, with any number of nots in front.
+func (p *parser) term(w []string) (condition, error) {
+	negated := false
+	for len(w) > 0 && w[0] == "not" {
+		negated, w = !negated, w[1:]
+	}
+	var c condition
+	switch {
+	case len(w) == 1:
+		v, err := p.operand(w[0])
+		if err != nil {
+			return nil, err
+		}
+		c = truth{v}
+	case len(w) == 3 && isOperator(w[1]):
+		a, err := p.operand(w[0])
+		if err != nil {
+			return nil, err
+		}
+		b, err := p.operand(w[2])
+		if err != nil {
+			return nil, err
+		}
+		c = comparison{a, w[1], b}
+	default:
+		return nil, p.errorf("%q is no condition", w)
+	}
+	if negated {
+		return negation{c}, nil
+	}
+	return c, nil
+}
+
+func splitWords(w []string, sep string) [][]string {
+	var out [][]string
+	from := 0
+	for i, word := range w {
+		if word == sep {
+			out = append(out, w[from:i])
+			from = i + 1
+		}
+	}
+	return append(out, w[from:])
+}

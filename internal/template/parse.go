@@ -1,0 +1,384 @@
+package template
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// node is a piece of a template: text, output, choice or loop.
+type node interface{ isNode() }
+
+type (
+	text   string
+	output struct {
+		value   operand
+		filters []filter
+	}
+	// choice renders the first branch whose condition holds.
+	choice struct{ branches []branch }
+	branch struct {
+		condition condition // nil: always
+		body      []node
+	}
+	loop struct {
+		name  string
+		list  operand
+		body  []node
+		empty []node
+	}
+)
+
+func (text) isNode()   {}
+func (output) isNode() {}
+func (choice) isNode() {}
+func (loop) isNode()   {}
+
+// operand is a variable, or a constant if name is empty.
+type operand struct {
+	name     string
+	constant any // string, int or bool
+}
+
+// parser goes through a template once.
+type parser struct {
+	rest  string
+	line  int
+	names map[string]bool // of the variables that are read
+}
+
+func (p *parser) errorf(format string, args ...any) error {
+	return fmt.Errorf("line %d: %s", p.line, fmt.Sprintf(format, args...))
+}
+
+// skip moves on by n bytes.
+func (p *parser) skip(n int) string {
+	piece := p.rest[:n]
+	p.line += strings.Count(piece, "\n")
+	p.rest = p.rest[n:]
+	return piece
+}
+
+// block reads nodes up to the end of the template or a tag that ends or divides blocks;
+// that tag is returned.
+func (p *parser) block(depth int) (nodes []node, end string, err error) {
+	if depth > maxNesting {
+		return nil, "", p.errorf("more than %d blocks within each other", maxNesting)
+	}
+	for p.rest != "" {
+		at, kind := nextMark(p.rest)
+		if at > 0 {
+			nodes = append(nodes, text(p.skip(at)))
+		}
+		if kind == "" {
+			continue
+		}
+		inside, err := p.mark(kind)
+		if err != nil {
+			return nil, "", err
+		}
+		switch kind {
+		case "{{":
+			out, err := p.output(inside)
+			if err != nil {
+				return nil, "", err
+			}
+			nodes = append(nodes, out)
+		case "{%":
+			n, end, err := p.tag(inside, depth)
+			if err != nil || end != "" {
+				return nodes, end, err
+			}
+			if n != nil {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	return nodes, "", nil
+}
+
+// nextMark finds the next {{, {% or {#; without one, at is the end of the text.
+func nextMark(s string) (at int, kind string) {
+	for i := 0; ; i++ {
+		next := strings.IndexByte(s[i:], '{')
+		if next < 0 || i+next+1 >= len(s) {
+			return len(s), ""
+		}
+		i += next
+		switch s[i+1] {
+		case '{', '%', '#':
+			return i, s[i : i+2]
+		}
+	}
+}
+
+// mark reads what stands between a mark and its end. Quotes hide ends.
+func (p *parser) mark(kind string) (string, error) {
+	end := map[string]string{"{{": "}}", "{%": "%}", "{#": "#}"}[kind]
+	quoted := false
+	for i := 2; i+2 <= len(p.rest); i++ {
+		switch {
+		case kind != "{#" && p.rest[i] == '"':
+			quoted = !quoted
+		case !quoted && p.rest[i:i+2] == end:
+			inside := p.rest[2:i]
+			if strings.Contains(inside, "\n") && kind == "{{" {
+				return "", p.errorf("%s goes on to the next line", kind)
+			}
+			p.skip(i + 2)
+			return strings.TrimSpace(inside), nil
+		}
+	}
+	return "", p.errorf("%s without %s", kind, end)
+}
+
+// tag reads a block that begins with a tag; or it returns the tag, if that ends or divides
+// the block around it.
+func (p *parser) tag(inside string, depth int) (n node, end string, err error) {
+	name, rest, _ := strings.Cut(strings.Join(strings.Fields(firstLine(inside)), " "), " ")
+	rest = strings.TrimSpace(strings.TrimPrefix(inside, name))
+	switch name {
+	case "if", "ifequal", "ifunequal":
+		n, err = p.choice(name, rest, depth)
+	case "for":
+		n, err = p.loop(rest, depth)
+	case "comment", "verbatim":
+		var raw string
+		if raw, err = p.raw("end" + name); name == "verbatim" && err == nil {
+			n = text(raw)
+		}
+	case "safe", "endsafe": // nothing is ever escaped
+	case "else", "elif", "empty", "endif", "endifequal", "endifunequal", "endfor", "endcomment", "endverbatim":
+		return nil, inside, nil
+	default:
+		err = p.errorf("there is no tag %q", name)
+	}
+	return n, "", err
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// raw returns the text up to an end tag, as it is.
+func (p *parser) raw(end string) (string, error) {
+	for from := 0; ; {
+		i := strings.Index(p.rest[from:], "{%")
+		if i < 0 {
+			return "", p.errorf("{%% %s %%} is missing", end)
+		}
+		i += from
+		close := strings.Index(p.rest[i:], "%}")
+		if close >= 0 && strings.TrimSpace(p.rest[i+2:i+close]) == end {
+			raw := p.rest[:i]
+			p.skip(i + close + 2)
+			return raw, nil
+		}
+		from = i + 2
+	}
+}
+
+// choice reads the branches of an if.
+func (p *parser) choice(name, rest string, depth int) (node, error) {
+	first, err := p.condition(rest)
+	if name != "if" {
+		first, err = p.equality(rest, name == "ifequal")
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := choice{}
+	for cond := first; ; {
+		body, end, err := p.block(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		c.branches = append(c.branches, branch{cond, body})
+		word, more, _ := strings.Cut(end, " ")
+		last := cond == nil && len(c.branches) > 1 // an else
+		switch {
+		case word == "end"+name:
+			return c, nil
+		case end == "":
+			return nil, p.errorf("{%% end%s %%} is missing", name)
+		case word == "else" && more == "" && !last:
+			cond = nil
+		case word == "elif" && name == "if" && !last:
+			if cond, err = p.condition(more); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, p.errorf("{%% %s %%} does not belong here", end)
+		}
+	}
+}
+
+func (p *parser) equality(rest string, equal bool) (condition, error) {
+	w, err := p.words(rest)
+	if err != nil {
+		return nil, err
+	}
+	if len(w) != 2 {
+		return nil, p.errorf("ifequal and ifunequal compare two values, not %d", len(w))
+	}
+	a, errA := p.operand(w[0])
+	b, errB := p.operand(w[1])
+	if errA != nil || errB != nil {
+		return nil, p.errorf("%q can not be compared", rest)
+	}
+	op := "="
+	if !equal {
+		op = "!="
+	}
+	return comparison{a, op, b}, nil
+}
+
+// loop reads a for.
+func (p *parser) loop(rest string, depth int) (node, error) {
+	w := strings.Fields(rest)
+	if len(w) != 3 || w[1] != "in" || !isName(w[0]) {
+		return nil, p.errorf("a loop is {%% for NAME in LIST %%}, not %q", rest)
+	}
+	list, err := p.operand(w[2])
+	if err != nil {
+		return nil, err
+	}
+	l := loop{name: w[0], list: list}
+	body, end, err := p.block(depth + 1)
+	if err != nil {
+		return nil, err
+	}
+	l.body = body
+	if end == "empty" {
+		if l.empty, end, err = p.block(depth + 1); err != nil {
+			return nil, err
+		}
+	}
+	if end != "endfor" {
+		return nil, p.errorf("{%% endfor %%} is missing")
+	}
+	return l, nil
+}
+
+// output reads {{ value|filter:argument }}.
+func (p *parser) output(inside string) (node, error) {
+	pieces := splitOutside(inside, '|')
+	value, err := p.operand(strings.TrimSpace(pieces[0]))
+	if err != nil {
+		return nil, err
+	}
+	out := output{value: value}
+	for _, piece := range pieces[1:] {
+		args := splitOutside(strings.TrimSpace(piece), ':')
+		f := filter{name: strings.TrimSpace(args[0])}
+		for _, a := range args[1:] {
+			arg, err := p.operand(strings.TrimSpace(a))
+			if err != nil {
+				return nil, err
+			}
+			f.args = append(f.args, arg)
+		}
+		if !f.known() {
+			return nil, p.errorf("there is no filter %q with %d arguments", f.name, len(f.args))
+		}
+		out.filters = append(out.filters, f)
+	}
+	return out, nil
+}
+
+// splitOutside splits at a separator outside of quotes.
+func splitOutside(s string, sep byte) []string {
+	var out []string
+	quoted, from := false, 0
+	for i := range len(s) {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == sep && !quoted:
+			out = append(out, s[from:i])
+			from = i + 1
+		}
+	}
+	return append(out, s[from:])
+}
+
+// words splits at white space outside of quotes.
+func (p *parser) words(s string) ([]string, error) {
+	var out []string
+	quoted, from := false, -1
+	for i, r := range s {
+		switch {
+		case r == '"':
+			quoted = !quoted
+			if from < 0 {
+				from = i
+			}
+		case unicode.IsSpace(r) && !quoted:
+			if from >= 0 {
+				out = append(out, s[from:i])
+			}
+			from = -1
+		case from < 0:
+			from = i
+		}
+	}
+	if quoted {
+		return nil, p.errorf("a quote is not closed in %q", s)
+	}
+	if from >= 0 {
+		out = append(out, s[from:])
+	}
+	return out, nil
+}
+
+// operand reads a name, a number, a switch or a text in quotes.
+func (p *parser) operand(s string) (operand, error) {
+	if n := len(s); n >= 2 && s[0] == '"' && s[n-1] == '"' && !strings.Contains(s[1:n-1], `"`) {
+		return operand{constant: s[1 : n-1]}, nil
+	}
+	switch s {
+	case "true", "false":
+		return operand{constant: s == "true"}, nil
+	}
+	if n, ok := number(s); ok {
+		return operand{constant: n}, nil
+	}
+	if !isName(s) {
+		return operand{}, p.errorf("%q is neither a name nor a value", s)
+	}
+	p.names[s] = true
+	return operand{name: s}, nil
+}
+
+// number reads a whole number that fits anything.
+func number(s string) (int, bool) {
+	digits, n := strings.TrimPrefix(s, "-"), 0
+	if digits == "" || len(digits) > 9 {
+		return 0, false
+	}
+	for _, r := range digits {
+		if r < '0' || r > '9' {
+			return 0, false
+		}
+		n = n*10 + int(r-'0')
+	}
+	if digits != s {
+		n = -n
+	}
+	return n, true
+}
+
+// isName says whether a word can name a variable: letters, digits, _ - . and no digit or
+// sign in front.
+func isName(s string) bool {
+	first, _ := utf8.DecodeRuneInString(s)
+	if !unicode.IsLetter(first) && first != '_' || slices.Contains([]string{"and", "or", "not", "in"}, s) {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-.", r)
+	})
+}
