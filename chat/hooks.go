@@ -287,18 +287,17 @@ func (t *turn) beforeCall(p planned) (hookedCall, error) {
 	}
 	if out.Input != nil {
 		p.call.Arguments = out.Input
-		changed, err := t.plan(p.tool, p.call)
+		h.planned, err = t.plan(p.tool, p.call)
 		if err != nil {
 			h.planned = p
-			h.rejected = &event.ToolRejected{CallID: p.call.ID, Reason: event.RejectedByHook, Message: "A hook changed this call so that it can not run: " + err.Error()}
-			return h, nil
 		}
-		h.planned = changed
 	}
 	switch {
 	case out.Stop != nil:
 		h.stop, h.rejected = true, &event.ToolRejected{CallID: p.call.ID, Reason: event.StoppedByHook}
 		t.say(out.Stop.Notice())
+	case err != nil:
+		h.rejected = &event.ToolRejected{CallID: p.call.ID, Reason: event.RejectedByHook, Message: "A hook changed this call so that it can not run: " + err.Error()}
 	case len(out.Blocked) > 0 || out.Approval == string(tools.Deny):
 		why := slices.Clone(out.Context)
 		for _, b := range out.Blocked {

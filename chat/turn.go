@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,7 +62,8 @@ type turn struct {
 	steers  []string                 // what the user said since the model was asked
 	byHook  bool                     // a hook ends the turn after the calls that run
 
-	activity activity // for hooks
+	activity activity            // for hooks
+	scripts  []event.HookStarted // that run and are shown
 }
 
 func (s *Session) newTurn(p Prompt) *turn {
@@ -100,6 +102,10 @@ func (t *turn) emitLocked(bodies ...event.Body) {
 		switch b := b.(type) {
 		case event.Progress:
 			t.phase = b.Text
+		case event.HookStarted:
+			t.scripts = append(t.scripts, b)
+		case event.HookFinished:
+			t.scripts = slices.DeleteFunc(t.scripts, func(s event.HookStarted) bool { return s.ID == b.ID })
 		case event.TurnFinished:
 			t.over = true
 		}
@@ -343,6 +349,9 @@ func (t *turn) finish(err error) {
 	var bodies []event.Body
 	if notice != nil {
 		bodies = append(bodies, notice)
+	}
+	for _, s := range t.scripts { // of a call that has not returned yet
+		bodies = append(bodies, event.HookFinished{ID: s.ID, Name: s.Name, Action: s.Action, Status: 1, Error: "it was stopped"})
 	}
 	reason := event.Interrupted
 	if end.Reason == event.FinishedStopped || end.Reason == event.FinishedSuperseded {

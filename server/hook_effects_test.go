@@ -306,6 +306,9 @@ func TestStopWhileHookRuns(t *testing.T) {
 			r.Await(0, "the hook", fake.Content("hookActionStarted"))
 			r.Notify("chat/promptStop", map[string]any{"chatId": "c"})
 			r.Await(0, "the end", fake.Content("progress", `"finished"`, `"stopped"`))
+			if index(r.Since(0), "hookActionFinished", "it was stopped") < 0 {
+				t.Error("the client still sees the hook running")
+			}
 		})
 	}
 }

@@ -118,9 +118,9 @@ func TestMatcher(t *testing.T) {
 		}
 	}
 	// A pattern that runs out of time may guard something.
-	m, err := newMatcher(PreToolCall, `(x+x+)+y`)
+	m, err := newMatcher(PreToolCall, `eca__(x+x+)+y`)
 	slow := Call{Tool: &Tool{Server: "eca", Name: strings.Repeat("x", 5000)}}
-	if m.name, err = compileRegexp(`eca__(x+x+)+y`); err != nil || !m.matches(slow) {
+	if err != nil || !m.matches(slow) {
 		t.Error("a pattern out of time does not match", err)
 	}
 	for trigger, want := range map[string]bool{"manual": true, "auto": false} {
