@@ -182,6 +182,7 @@ type Deps struct {
 	Policy   func() tools.Policy
 	Files    Files
 	Commands Commands
+	Refresh  func() // takes over what changed in files, before a turn; may be nil
 	Config   func() *config.Config
 	Roots    func() []string   // workspace folders
 	Hooks    func() *hooks.Set // current hooks; asked once per turn; may be nil

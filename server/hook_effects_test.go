@@ -36,6 +36,7 @@ turns: []
 // hookRun is a turn in a fresh chat with hooks, which ends.
 type hookRun struct {
 	*rig
+	t      *testing.T
 	model  string // what the model was sent
 	client string // what the client heard
 }
@@ -47,7 +48,7 @@ func runHooks(t *testing.T, model string, list map[string]any, config map[string
 	}
 	cfg := map[string]any{"hooks": list}
 	merge(cfg, config)
-	h := &hookRun{rig: newRig(t, options{model: model, config: cfg})}
+	h := &hookRun{t: t, rig: newRig(t, options{model: model, config: cfg})}
 	h.Await(0, "the start", fake.Ready())
 	h.prompt("hi")
 	return h
@@ -63,10 +64,8 @@ func (h *hookRun) prompt(text string) {
 
 // gather takes what was said since a mark.
 func (h *hookRun) gather(mark int) {
-	h.model, h.client = "", ""
-	for _, m := range h.Since(mark) {
-		h.client += m.String() + "\n"
-	}
+	h.model = ""
+	h.client = allHeard(h.t, h.Since(mark))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, q := range h.requests {
@@ -170,7 +169,7 @@ func TestHookApproval(t *testing.T) {
 			}
 			cfg := map[string]any{"hooks": map[string]any{"a": sh("preToolCall", say(c.hook))}}
 			merge(cfg, c.config)
-			h := &hookRun{rig: newRig(t, options{model: treeModel, config: cfg})}
+			h := &hookRun{t: t, rig: newRig(t, options{model: treeModel, config: cfg})}
 			h.Await(0, "the start", fake.Ready())
 			h.Call("chat/prompt", map[string]any{"chatId": "c", "message": "hi", "trust": c.trust})
 			h.Await(0, "the question", fake.Content("toolCallRun", `"manualApproval":true`))

@@ -131,9 +131,7 @@ func play(t *testing.T, e hooks.Event, hook map[string]any) (r *rig, requests, h
 		r.daemon.Engine().Close() // what is queued has run
 	}
 	if heard == "" {
-		for _, m := range r.Since(0) {
-			heard += m.String() + "\n"
-		}
+		heard = allHeard(t, r.Since(0))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,6 +139,27 @@ func play(t *testing.T, e hooks.Event, hook map[string]any) (r *rig, requests, h
 		requests += string(q.body) + "\n"
 	}
 	return r, requests, heard
+}
+
+// allHeard returns what a client heard, and behind it the model's words in one piece:
+// how deltas are cut is a matter of timing.
+func allHeard(t *testing.T, heard []fake.Message) string {
+	t.Helper()
+	var all, words strings.Builder
+	for _, m := range heard {
+		all.WriteString(m.String() + "\n")
+		var p struct {
+			Role    string
+			Content struct{ Type, Text string }
+		}
+		if err := json.Unmarshal(m.Params, &p); err != nil {
+			t.Fatal(err)
+		}
+		if p.Role == "assistant" && p.Content.Type == "text" {
+			words.WriteString(p.Content.Text)
+		}
+	}
+	return all.String() + words.String()
 }
 
 // outcome says what an event makes of one way to end: pieces that the model's requests

@@ -28,7 +28,7 @@ func level(room string) int {
 	case room == "chat", strings.HasPrefix(room, "chat/") && room != "chat/event":
 		return 3
 	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts",
-		strings.HasPrefix(room, "extensions/"):
+		room == "extensions", strings.HasPrefix(room, "extensions/"):
 		return 4
 	case room == "workspace", room == "config", room == "auth", room == "auth/oauth", room == "esrp/artifact":
 		return 5
