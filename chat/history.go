@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/llm"
-	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // history folds a chat's events into the messages the model is sent. The same fold
@@ -23,6 +22,9 @@ type history struct {
 
 	before  int  // the messages in front of the last prompt
 	counted bool // it is among turns
+
+	system event.SystemPrompt // the pinned one; without parts there is none
+	told   string             // the system prompt whose difference to that the user was told
 
 	// The assistant message that is being built.
 	parts   []llm.Part
@@ -89,6 +91,12 @@ func (h *history) add(b event.Body) {
 		h.tasks = nil
 	case event.PromptAmended:
 		h.amend(b)
+	case event.SystemPrompt:
+		h.system, h.told = b, ""
+	case event.Notice:
+		if b.System != "" {
+			h.told = b.System
+		}
 	case event.TurnFinished:
 		h.flush()
 		if b.Reason == event.FinishedBlocked {
@@ -282,15 +290,4 @@ func rejection(r event.ToolRejected) string {
 		text = "This call was interrupted. It may have taken effect in part."
 	}
 	return text
-}
-
-// fullSpec describes a registered tool to the model, with a configured description
-// if there is one.
-func fullSpec(t tools.Tool, descriptions map[string]string) llm.ToolSpec {
-	s := t.Spec()
-	desc := s.Description
-	if d := descriptions[s.FullName()]; d != "" {
-		desc = d
-	}
-	return llm.ToolSpec{Name: s.FullName(), Description: desc, Schema: s.Schema}
 }

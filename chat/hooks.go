@@ -167,14 +167,6 @@ func wrapped(texts []string) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// hookInstructions is what hooks added to the model's instructions.
-func (s *Session) hookInstructions() string {
-	if text := s.instructions.Load(); text != nil {
-		return "\n\n" + *text
-	}
-	return ""
-}
-
 // converse answers the prompt, and goes on as long as hooks say how.
 func (t *turn) converse() error {
 	for followed := 0; ; followed++ {
