@@ -18,7 +18,10 @@ type history struct {
 	turns int             // user messages so far
 	ids   map[string]bool // of calls and reasoning
 	used  int64           // tokens that the last request and its answer took; 0 is unknown
+	least int64           // what used was when the last summary did what it could; 0 is unknown
+	fresh bool            // nothing was asked since the last summary
 	tasks *event.Tasks    // the list of tasks, if there is one
+	model modelChange
 
 	before  int  // the messages in front of the last prompt
 	counted bool // it is among turns
@@ -41,6 +44,7 @@ func newHistory() *history {
 
 // add folds one event.
 func (h *history) add(b event.Body) {
+	h.model.add(b)
 	switch b := b.(type) {
 	case event.UserMessage:
 		h.user(b)
@@ -81,7 +85,7 @@ func (h *history) add(b event.Body) {
 		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b), Failed: true})
 	case event.UsageReported:
 		if b.Purpose == "" {
-			h.used = b.InputTokens + b.OutputTokens + b.CacheReadTokens + b.CacheWriteTokens
+			h.usage(b)
 		}
 	case event.Compacted:
 		h.compact(b)
