@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/command"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
@@ -25,6 +26,7 @@ func (d *Daemon) newCommands() *command.Commands {
 		Models:  d.models,
 		Choice:  d.ModelChoice,
 		Doctor:  func(ctx context.Context) doctor.Report { return d.Doctor(ctx, false) },
+		Hooks:   func() []hooks.Info { return d.hooks.Load().List() },
 		TempDir: os.TempDir(),
 		Now:     d.opts.Now,
 		NewID:   d.opts.NewID,

@@ -30,6 +30,7 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/extensions"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
@@ -97,6 +98,7 @@ type Daemon struct {
 	client    atomic.Pointer[client]
 	registry  atomic.Pointer[func() *tools.Registry] // built when first asked for: not before initialize is answered
 	policy    atomic.Pointer[permission.Policy]
+	hooks     atomic.Pointer[hooks.Set]
 }
 
 // New assembles a daemon without reading any configuration: call Configure before
@@ -145,6 +147,7 @@ func New(o Options) *Daemon {
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
 		Commands: d.commands,
+		Hooks:    d.hooks.Load,
 		Refresh:  func() { d.refreshExtensions() },
 		System:   d.systemSources(),
 		Machine:  d.machine(),

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
@@ -47,7 +48,8 @@ type Deps struct {
 	Models  chat.Models
 	Choice  func() chat.ModelChoice
 	Doctor  func(ctx context.Context) doctor.Report // checks the installation
-	TempDir string                                  // for files without a name of the user's
+	Hooks   func() []hooks.Info
+	TempDir string // for files without a name of the user's
 	Now     func() time.Time
 	NewID   func() string
 }
@@ -115,6 +117,7 @@ func definitions() []definition {
 		{Info: Info{"export", "Write this chat to a JSON file", file("File or folder; default: the folder for temporary files")}, run: (*Commands).export},
 		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "path", Description: "The file", Required: true}}}, run: (*Commands).importChat},
 		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "text", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
+		{Info: Info{"hooks", "Show the hooks, what they are attached to, and where they come from", nil}, run: (*Commands).hooks},
 		{Info: Info{"sync-system-prompt", "Make this chat's system prompt anew, from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
 		{Info: Info{"doctor", "Check the installation: configuration, providers, network, chat store", nil}, run: (*Commands).doctor},
@@ -127,7 +130,7 @@ func definitions() []definition {
 func absent() []string {
 	return []string{
 		"login", "skills", "skill-create", "remote", "repo-map-show", "rules",
-		"subagents", "plugins", "plugin-install", "plugin-uninstall", "hooks",
+		"subagents", "plugins", "plugin-install", "plugin-uninstall",
 	}
 }
 
