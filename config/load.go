@@ -150,6 +150,7 @@ func Load(in Inputs) *Loaded {
 	b.inherit()
 	b.checkChoices()
 	cfg := b.decode()
+	cfg.nameProviders()
 	// In an order of their own: two loads of the same can be compared.
 	slices.Sort(b.files)
 	slices.SortFunc(b.problems, func(x, y Problem) int {
