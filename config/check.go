@@ -51,6 +51,11 @@ func Check(l *Loaded) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	return check(l, s), nil
+}
+
+// check is Check against a schema.
+func check(l *Loaded, s *jsonschema.Schema) []Finding {
 	c := &checker{schema: s, seen: map[string]bool{}, paths: schemaKeys(s, nil)}
 	for _, layer := range l.layers {
 		if layer.source != defaults && !layer.fragment {
@@ -69,7 +74,7 @@ func Check(l *Loaded) ([]Finding, error) {
 	slices.SortStableFunc(c.found, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.Source, b.Source), a.Line-b.Line, a.Column-b.Column, strings.Compare(a.Message, b.Message))
 	})
-	return slices.Compact(c.found), nil
+	return slices.Compact(c.found)
 }
 
 func splitKey(joined string) []string {

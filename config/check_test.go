@@ -106,13 +106,13 @@ func FuzzCheck(f *testing.F) {
 	f.Add(`{"providers": {"a": {"key": "${env:SECRET}", "api": "${env:SECRET}"}}, "toolCal": 1}`)
 	f.Add(`{"chat": [], "agent": {"code": 7}, "agent": {"code": {"mode": [1]}}}`)
 	f.Add("{\"hooks\": {\"\": {\"actions\": [{}, null]}},\n// x\n\"providers\": {\"A\": {}, \"a\": null}}")
+	s, err := newSchema()
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		l := Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": text, "SECRET": "hidden-value"})})
-		found, err := Check(l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, x := range found {
+		for _, x := range check(l, s) {
 			if strings.Contains(x.String(), "hidden-value") && !strings.Contains(text, "hidden-value") {
 				t.Errorf("a finding shows a secret: %s", x)
 			}

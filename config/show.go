@@ -11,7 +11,10 @@ import (
 
 // Text returns the value as JSON, or a mark in place of a secret.
 func (v Value) Text() string {
-	raw, err := encode(v.shown())
+	if v.Secret {
+		return redact.Mark
+	}
+	raw, err := encode(v.Value)
 	if err != nil {
 		return err.Error()
 	}
