@@ -96,6 +96,10 @@ type Model struct {
 	Limit     config.Limit
 	Cost      config.Cost
 
+	// Reads says whether reasoning marked with an API can be sent back to the model; nil if
+	// it is not sent any of earlier turns, or nobody knows.
+	Reads func(api string) bool
+
 	// Retry says how an answer that was cut is gone on with. Client repeats requests that
 	// failed before they were answered by itself.
 	Retry llm.RetryPolicy
@@ -182,6 +186,8 @@ type Deps struct {
 	Files    Files
 	Commands Commands
 	Refresh  func() // takes over what changed in files, before a turn; may be nil
+	System   []SystemSource // what the system prompt has besides the agent's own; may be nil
+	Machine  Machine
 	Config   func() *config.Config
 	Roots    func() []string // workspace folders
 	Now      func() time.Time

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/llm"
-	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // history folds a chat's events into the messages the model is sent. The same fold
@@ -18,7 +17,13 @@ type history struct {
 	turns int             // user messages so far
 	ids   map[string]bool // of calls and reasoning
 	used  int64           // tokens that the last request and its answer took; 0 is unknown
+	least int64           // what used was when the last summary did what it could; 0 is unknown
+	fresh bool            // nothing was asked since the last summary
 	tasks *event.Tasks    // the list of tasks, if there is one
+	model modelChange
+
+	system event.SystemPrompt // the pinned one; without parts there is none
+	told   string             // the system prompt whose difference to that the user was told
 
 	// The assistant message that is being built.
 	parts   []llm.Part
@@ -35,6 +40,7 @@ func newHistory() *history {
 
 // add folds one event.
 func (h *history) add(b event.Body) {
+	h.model.add(b)
 	switch b := b.(type) {
 	case event.UserMessage:
 		h.user(b)
@@ -75,7 +81,7 @@ func (h *history) add(b event.Body) {
 		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b), Failed: true})
 	case event.UsageReported:
 		if b.Purpose == "" {
-			h.used = b.InputTokens + b.OutputTokens + b.CacheReadTokens + b.CacheWriteTokens
+			h.usage(b)
 		}
 	case event.Compacted:
 		h.compact(b)
@@ -83,6 +89,12 @@ func (h *history) add(b event.Body) {
 		h.prune(b.CallIDs)
 	case event.TasksCleared:
 		h.tasks = nil
+	case event.SystemPrompt:
+		h.system, h.told = b, ""
+	case event.Notice:
+		if b.System != "" {
+			h.told = b.System
+		}
 	case event.TurnFinished:
 		h.flush()
 	}
@@ -260,15 +272,4 @@ func rejection(r event.ToolRejected) string {
 		text = "This call was interrupted. It may have taken effect in part."
 	}
 	return text
-}
-
-// fullSpec describes a registered tool to the model, with a configured description
-// if there is one.
-func fullSpec(t tools.Tool, descriptions map[string]string) llm.ToolSpec {
-	s := t.Spec()
-	desc := s.Description
-	if d := descriptions[s.FullName()]; d != "" {
-		desc = d
-	}
-	return llm.ToolSpec{Name: s.FullName(), Description: desc, Schema: s.Schema}
 }

@@ -14,6 +14,7 @@ import (
 func (d *Daemon) newCommands() *command.Commands {
 	return command.New(command.Deps{
 		Version: d.opts.Version,
+		Machine: d.machine(),
 		Config:  d.Config,
 		Secrets: d.secrets,
 		Roots:   func() []string { return d.workspace.Load().Roots() },

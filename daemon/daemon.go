@@ -142,6 +142,8 @@ func New(o Options) *Daemon {
 		Files:    undo.New(d.artifacts.Load),
 		Commands: d.commands,
 		Refresh:  func() { d.refreshExtensions() },
+		System:   d.systemSources(),
+		Machine:  d.machine(),
 		Config:   func() *config.Config { return d.config.Load().Config },
 		Roots:    func() []string { return d.workspace.Load().Roots() },
 		Now:      o.Now,
@@ -149,10 +151,11 @@ func New(o Options) *Daemon {
 		Log:      o.Log,
 	})
 	d.inline = inline.New(inline.Deps{
-		Models: d.models,
-		Config: d.Config,
-		Roots:  func() []string { return d.workspace.Load().Roots() },
-		Now:    o.Now,
+		Machine: d.machine(),
+		Models:  d.models,
+		Config:  d.Config,
+		Roots:   func() []string { return d.workspace.Load().Roots() },
+		Now:     o.Now,
 	})
 	return d
 }

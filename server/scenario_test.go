@@ -61,6 +61,8 @@ type options struct {
 	env    map[string]string               // beside the rig's own
 	wrap   func(http.Handler) http.Handler // around the provider
 	closed bool                            // do not open: the test does the handshake itself
+
+	providers func(url string) map[string]any // beside mock, on the same server
 }
 
 // noServer is where nothing answers, in place of what may run on this machine.
@@ -114,6 +116,9 @@ func newHost(t testing.TB, o options) *rig {
 		}},
 		"defaultModel": "mock/m",
 		"chat":         map[string]any{"title": false},
+	}
+	if o.providers != nil {
+		merge(cfg, map[string]any{"providers": o.providers(provider.URL + "/v1")})
 	}
 	merge(cfg, o.config)
 	raw, err := json.Marshal(cfg)
@@ -400,11 +405,19 @@ func marshal(v any) (string, error) {
 
 var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
+// What /context shows depends a little on the names of folders; TestContextPicture has
+// the numbers.
+var picture = regexp.MustCompile(`(?:[🟦🟪🟨🟫🟧🟥🟩⬜]{10}\\n){10}`)
+
+var estimates = regexp.MustCompile(`(- [🟦🟪🟨🟫🟧🟥🟩] [^:\\]+): [\d,]+( \([\d.]+%\))?`)
+
 var clock = regexp.MustCompile(`Resuming at \d\d:\d\d`)
 
 // normal replaces what differs from run to run.
 func (s *transcript) normal(line string) string {
 	line = strings.ReplaceAll(line, s.root, "$WS")
+	line = picture.ReplaceAllString(line, "(picture)\\n")
+	line = estimates.ReplaceAllString(line, "$1: N")
 	line = clock.ReplaceAllString(line, "Resuming at 00:00")
 	return uuids.ReplaceAllStringFunc(line, func(id string) string {
 		if s.names[id] == "" {

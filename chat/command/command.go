@@ -37,6 +37,7 @@ type Store interface {
 // Deps is what the commands need. All fields are required.
 type Deps struct {
 	Version string // of eca
+	Machine chat.Machine
 	Config  func() *config.Loaded
 	Secrets func() []string // texts that must not be shown
 	Roots   func() []string
@@ -113,6 +114,7 @@ func definitions() []definition {
 		{Info: Info{"export", "Write this chat to a JSON file", file("File or folder; default: the folder for temporary files")}, run: (*Commands).export},
 		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "path", Description: "The file", Required: true}}}, run: (*Commands).importChat},
 		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "text", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
+		{Info: Info{"sync-system-prompt", "Make this chat's system prompt anew, from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
 		{Info: Info{"doctor", "Check the installation: providers, environment, configuration, chat store", nil}, run: (*Commands).doctor},
 		{Info: Info{"debug-chat", "Write this chat's events to a file, for a bug report", file("File or folder; default: the folder for temporary files")}, run: (*Commands).debugChat},
@@ -123,7 +125,7 @@ func definitions() []definition {
 // Sent to a model it would cost money and lead nowhere.
 func absent() []string {
 	return []string{
-		"login", "skills", "skill-create", "remote", "repo-map-show", "rules", "sync-system-prompt",
+		"login", "skills", "skill-create", "remote", "repo-map-show", "rules",
 		"subagents", "plugins", "plugin-install", "plugin-uninstall", "hooks",
 	}
 }
