@@ -128,6 +128,9 @@ func (t *turn) summarizeWith(model Model, instructions string) (string, error) {
 	for budget := int64(0); ; {
 		req := t.summaryRequest(model, messages, question, budget)
 		summary, err := t.askOnce(model, req)
+		if refusesImage(err) && model.ID == t.model.ID && t.leaveImagesOut(err) {
+			continue
+		}
 		// A model that sees tools may call one instead of answering.
 		again := errors.Is(err, errNoText) && len(req.Tools) > 0
 		if err == nil || !tooLongFor(err) && !again {
@@ -149,7 +152,7 @@ func (t *turn) summaryRequest(model Model, messages []llm.Message, question stri
 	if model.ID == t.model.ID && budget == 0 {
 		req := t.build()
 		req.Purpose = llm.PurposeCompact
-		req.Messages = append(slices.Clip(t.model.visible(messages)), llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: question}}})
+		req.Messages = append(slices.Clip(t.visible(messages)), llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: question}}})
 		return req
 	}
 	if budget == 0 && model.Limit.Context > 0 {
@@ -283,6 +286,7 @@ func (h *history) compact(c event.Compacted) {
 	h.used, h.fresh = 0, true
 	if c.Summary == "" { // imported: a message with the summary follows
 		h.done = nil
+		clear(h.blind)
 		return
 	}
 	pending := len(h.done)
@@ -294,6 +298,9 @@ func (h *history) compact(c event.Compacted) {
 		text += "\n\nGo on with what the user asked for last, from where it stands."
 	}
 	summary := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: text}}}
+	for model, n := range h.blind {
+		h.blind[model] = max(0, n-pending) + 1
+	}
 	h.done = append([]llm.Message{summary}, h.done[pending:]...)
 }
 

@@ -24,6 +24,7 @@ type history struct {
 
 	system event.SystemPrompt // the pinned one; without parts there is none
 	told   string             // the system prompt whose difference to that the user was told
+	blind map[string]int  // by model: in how many of the first messages it is not sent images
 
 	// The assistant message that is being built.
 	parts   []llm.Part
@@ -35,7 +36,7 @@ type history struct {
 }
 
 func newHistory() *history {
-	return &history{ids: map[string]bool{}, reason: map[string]*strings.Builder{}, results: map[string]llm.ToolResult{}}
+	return &history{ids: map[string]bool{}, blind: map[string]int{}, reason: map[string]*strings.Builder{}, results: map[string]llm.ToolResult{}}
 }
 
 // add folds one event.
@@ -87,6 +88,14 @@ func (h *history) add(b event.Body) {
 		h.compact(b)
 	case event.Pruned:
 		h.prune(b.CallIDs)
+	case event.Continued:
+		h.flush()
+		if b.Prompt != "" {
+			h.done = append(h.done, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: b.Prompt}}})
+		}
+	case event.ImagesRefused:
+		h.flush()
+		h.blind[b.Model] = len(h.done)
 	case event.TasksCleared:
 		h.tasks = nil
 	case event.SystemPrompt:

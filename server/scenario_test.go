@@ -129,6 +129,7 @@ func newHost(t testing.TB, o options) *rig {
 	maps.Copy(env, o.env)
 	r.daemon = daemon.New(daemon.Options{
 		Getenv: func(k string) string { return env[k] }, StateDir: r.state, CacheDir: filepath.Join(r.state, "cache"),
+		Random: func() float64 { return 0.5 }, // waits are shown
 	})
 	return r
 }

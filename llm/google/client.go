@@ -16,7 +16,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"net/url"
@@ -123,8 +122,7 @@ func explain(e *llm.Error, body []byte) {
 	}
 	for _, d := range b.Error.Details {
 		if delay, err := time.ParseDuration(d.RetryDelay); err == nil && delay > 0 && e.RetryAfter == 0 {
-			e.RetryAfter = delay
-			e.Message += fmt.Sprintf(" (try again in %s)", delay.Round(time.Second))
+			e.AskedToWait(delay)
 		}
 		if d.Reason == "API_KEY_INVALID" {
 			e.Kind = llm.ErrAuth
