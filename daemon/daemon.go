@@ -56,6 +56,7 @@ type Options struct {
 	Command    []string            // how eca was started, for /doctor
 	Keychain   auth.Keychain       // where secrets are kept, if it takes them; nil: in a file
 	Supervisor string              // executable that supervises children (proc.Spec); empty: none
+	NoCommands bool                // ${cmd:...} of the configuration are not run; a mark stands for what they print
 	Log        *slog.Logger        // default: slog.Default
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
