@@ -20,6 +20,10 @@ type history struct {
 	used  int64           // tokens that the last request and its answer took; 0 is unknown
 	tasks *event.Tasks    // the list of tasks, if there is one
 
+	// rules are the path-scoped rules whose text is in the history, by the call that
+	// fetched them.
+	rules map[string]string
+
 	// The assistant message that is being built.
 	parts   []llm.Part
 	text    strings.Builder
@@ -30,7 +34,7 @@ type history struct {
 }
 
 func newHistory() *history {
-	return &history{ids: map[string]bool{}, reason: map[string]*strings.Builder{}, results: map[string]llm.ToolResult{}}
+	return &history{ids: map[string]bool{}, reason: map[string]*strings.Builder{}, results: map[string]llm.ToolResult{}, rules: map[string]string{}}
 }
 
 // add folds one event.
@@ -70,6 +74,9 @@ func (h *history) add(b event.Body) {
 		h.result(llm.ToolResult{ID: b.CallID, Text: lines(b.Outputs), Failed: b.Failed, Images: images(b.Images)})
 		if b.Details != nil && b.Details.Tasks != nil {
 			h.tasks = b.Details.Tasks
+		}
+		if b.Details != nil && b.Details.Rule != nil {
+			h.rules[b.CallID] = b.Details.Rule.ID
 		}
 	case event.ToolRejected:
 		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b), Failed: true})
