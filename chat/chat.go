@@ -181,7 +181,9 @@ type Deps struct {
 	Policy   func() tools.Policy
 	Files    Files
 	Commands Commands
-	Refresh  func() // takes over what changed in files, before a turn; may be nil
+	Refresh  func()         // takes over what changed in files, before a turn; may be nil
+	System   []SystemSource // what the system prompt has besides the agent's own; may be nil
+	Machine  Machine
 	Config   func() *config.Config
 	Roots    func() []string // workspace folders
 	Now      func() time.Time

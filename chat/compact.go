@@ -69,7 +69,7 @@ func (t *turn) summarize(instructions string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	question := t.cfg.Prompts.Compact
+	question := t.render(cmp.Or(t.cfg.Agents[t.agent].Prompts.Compact, t.cfg.Prompts.Compact))
 	if instructions = strings.TrimSpace(instructions); instructions != "" {
 		question += "\n\nThe user adds: " + instructions
 	}

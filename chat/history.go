@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/llm"
-	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // history folds a chat's events into the messages the model is sent. The same fold
@@ -19,6 +18,9 @@ type history struct {
 	ids   map[string]bool // of calls and reasoning
 	used  int64           // tokens that the last request and its answer took; 0 is unknown
 	tasks *event.Tasks    // the list of tasks, if there is one
+
+	system event.SystemPrompt // the pinned one; without parts there is none
+	told   string             // the system prompt whose difference to that the user was told
 
 	// rules are the path-scoped rules whose text is in the history, by the call that
 	// fetched them.
@@ -90,6 +92,12 @@ func (h *history) add(b event.Body) {
 		h.prune(b.CallIDs)
 	case event.TasksCleared:
 		h.tasks = nil
+	case event.SystemPrompt:
+		h.system, h.told = b, ""
+	case event.Notice:
+		if b.System != "" {
+			h.told = b.System
+		}
 	case event.TurnFinished:
 		h.flush()
 	}
@@ -267,15 +275,4 @@ func rejection(r event.ToolRejected) string {
 		text = "This call was interrupted. It may have taken effect in part."
 	}
 	return text
-}
-
-// fullSpec describes a registered tool to the model, with a configured description
-// if there is one.
-func fullSpec(t tools.Tool, descriptions map[string]string) llm.ToolSpec {
-	s := t.Spec()
-	desc := s.Description
-	if d := descriptions[s.FullName()]; d != "" {
-		desc = d
-	}
-	return llm.ToolSpec{Name: s.FullName(), Description: desc, Schema: s.Schema}
 }

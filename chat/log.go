@@ -363,6 +363,10 @@ func weight(b event.Body) int {
 		for _, c := range b.Context {
 			n += len(c.Text) + len(c.Data)
 		}
+	case event.SystemPrompt:
+		for _, p := range b.Parts {
+			n += len(p.Text)
+		}
 	case event.ToolJudged:
 		n += len(b.Arguments) + detailsWeight(b.Details)
 	case event.ToolFinished:

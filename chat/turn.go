@@ -12,6 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
+	"github.com/seed-dec29ce4/eca/internal/template"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -43,6 +44,9 @@ type turn struct {
 	tools  *tools.Registry
 	policy tools.Policy
 	roots  []string
+	vars   func() template.Vars // of prompts
+	quiet  bool                 // nothing is recorded: a preview
+	sys    *system              // the system prompt, once it is known; see systemPrompt
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -76,6 +80,7 @@ func (s *Session) newTurn(p Prompt) *turn {
 		t.agent = meta.Agent
 	}
 	t.agent = t.cfg.AgentOrDefault(t.agent)
+	t.vars = sync.OnceValue(t.promptVars)
 	return t
 }
 
@@ -371,51 +376,4 @@ func (t *turn) request() (calls []call, stop llm.StopReason, err error) {
 		t.emit(t.usage(req, a))
 	}
 	return a.calls, a.stop, nil
-}
-
-// build makes the request from the history.
-func (t *turn) build() llm.Request {
-	agent := t.cfg.Agents[t.agent]
-	system := agent.SystemPrompt
-	for _, p := range []string{agent.Prompts.Chat, t.cfg.Prompts.Chat} {
-		if system == "" {
-			system = p
-		}
-	}
-	t.mu.Lock()
-	messages := t.history.messages()
-	t.mu.Unlock()
-	req := llm.Request{
-		Purpose:   llm.PurposeTurn,
-		Model:     t.model.Name,
-		System:    system + "\n\n" + environment(t.roots),
-		Messages:  t.model.visible(messages),
-		MaxOutput: t.model.Limit.Output,
-		Context:   t.model.Limit.Context,
-		Reasoning: t.model.Reasoning,
-		CacheKey:  t.s.id,
-		Headers:   t.model.Headers,
-		Extra:     t.model.Payload(t.s.log.Meta().Variant),
-	}
-	for _, tool := range t.tools.All() {
-		if !t.model.NoTools && !t.policy.Hidden(t.agent, tool.Spec()) {
-			req.Tools = append(req.Tools, fullSpec(tool, t.cfg.Prompts.Tools))
-		}
-	}
-	return req
-}
-
-// environment tells the model where it is. It should change as seldom as possible: the
-// provider's prompt cache is lost when it does, as when a chat goes on in another folder.
-func environment(roots []string) string {
-	var b strings.Builder
-	b.WriteString("## Workspace folders\n")
-	for _, r := range roots {
-		b.WriteString("- " + r + "\n")
-	}
-	if len(roots) == 0 {
-		b.WriteString("(none)\n")
-	}
-	b.WriteString("\nPaths in tool calls are absolute.")
-	return b.String()
 }

@@ -66,6 +66,8 @@ type Config struct {
 
 	// IncludeParentAgentsFiles says that AGENTS.md of the folders above counts too.
 	IncludeParentAgentsFiles bool `json:"includeParentAgentsFiles"`
+	// ClaudeMDFallback says that CLAUDE.md counts in folders without AGENTS.md.
+	ClaudeMDFallback bool `json:"claudeMdFallback"`
 
 	// Time limits of model requests in seconds; 0 turns a limit off. A provider's own
 	// values win.
@@ -209,15 +211,17 @@ type AgentToolCall struct {
 	Approval *Approval `json:"approval"`
 }
 
-// Prompts are texts for the model.
+// Prompts are texts for the model: templates, see docs/prompts.md.
 type Prompts struct {
-	Chat        string            `json:"chat"`
-	Compact     string            `json:"compact"`
-	ChatTitle   string            `json:"chatTitle"`
-	Init        string            `json:"init"`        // what the command /init asks for
-	SkillCreate string            `json:"skillCreate"` // what the command /skill-create asks for
-	Completion  string            `json:"completion"`
-	Rewrite     string            `json:"rewrite"`
+	Chat        string `json:"chat"`
+	Compact     string `json:"compact"`
+	ChatTitle   string `json:"chatTitle"`
+	Init        string `json:"init"`        // what the command /init asks for
+	SkillCreate string `json:"skillCreate"` // what the command /skill-create asks for
+	Completion  string `json:"completion"`
+	Rewrite     string `json:"rewrite"`
+	// Environment tells the model about the machine, behind the agent's own prompt.
+	Environment string            `json:"environment"`
 	Tools       map[string]string `json:"tools"` // descriptions by full tool name
 }
 

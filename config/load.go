@@ -133,6 +133,7 @@ func Load(in Inputs) *Loaded {
 	b.inherit()
 	b.checkChoices()
 	cfg := b.decode()
+	b.checkPrompts(cfg)
 	// In an order of their own: two loads of the same can be compared.
 	slices.Sort(b.files)
 	slices.SortFunc(b.problems, func(x, y Problem) int {
@@ -242,13 +243,16 @@ func (b *builder) prompts() {
 		}
 		return strings.TrimSpace(string(data))
 	}
+	chat := func(name string) map[string]any {
+		return map[string]any{"prompts": map[string]any{"chat": text(name)}}
+	}
 	l := &layer{source: defaults}
 	b.merge(b.merged, map[string]any{
 		"prompts": map[string]any{
 			"chat": text("code"), "chatTitle": text("title"), "compact": text("compact"), "init": text("init"), "skillCreate": text("skill-create"),
-			"completion": text("completion"), "rewrite": text("rewrite"),
+			"completion": text("completion"), "rewrite": text("rewrite"), "environment": text("environment"),
 		},
-		"agent": map[string]any{"plan": map[string]any{"prompts": map[string]any{"chat": text("plan")}}},
+		"agent": map[string]any{"plan": chat("plan"), "explorer": chat("explorer"), "general": chat("general")},
 	}, l, nil)
 }
 

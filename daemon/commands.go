@@ -15,6 +15,7 @@ import (
 func (d *Daemon) newCommands() *command.Commands {
 	return command.New(command.Deps{
 		Version:    d.opts.Version,
+		Machine:    d.machine(),
 		Config:     d.Config,
 		Extensions: d.Extensions,
 		ConfigHome: config.Home(d.opts.Getenv),

@@ -137,6 +137,8 @@ func New(o Options) *Daemon {
 		Files:    undo.New(d.artifacts.Load),
 		Commands: d.commands,
 		Refresh:  func() { d.refreshExtensions() },
+		System:   d.systemSources(),
+		Machine:  d.machine(),
 		Config:   func() *config.Config { return d.config.Load().Config },
 		Roots:    func() []string { return d.workspace.Load().Roots() },
 		Now:      o.Now,
@@ -144,10 +146,11 @@ func New(o Options) *Daemon {
 		Log:      o.Log,
 	})
 	d.inline = inline.New(inline.Deps{
-		Models: d.models,
-		Config: d.Config,
-		Roots:  func() []string { return d.workspace.Load().Roots() },
-		Now:    o.Now,
+		Machine: d.machine(),
+		Models:  d.models,
+		Config:  d.Config,
+		Roots:   func() []string { return d.workspace.Load().Roots() },
+		Now:     o.Now,
 	})
 	return d
 }

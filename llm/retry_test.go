@@ -267,7 +267,7 @@ func TestUntilReset(t *testing.T) {
 
 // Each limit ends the request with a typed error; bytes postpone the idle limit only.
 func TestWatchdog(t *testing.T) {
-	limits := Limits{FirstByte: 5 * time.Second, Idle: time.Second, Total: 10 * time.Second}
+	limits := Limits{FirstByte: 5 * time.Second, Idle: time.Second, Total: 9950 * time.Millisecond}
 	cause := func(t *testing.T, read func(dog *Watchdog)) (string, time.Duration) {
 		start := time.Now()
 		ctx, dog := Watch(t.Context(), limits)

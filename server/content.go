@@ -278,6 +278,12 @@ func categoryLook(name string) (color, emoji string) {
 	switch name {
 	case "System prompt":
 		return "#61afef", "🟦"
+	case "Rules":
+		return "#c678dd", "🟪"
+	case "Skills":
+		return "#e5c07b", "🟨"
+	case "AGENTS.md":
+		return "#d19a66", "🟫"
 	case "Tool definitions":
 		return "#e8924a", "🟧"
 	case "Tool calls":

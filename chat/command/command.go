@@ -38,6 +38,7 @@ type Store interface {
 // Deps is what the commands need. All fields are required.
 type Deps struct {
 	Version string // of eca
+	Machine chat.Machine
 	Config  func() *config.Loaded
 	// Extensions are what users added, as of the last turn or change.
 	Extensions func() *extensions.Set
@@ -123,6 +124,7 @@ func definitions() []definition {
 		{Info: Info{"export", "Write this chat to a JSON file", file("File or folder; default: the folder for temporary files")}, run: (*Commands).export},
 		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "path", Description: "The file", Required: true}}}, run: (*Commands).importChat},
 		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "text", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
+		{Info: Info{"sync-system-prompt", "Make this chat's system prompt anew, from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
 		{Info: Info{"doctor", "Check the installation: providers, environment, configuration, chat store", nil}, run: (*Commands).doctor},
 		{Info: Info{"skills", "List the skills", nil}, run: (*Commands).skills},
@@ -137,7 +139,7 @@ func definitions() []definition {
 // Sent to a model it would cost money and lead nowhere.
 func absent() []string {
 	return []string{
-		"login", "remote", "repo-map-show", "sync-system-prompt",
+		"login", "remote", "repo-map-show",
 		"plugins", "plugin-install", "plugin-uninstall", "hooks",
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
@@ -28,7 +29,7 @@ func TestWords(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }, })
+	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }})
 	for message, want := range map[string]bool{
 		"/costs": true, " /costs\n": true, "/login": true, "/hooks x": true,
 		"/Costs": false, "/cost": false, "/costs/": false, "/": false, "/ costs": false, "costs": false, "//costs": false, `/"costs"`: false, "/usr/bin/env": false, "": false,
@@ -164,4 +165,22 @@ func FuzzDocument(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestContextPicture(t *testing.T) {
+	used := event.UsageReported{InputTokens: 400, OutputTokens: 100, ContextLimit: 1000, Share: []event.Share{
+		{Category: "System prompt", Tokens: 104}, {Category: "AGENTS.md", Tokens: 1}, {Category: "Tool definitions", Tokens: 395},
+	}}
+	got := drawContext(used, "m/m", 75) + listSystem(event.SystemPrompt{Parts: []event.SystemPart{
+		{Name: "prompt of agent code", Category: "System prompt", Text: "12345"}, {Name: "/ws/AGENTS.md", Category: "AGENTS.md", Text: "1234"},
+	}})
+	for _, want := range []string{
+		"500 of 1,000 tokens (50.0%)\n\n" + strings.Repeat("🟦", 10) + "\n🟫" + strings.Repeat("🟧", 9) + "\n",
+		"\n🟧" + strings.Repeat("⬜", 9) + "\n", "- 🟫 AGENTS.md: 1 (0.1%)\n", "Auto-compact at 75%: 750 tokens",
+		"- 🟦 prompt of agent code: 2\n- 🟫 /ws/AGENTS.md: 1\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
 }

@@ -152,7 +152,7 @@ func (c *Commands) promptShow(ctx context.Context, in input) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "What `%s` would be sent. Secrets are hidden.\n\n## System prompt\n\n%s", req.Model, fence("", req.System))
+	fmt.Fprintf(&b, "What `%s` would be sent. Secrets are hidden.\n\n## System prompt\n\n%s", req.Model, fence("", req.Instructions()))
 	fmt.Fprintf(&b, "\n## Messages (%d)\n", len(req.Messages))
 	for _, m := range req.Messages {
 		for _, p := range m.Parts {

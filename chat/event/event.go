@@ -75,6 +75,24 @@ type Block struct {
 	Data      []byte `json:"data,omitempty"`
 }
 
+// SystemPrompt is what the model is sent as its system prompt from here on, until the
+// next one; without parts, the next request makes it anew. It is kept so that a chat that
+// goes on later sends the same bytes, which providers have in their caches.
+type SystemPrompt struct {
+	Agent string       `json:"agent,omitempty"` // it was made for
+	Model string       `json:"model,omitempty"` // full id
+	Parts []SystemPart `json:"parts,omitempty"`
+}
+
+// SystemPart is one block of a system prompt. The prompt is the texts of its parts in
+// order, with a blank line between them.
+type SystemPart struct {
+	Name     string `json:"name"`     // for the user: what it is
+	Place    string `json:"place"`    // where it comes from; what is reported as changed
+	Category string `json:"category"` // of a Share
+	Text     string `json:"text"`
+}
+
 // TextDelta is a piece of the model's answer.
 type TextDelta struct {
 	Text string `json:"text"`
@@ -204,6 +222,9 @@ type Notice struct {
 	Text string `json:"text"`
 	// Chat is the id of a chat that was made and is to be shown: a fork.
 	Chat string `json:"chat,omitempty"`
+	// System names the system prompt that would be sent now in place of the one the chat
+	// keeps: the user was told of the difference.
+	System string `json:"system,omitempty"`
 }
 
 // Progress says what a running turn is doing. It is volatile: shown, not stored.

@@ -11,6 +11,7 @@ const Version = 1
 
 func (TurnStarted) kind() Kind       { return "turn_started" }
 func (UserMessage) kind() Kind       { return "user_message" }
+func (SystemPrompt) kind() Kind      { return "system_prompt" }
 func (TextDelta) kind() Kind         { return "text" }
 func (ReasoningStarted) kind() Kind  { return "reasoning_started" }
 func (ReasoningDelta) kind() Kind    { return "reasoning" }
@@ -39,6 +40,7 @@ func decoders() map[Kind]func(json.RawMessage) (Body, error) {
 	return map[Kind]func(json.RawMessage) (Body, error){
 		"turn_started":       decode[TurnStarted],
 		"user_message":       decode[UserMessage],
+		"system_prompt":      decode[SystemPrompt],
 		"text":               decode[TextDelta],
 		"reasoning_started":  decode[ReasoningStarted],
 		"reasoning":          decode[ReasoningDelta],

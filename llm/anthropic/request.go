@@ -96,10 +96,12 @@ func encode(req llm.Request, from string) (body []byte, tools aliases, err error
 		r.Tools = append(r.Tools, tool{Name: e.tools.add(t.Name), Description: t.Description, InputSchema: schema})
 	}
 	r.System = text(req.System)
+	fixed := len(r.System)
+	r.System = append(r.System, text(req.SystemTail)...)
 	r.Messages = e.messages(req.Messages)
 	r.Thinking = thinking(req, r.MaxTokens, r.Messages)
 	if req.Cached() {
-		markCache(&r, req.Retention.Mark())
+		markCache(&r, fixed, req.Retention.Mark())
 	}
 	if body, err = json.Marshal(r); err != nil {
 		return nil, tools, err
@@ -144,13 +146,13 @@ func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 }
 
 // markCache puts the four breakpoints that the API allows: after the tools, after the
-// system prompt, and after the last two messages of the user.
-func markCache(r *request, mark *llm.CacheControl) {
+// system prompt (its fixed blocks), and after the last two messages of the user.
+func markCache(r *request, fixed int, mark *llm.CacheControl) {
 	if n := len(r.Tools); n > 0 {
 		r.Tools[n-1].Cache = mark
 	}
-	if n := len(r.System); n > 0 {
-		r.System[n-1].Cache = mark
+	if fixed > 0 {
+		r.System[fixed-1].Cache = mark
 	}
 	llm.MarkBackwards(len(r.Messages), 2, func(i int) bool {
 		m := r.Messages[i]

@@ -116,7 +116,7 @@ func TestPrefixIsStable(t *testing.T) {
 	prefix := func(history []llm.Message, marks, upTo int) string {
 		e := encoder{from: from, tools: newAliases(), calls: newAliases()}
 		r := request{Messages: e.messages(history)}
-		markCache(&r, llm.Retention("").Mark())
+		markCache(&r, 0, llm.Retention("").Mark())
 		var b strings.Builder
 		for i, m := range r.Messages[:upTo] {
 			last := &m.Content[len(m.Content)-1]
@@ -251,5 +251,21 @@ func TestListModels(t *testing.T) {
 	at.Headers = nil
 	if _, err := ListModels(context.Background(), at); err == nil || err.Error() != "status 403" {
 		t.Error(err)
+	}
+}
+
+// What may change from request to request stands behind the breakpoint of the system
+// prompt.
+func TestSystemTail(t *testing.T) {
+	ask := []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "hi"}}}}
+	for _, c := range []struct{ system, tail, want string }{
+		{"fixed", "moving", `"system":[{"type":"text","text":"fixed","cache_control":{"type":"ephemeral"}},{"type":"text","text":"moving"}]`},
+		{"fixed", "", `"system":[{"type":"text","text":"fixed","cache_control":{"type":"ephemeral"}}]`},
+		{"", "moving", `"system":[{"type":"text","text":"moving"}]`},
+	} {
+		body, _, err := encode(llm.Request{Model: "m", Purpose: llm.PurposeTurn, System: c.system, SystemTail: c.tail, Messages: ask}, from)
+		if err != nil || !strings.Contains(string(body), c.want) {
+			t.Errorf("%+v: %s, %v", c, body, err)
+		}
 	}
 }

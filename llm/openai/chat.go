@@ -114,8 +114,8 @@ func chatBody(req llm.Request, e chatEncoder) ([]byte, error) {
 	if !e.strict {
 		r.StreamOptions = &chatStreamOptions{true}
 	}
-	if req.System != "" {
-		r.Messages = append(r.Messages, chatMessage{Role: "system", Content: req.System})
+	if system := req.Instructions(); system != "" {
+		r.Messages = append(r.Messages, chatMessage{Role: "system", Content: system})
 	}
 	for _, m := range req.Messages {
 		r.Messages = append(r.Messages, e.messages(m)...)

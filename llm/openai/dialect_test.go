@@ -100,3 +100,20 @@ func TestShortIDs(t *testing.T) {
 		seen[got] = true
 	}
 }
+
+// What may change from request to request stands behind the mark.
+func TestSystemTail(t *testing.T) {
+	req := llm.Request{
+		Model: "claude-sonnet", Purpose: llm.PurposeTurn, Retention: llm.RetainShort, System: "fixed", SystemTail: "moving",
+		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "hi"}}}},
+	}
+	body, err := chatBody(req, chatEncoder{})
+	if want := `{"role":"system","content":[{"type":"text","text":"fixed","cache_control":{"type":"ephemeral"}},{"type":"text","text":"moving"}]}`; err != nil || !strings.Contains(string(body), want) {
+		t.Errorf("%s, %v", body, err)
+	}
+	req.Model = "gpt"
+	body, err = chatBody(req, chatEncoder{})
+	if want := `{"role":"system","content":"fixed\n\nmoving"}`; err != nil || !strings.Contains(string(body), want) {
+		t.Errorf("%s, %v", body, err)
+	}
+}

@@ -50,8 +50,8 @@ func responsesBody(req llm.Request, from string) ([]byte, error) {
 		Store: param.NewOpt(false),
 		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: responsesInput(req.Messages, from)},
 	}
-	if req.System != "" {
-		p.Instructions = param.NewOpt(req.System)
+	if system := req.Instructions(); system != "" {
+		p.Instructions = param.NewOpt(system)
 	}
 	if req.MaxOutput > 0 {
 		p.MaxOutputTokens = param.NewOpt(req.MaxOutput)
