@@ -70,7 +70,7 @@ func where(root string) string {
 	if root == "" {
 		return "global"
 	}
-	return "of " + filepath.Base(root)
+	return "workspace"
 }
 
 func (c *Commands) skills(context.Context, input) (string, error) {
