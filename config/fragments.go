@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -20,9 +21,10 @@ type Fragment struct {
 func (b *builder) fragments() {
 	for _, f := range b.in.Fragments {
 		content := clone(f.Content)
-		l := &layer{source: f.Source, lines: map[string]int{}}
+		raw, _ := json.Marshal(content) // it is as encoding/json decodes it
+		l := &layer{source: f.Source, text: string(raw), at: map[string]position{}}
 		for key, line := range f.Lines {
-			l.lines[join(append(slices.Clone(f.Path), key))] = line
+			l.at[join(append(slices.Clone(f.Path), key))] = position{line: line}
 		}
 		for _, key := range slices.Backward(f.Path) {
 			content = map[string]any{key: content}
@@ -75,11 +77,11 @@ func (b *builder) inheritAgent(agents map[string]any, name string, done map[stri
 	from, known := agents[parent].(map[string]any)
 	switch {
 	case slices.Contains(append(children, name), parent):
-		b.problem(b.originOf(at), "agent.%s.inherit: %s leads back to itself; it is ignored", name, parent)
+		b.problemAt(at, "agent.%s.inherit: %s leads back to itself; it is ignored", name, parent)
 		delete(agent, "inherit")
 		return
 	case !known:
-		b.problem(b.originOf(at), "agent.%s.inherit: there is no agent %s; it is ignored", name, parent)
+		b.problemAt(at, "agent.%s.inherit: there is no agent %s; it is ignored", name, parent)
 		delete(agent, "inherit")
 		return
 	}
@@ -111,11 +113,4 @@ func (b *builder) under(base, other map[string]any, at, from []string) {
 			b.under(mine, sub, to, src)
 		}
 	}
-}
-
-// ExpandText resolves the dynamic strings of a text that stands in a file in dir (see
-// Expand). It returns the files that it looked for.
-func ExpandText(text string, getenv func(string) string, dir string) (out string, files []string, err error) {
-	out, err = expand(text, getenv, dir, func(path string) { files = append(files, path) })
-	return out, files, err
 }

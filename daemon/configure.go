@@ -67,6 +67,9 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		Roots:       ws.Roots(),
 		Fragments:   d.set.Load().Fragments(),
 		Previous:    old,
+		Commands:    d.dynamic,
+		Patience:    patience,
+		ToolText:    d.toolText,
 	})
 	for _, p := range d.set.Load().Wrong() {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Path, Line: p.Line}, Cause: p.Cause})
@@ -127,6 +130,16 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 	var syncs sync.WaitGroup
 	defer syncs.Wait()
 	synced := make(chan struct{}, 1)
+	take := func() {
+		changed()
+		syncs.Go(func() {
+			d.models.sync(ctx)
+			select {
+			case synced <- struct{}{}:
+			default:
+			}
+		})
+	}
 	d.refreshExtensions()
 	var watched []string
 	for first := true; ; first = false {
@@ -141,20 +154,15 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 		case <-d.reconfigured: // there may be other files
 		case <-synced:
 			changed()
+		case <-d.dynamic.Finished(): // a prompt may have taken the result already
+			d.reload()
+			take()
 		case <-d.extended:
 			changed()
 		case <-w.Changed: // files are read when they have settled only: saving takes several steps
-			if !d.reload() {
-				continue
+			if d.reload() {
+				take()
 			}
-			changed()
-			syncs.Go(func() {
-				d.models.sync(ctx)
-				select {
-				case synced <- struct{}{}:
-				default:
-				}
-			})
 		}
 	}
 }

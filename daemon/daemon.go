@@ -7,6 +7,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/netip"
@@ -71,6 +72,7 @@ type Daemon struct {
 	finder workspace.Finder
 
 	commands *command.Commands
+	dynamic  *config.Commands // runs ${cmd:...} of the configuration
 	loader   *extensions.Loader
 
 	reconfigured chan struct{} // hears of Configure; for Watch
@@ -124,9 +126,11 @@ func New(o Options) *Daemon {
 		reconfigured: make(chan struct{}, 1),
 		extended:     make(chan struct{}, 1),
 	}
+	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
 	d.keepStateIn(o.StateDir)
 	d.models = newModels(o, d.creds.Load)
+	d.models.settle = func() { d.settle(context.Background()) } // each command has its time limit
 	d.commands = d.newCommands()
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
@@ -229,6 +233,7 @@ func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }
 
 // Close ends everything: turns, background commands, connections, the store.
 func (d *Daemon) Close() {
+	d.dynamic.Close()
 	d.engine.Close()
 	d.jobs.Close()
 	d.models.close()

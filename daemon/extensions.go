@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"context"
+
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions"
 )
@@ -42,7 +44,7 @@ func (d *Daemon) extendLocked() {
 		Skills:     paths(cfg.Skills),
 		Pure:       cfg.PureConfig,
 		Expand: func(text, dir string) (string, []string, error) {
-			return config.ExpandText(text, d.opts.Getenv, dir)
+			return cfg.Expand(context.Background(), text, config.Place{Dir: dir}) // commands have a time limit
 		},
 	})
 	if !changed && before != nil {
