@@ -17,10 +17,14 @@ type history struct {
 	turns int             // user messages so far
 	ids   map[string]bool // of calls and reasoning
 	used  int64           // tokens that the last request and its answer took; 0 is unknown
+	least int64           // what used was when the last summary did what it could; 0 is unknown
+	fresh bool            // nothing was asked since the last summary
 	tasks *event.Tasks    // the list of tasks, if there is one
+	model modelChange
 
 	system event.SystemPrompt // the pinned one; without parts there is none
 	told   string             // the system prompt whose difference to that the user was told
+	blind  map[string]int     // by model: in how many of the first messages it is not sent images
 
 	// rules are the path-scoped rules whose text is in the history, by the call that
 	// fetched them.
@@ -36,11 +40,15 @@ type history struct {
 }
 
 func newHistory() *history {
-	return &history{ids: map[string]bool{}, reason: map[string]*strings.Builder{}, results: map[string]llm.ToolResult{}, rules: map[string]string{}}
+	return &history{
+		ids: map[string]bool{}, blind: map[string]int{}, reason: map[string]*strings.Builder{},
+		results: map[string]llm.ToolResult{}, rules: map[string]string{},
+	}
 }
 
 // add folds one event.
 func (h *history) add(b event.Body) {
+	h.model.add(b)
 	switch b := b.(type) {
 	case event.UserMessage:
 		h.user(b)
@@ -84,12 +92,20 @@ func (h *history) add(b event.Body) {
 		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b), Failed: true})
 	case event.UsageReported:
 		if b.Purpose == "" {
-			h.used = b.InputTokens + b.OutputTokens + b.CacheReadTokens + b.CacheWriteTokens
+			h.usage(b)
 		}
 	case event.Compacted:
 		h.compact(b)
 	case event.Pruned:
 		h.prune(b.CallIDs)
+	case event.Continued:
+		h.flush()
+		if b.Prompt != "" {
+			h.done = append(h.done, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: b.Prompt}}})
+		}
+	case event.ImagesRefused:
+		h.flush()
+		h.blind[b.Model] = len(h.done)
 	case event.TasksCleared:
 		h.tasks = nil
 	case event.SystemPrompt:

@@ -383,6 +383,10 @@ func weight(b event.Body) int {
 		n += len(b.Text)
 	case event.Compacted:
 		n += len(b.Summary)
+	case event.Continued:
+		n += len(b.Text) + len(b.Prompt)
+	case event.ImagesRefused:
+		n += len(b.Text)
 	default:
 		text, _ := deltaText(b)
 		n += len(text)

@@ -21,7 +21,7 @@ func (t *turn) build() llm.Request {
 		Model:      t.model.Name,
 		System:     sys.text(),
 		SystemTail: sys.tail,
-		Messages:   t.model.visible(messages),
+		Messages:   t.visible(messages),
 		MaxOutput:  t.model.Limit.Output,
 		Context:    t.model.Limit.Context,
 		Reasoning:  t.model.Reasoning,

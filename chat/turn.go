@@ -154,6 +154,9 @@ func (t *turn) start() Accepted {
 	if len(problems) > 0 {
 		t.emit(event.Notice{Text: "Left out of the context: " + strings.Join(problems, "; ") + "\n\n"})
 	}
+	if err == nil && (!isCommand || command.Prompt != "") {
+		t.noteSwitch()
+	}
 	switch {
 	case isCommand && command.Prompt == "" && (err == nil || command.Run != nil):
 		go t.run(func() error { return t.command(command) })
@@ -229,24 +232,23 @@ var errRejected = errors.New("tool call rejected")
 
 // answer is the loop of a turn: ask the model, run its calls, ask again.
 func (t *turn) answer() error {
-	for tooLong := 0; ; {
+	for r := (recovery{}); ; {
 		if err := t.compactIfFull(); err != nil {
 			return err
 		}
-		calls, stop, err := t.request()
-		if tooLongFor(err) {
-			tooLong++
-			if err := t.recoverOverflow(tooLong); err != nil {
+		a, err := t.request()
+		if err != nil {
+			if err := t.mend(&r, a, err); err != nil {
 				return err
 			}
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		tooLong = 0
-		if len(calls) == 0 {
-			switch stop {
+		r.tooLong = 0
+		if len(a.calls) == 0 {
+			if t.goOnWithCode(&r, a) {
+				continue
+			}
+			switch a.stop {
 			case llm.StopLength:
 				t.emit(event.Notice{Text: "\n\nThe answer reached the model's output limit and is cut here.\n"})
 			case llm.StopRefusal:
@@ -254,7 +256,8 @@ func (t *turn) answer() error {
 			}
 			return nil
 		}
-		if err := t.runCalls(calls); err != nil {
+		r = recovery{}
+		if err := t.runCalls(a.calls); err != nil {
 			return err
 		}
 		t.takeSteers()
@@ -354,26 +357,27 @@ func (t *turn) decide(callID string, d Decision) {
 	}
 }
 
-// request asks the model once and streams its answer into the log.
-func (t *turn) request() (calls []call, stop llm.StopReason, err error) {
+// request asks the model once and streams its answer into the log. With an error it
+// returns what came before.
+func (t *turn) request() (*answer, error) {
 	req := t.build()
-	a := answer{t: t, req: req, reasoning: map[string]string{}, started: map[string]time.Time{}}
+	a := &answer{t: t, req: req, reasoning: map[string]string{}, started: map[string]time.Time{}}
 	for d, err := range t.model.Client.Stream(t.ctx, req) {
 		if err != nil {
 			a.endReasoning()
-			return nil, "", err
+			return a, err
 		}
 		a.delta(d)
 	}
 	a.endReasoning()
 	if t.ctx.Err() != nil {
-		return nil, "", context.Cause(t.ctx)
+		return a, context.Cause(t.ctx)
 	}
 	if a.stop == "" {
-		return nil, "", &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without saying why"}
+		return a, &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without saying why"}
 	}
 	if !a.reported {
-		t.emit(t.usage(req, a))
+		t.emit(t.usage(req, *a))
 	}
-	return a.calls, a.stop, nil
+	return a, nil
 }

@@ -27,23 +27,34 @@ import (
 // configuration, and when somebody logs in or out in this process or in another.
 type providerClient struct {
 	llm.Model
+	raw      llm.Model // without retries and recording
 	provider config.Provider
 	limits   llm.Limits
 }
 
 // client returns the provider's client, with retries and recording.
-func (m *models) client(name string, p provider) (llm.Model, error) {
+func (m *models) client(name string, p provider) (*providerClient, error) {
 	limits := m.limits(p.Provider)
 	if c, ok := m.clients[name]; ok && c.limits == limits && reflect.DeepEqual(c.provider, p.Provider) {
-		return c.Model, nil
+		return c, nil
 	}
 	raw, err := m.newClient(name, p.Provider)
 	if err != nil {
 		return nil, err
 	}
-	c := providerClient{m.recorded(llm.WithRetry(raw, m.retryPolicy(p.Provider))), p.Provider, limits}
+	c := &providerClient{m.recorded(llm.WithRetry(raw, m.retryPolicy(p.Provider))), raw, p.Provider, limits}
 	m.clients[name] = c
-	return c.Model, nil
+	return c, nil
+}
+
+// reads says whose earlier reasoning a model can be sent; nil if it is sent none of it, or
+// nobody knows.
+func (c *providerClient) reads(model config.Model, name string) func(api string) bool {
+	r, ok := c.raw.(llm.Reader)
+	if !ok || model.History == llm.HistoryOff || model.History == llm.HistoryTurn {
+		return nil
+	}
+	return func(api string) bool { return r.Reads(name, api) }
 }
 
 func (m *models) recorded(c llm.Model) llm.Model {

@@ -33,14 +33,14 @@ type models struct {
 	mu          sync.Mutex // guards what follows
 	cfg         *config.Loaded
 	rules       *catalog.Variants
-	clients     map[string]providerClient      // by provider; made when first needed
+	clients     map[string]*providerClient     // by provider; made when first needed
 	httpClients map[time.Duration]*http.Client // by connection limit
 	fetched     map[string]fetched             // by provider, from the network
 }
 
 func newModels(o Options, creds func() *auth.Store) *models {
 	m := &models{
-		opts: o, creds: creds, cfg: &config.Loaded{Config: &config.Config{}}, clients: map[string]providerClient{}, fetched: map[string]fetched{},
+		opts: o, creds: creds, cfg: &config.Loaded{Config: &config.Config{}}, clients: map[string]*providerClient{}, fetched: map[string]fetched{},
 		httpClients: map[time.Duration]*http.Client{},
 	}
 	m.catalog = catalog.New(catalog.Options{
@@ -254,6 +254,7 @@ func (m *models) resolve(name, current string) (chat.Model, error) {
 		Limit: limit(f), Cost: price(f), Reasoning: f.Reasoning.Value, NoImages: !f.Images.Value, NoTools: !f.Tools.Value,
 		Retry: m.retryPolicy(p.Provider),
 	}
+	out.Reads = client.reads(mc, out.Name)
 	if !out.Reasoning {
 		out.Extra = catalog.WithoutReasoning(out.Extra)
 	}

@@ -79,10 +79,16 @@ func StatusError(provider string, resp *http.Response, message string, now time.
 	// Some codes have no standard text.
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
 	e.Message = fmt.Sprintf("%s answered %s: %s", provider, status, message)
-	if e.RetryAfter > 0 {
-		e.Message += fmt.Sprintf(" (try again in %s)", e.RetryAfter.Round(time.Second))
+	if wait := e.RetryAfter; wait > 0 {
+		e.AskedToWait(wait)
 	}
 	return e
+}
+
+// AskedToWait notes how long the provider asks to wait, and tells the user.
+func (e *Error) AskedToWait(d time.Duration) {
+	e.RetryAfter = d
+	e.Message += fmt.Sprintf(" (try again in %s)", (d + time.Second - 1).Truncate(time.Second))
 }
 
 // kindOf classifies an error by its HTTP status and the provider's words (eca-features 8).

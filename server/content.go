@@ -76,6 +76,13 @@ func (m *mapper) notifications(e event.Event) []notification {
 		return m.content(protocol.RoleSystem, protocol.MetadataContent{Type: "metadata", Title: b.Title})
 	case event.Notice:
 		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: b.Text})
+	case event.Continued:
+		if b.Text == "" {
+			return nil
+		}
+		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: b.Text})
+	case event.ImagesRefused:
+		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: b.Text})
 	case event.TasksCleared:
 		return m.content(protocol.RoleAssistant, protocol.TasksCleared{
 			Type: "toolCalled", Server: tools.Native, Name: "task", Details: taskDetails(&event.Tasks{}),

@@ -289,6 +289,19 @@ type Pruned struct {
 	CallIDs []string `json:"callIds"`
 }
 
+// Continued says that an answer broke off and the model is asked to go on with it.
+type Continued struct {
+	Text   string `json:"text,omitempty"`   // what the user is told
+	Prompt string `json:"prompt,omitempty"` // what the model is sent; empty if it said nothing that stays
+}
+
+// ImagesRefused says that from here on the images before it are not sent to a model any
+// more, because its provider refused one of them.
+type ImagesRefused struct {
+	Model string `json:"model"` // full id
+	Text  string `json:"text"`  // what the user is told
+}
+
 // Truncated says that the messages from one on, or all, were removed. Their events are
 // gone from the log.
 type Truncated struct {

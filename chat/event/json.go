@@ -31,6 +31,8 @@ func (FileChanged) kind() Kind       { return "file_changed" }
 func (Flag) kind() Kind              { return KindFlag }
 func (Compacted) kind() Kind         { return "compacted" }
 func (Pruned) kind() Kind            { return "pruned" }
+func (Continued) kind() Kind         { return "continued" }
+func (ImagesRefused) kind() Kind     { return "images_refused" }
 func (Truncated) kind() Kind         { return "truncated" }
 func (TasksCleared) kind() Kind      { return "tasks_cleared" }
 func (u Unknown) kind() Kind         { return u.Name }
@@ -60,6 +62,8 @@ func decoders() map[Kind]func(json.RawMessage) (Body, error) {
 		"flag":               decode[Flag],
 		"compacted":          decode[Compacted],
 		"pruned":             decode[Pruned],
+		"continued":          decode[Continued],
+		"images_refused":     decode[ImagesRefused],
 		"truncated":          decode[Truncated],
 		"tasks_cleared":      decode[TasksCleared],
 	}
