@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -68,7 +70,7 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		t.failCall(judged, fmt.Errorf("Tool '%s' not found", c.Name)) //nolint:staticcheck // shown as it is
 		return false, nil
 	}
-	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Roots: t.roots, Arguments: args, Files: fileLog{t, c.CallID}, Tasks: t.taskList()}
+	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Model: t.model.ID, Roots: t.roots, Arguments: args, Files: fileLog{t, c.CallID}, Tasks: t.taskList(), Rules: t.fetchedRules()}
 	p, err := t.plan(tool, tc)
 	if err != nil {
 		t.failCall(judged, err)
@@ -94,7 +96,7 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig})
 		return false, nil
 	case tools.Ask:
-		if t.s.log.Meta().Trust && !h.mustAsk || tool.Spec().OwnChat {
+		if t.s.log.Meta().Trust && !h.mustAsk && !verdict.Insist || tool.Spec().OwnChat {
 			break
 		}
 		judged.Manual = true
@@ -159,6 +161,13 @@ func (t *turn) taskList() *event.Tasks {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.history.tasks
+}
+
+// fetchedRules returns the ids of the path-scoped rules that the model knows.
+func (t *turn) fetchedRules() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Values(t.history.rules))
 }
 
 // fileLog records what a call does to files.

@@ -305,6 +305,7 @@ func (t *turn) size() int64 {
 func (h *history) compact(c event.Compacted) {
 	h.flush()
 	h.used, h.fresh = 0, true
+	clear(h.rules)
 	if c.Summary == "" { // imported: a message with the summary follows
 		h.done = nil
 		clear(h.blind)
@@ -339,6 +340,9 @@ const prunedText = "(This result was left out because the conversation became to
 // prune leaves out results.
 func (h *history) prune(callIDs []string) {
 	h.flush()
+	for _, id := range callIDs {
+		delete(h.rules, id)
+	}
 	out := make([]llm.Message, len(h.done))
 	for i, m := range h.done {
 		out[i] = llm.Message{Role: m.Role, Parts: slices.Clone(m.Parts)}

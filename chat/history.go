@@ -28,7 +28,11 @@ type history struct {
 
 	system event.SystemPrompt // the pinned one; without parts there is none
 	told   string             // the system prompt whose difference to that the user was told
-	blind map[string]int  // by model: in how many of the first messages it is not sent images
+	blind  map[string]int     // by model: in how many of the first messages it is not sent images
+
+	// rules are the path-scoped rules whose text is in the history, by the call that
+	// fetched them.
+	rules map[string]string
 
 	// The assistant message that is being built.
 	parts   []llm.Part
@@ -40,7 +44,10 @@ type history struct {
 }
 
 func newHistory() *history {
-	return &history{ids: map[string]bool{}, blind: map[string]int{}, reason: map[string]*strings.Builder{}, results: map[string]llm.ToolResult{}}
+	return &history{
+		ids: map[string]bool{}, blind: map[string]int{}, reason: map[string]*strings.Builder{},
+		results: map[string]llm.ToolResult{}, rules: map[string]string{},
+	}
 }
 
 // add folds one event.
@@ -81,6 +88,9 @@ func (h *history) add(b event.Body) {
 		h.result(llm.ToolResult{ID: b.CallID, Text: joinContext(lines(b.Outputs), b.Context), Failed: b.Failed, Images: images(b.Images)})
 		if b.Details != nil && b.Details.Tasks != nil {
 			h.tasks = b.Details.Tasks
+		}
+		if b.Details != nil && b.Details.Rule != nil {
+			h.rules[b.CallID] = b.Details.Rule.ID
 		}
 	case event.ToolRejected:
 		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b), Failed: true})

@@ -415,6 +415,9 @@ func detailsWeight(d *event.Details) int {
 			n += len(c.Name) + len(strings.Join(c.Args, " "))
 		}
 	}
+	if d != nil && d.Rule != nil {
+		n += len(d.Rule.ID)
+	}
 	if d != nil && d.Tasks != nil {
 		for _, t := range d.Tasks.Tasks {
 			n += 64 + len(t.Subject) + len(t.Description)

@@ -202,6 +202,7 @@ type Agent struct {
 	Variant       string        `json:"variant"`
 	Inherit       string        `json:"inherit"`     // the agent this one is made from
 	SpawnableBy   Strings       `json:"spawnableBy"` // agents that may start it as a subagent; empty: all
+	ReadOnly      bool          `json:"readOnly"`    // its calls change nothing: what may is denied
 	MaxSteps      *int          `json:"maxSteps"`    // of a subagent: batches of tool calls; nil: no limit
 	DisabledTools []string      `json:"disabledTools"`
 	ToolCall      AgentToolCall `json:"toolCall"`

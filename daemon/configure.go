@@ -115,8 +115,8 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	d.workspace.Store(ws)
 	d.policy.Store(policy)
 	d.hooks.Store(userHooks)
-	asked := *d.client.Load()
-	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, asked, outputs) })
+	asked, set := *d.client.Load(), d.set.Load()
+	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, set, asked, outputs) })
 	d.registry.Store(&registry)
 	return true
 }

@@ -203,7 +203,7 @@ func (d *Daemon) Connect(e editor.Client, questions ask.Client) {
 	d.client.Store(&client{e, questions})
 }
 
-func (d *Daemon) nativeTools(cfg *config.Config, asked client, outputs string) *tools.Registry {
+func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked client, outputs string) *tools.Registry {
 	var list []tools.Tool
 	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
 	list = append(list, search.Tools()...)
@@ -214,6 +214,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, asked client, outputs string) *
 	})...)
 	list = append(list, ask.Tools(asked.questions)...)
 	list = append(list, task.Tools()...)
+	list = d.guided(list, cfg, set)
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
 	}

@@ -68,7 +68,7 @@ type Host interface {
 	// ToolChoices lists the native tools and whether an agent may use them.
 	ToolChoices(agent string) []tools.Choice
 	// Commands lists the slash commands.
-	Commands() []command.Info
+	Commands() []command.Offer
 	// Notices are things the user should be told at start.
 	Notices() []string
 }

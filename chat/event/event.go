@@ -356,6 +356,12 @@ type Details struct {
 	FileChange   *FileChange   `json:"fileChange,omitempty"`
 	ShellCommand *ShellCommand `json:"shellCommand,omitempty"`
 	Tasks        *Tasks        `json:"tasks,omitempty"`
+	Rule         *Rule         `json:"rule,omitempty"`
+}
+
+// Rule names a path-scoped rule that the model has read.
+type Rule struct {
+	ID string `json:"id"`
 }
 
 // FileChange is the effect of a call on one file.
