@@ -14,7 +14,7 @@ import (
 type answer struct {
 	t         *turn
 	req       llm.Request
-	any       bool
+	any       bool                 // something of it was shown
 	reasoning map[string]string    // the provider's id -> ours
 	started   map[string]time.Time // by our id
 	calls     []call
@@ -73,7 +73,7 @@ func (a *answer) delta(d llm.Delta) {
 	case llm.StopDelta:
 		a.stop = d.Stop
 	case llm.RetryDelta:
-		t.emit(event.Progress{Text: retryText(d, t.s.eng.deps.Now())})
+		t.emit(event.Progress{Text: retryText(d.Err, d.Retry, t.s.eng.deps.Now())})
 	}
 }
 
@@ -128,20 +128,22 @@ func (t *turn) since(start time.Time) int64 {
 }
 
 // retryText says why and when a request is repeated (eca-protocol 7.3).
-func retryText(d llm.Delta, now time.Time) string {
+func retryText(e *llm.Error, r llm.RetryInfo, now time.Time) string {
 	what := "The provider failed"
-	switch d.Err.Kind {
+	switch e.Kind {
 	case llm.ErrRateLimited:
-		wait := math.Ceil(d.Retry.Delay.Seconds())
-		return fmt.Sprintf("⏳ Rate limited. Resuming at %s (in %.0fs, attempt %d/%d)", now.Add(d.Retry.Delay).Format("15:04"), wait, d.Retry.Attempt, d.Retry.Max)
+		wait := math.Ceil(r.Delay.Seconds())
+		return fmt.Sprintf("⏳ Rate limited. Resuming at %s (in %.0fs, attempt %d/%d)", now.Add(r.Delay).Format("15:04"), wait, r.Attempt, r.Max)
 	case llm.ErrOverloaded:
 		what = "Provider overloaded"
-	case llm.ErrNetwork, llm.ErrPrematureStop:
+	case llm.ErrNetwork:
+		what = "Connection failed"
+	case llm.ErrPrematureStop:
 		what = "Connection lost"
 	case llm.ErrTimeout:
 		what = "No answer in time"
 	case llm.ErrCustom:
-		what = cmp.Or(d.Err.Label, what)
+		what = cmp.Or(e.Label, what)
 	}
-	return fmt.Sprintf("⏳ %s. Retrying in %s (attempt %d/%d)", what, d.Retry.Delay.Round(time.Second/10), d.Retry.Attempt, d.Retry.Max)
+	return fmt.Sprintf("⏳ %s. Retrying in %s (attempt %d/%d)", what, r.Delay.Round(time.Second/10), r.Attempt, r.Max)
 }

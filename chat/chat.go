@@ -27,6 +27,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -95,6 +96,10 @@ type Model struct {
 	Variants  map[string]map[string]any // by name; "default" is for when none is chosen
 	Limit     config.Limit
 	Cost      config.Cost
+
+	// Reads says whether reasoning marked with an API can be sent back to the model; nil if
+	// it is not sent any of earlier turns, or nobody knows.
+	Reads func(api string) bool
 
 	// Retry says how an answer that was cut is gone on with. Client repeats requests that
 	// failed before they were answered by itself.
@@ -184,9 +189,12 @@ type Deps struct {
 	Policy   func() tools.Policy
 	Files    Files
 	Commands Commands
-	Refresh  func() // takes over what changed in files, before a turn; may be nil
+	Refresh  func()         // takes over what changed in files, before a turn; may be nil
+	System   []SystemSource // what the system prompt has besides the agent's own; may be nil
+	Machine  Machine
 	Config   func() *config.Config
-	Roots    func() []string // workspace folders
+	Roots    func() []string   // workspace folders
+	Hooks    func() *hooks.Set // current hooks; asked once per turn; may be nil
 	Now      func() time.Time
 	NewID    func() string
 	Log      *slog.Logger
@@ -196,6 +204,11 @@ type Deps struct {
 type Engine struct {
 	deps Deps
 
+	queue  *hookQueue
+	begin  sync.Once
+	begun  chan struct{} // closed when the hooks of the session's start have run
+	ending sync.Once
+
 	mu       sync.Mutex // guards what follows
 	sessions map[string]*Session
 	deleting map[string]chan struct{} // closed when the chat is gone
@@ -204,7 +217,10 @@ type Engine struct {
 
 // New returns an engine. Close must be called.
 func New(deps Deps) *Engine {
-	return &Engine{deps: deps, sessions: map[string]*Session{}, deleting: map[string]chan struct{}{}}
+	return &Engine{
+		deps: deps, sessions: map[string]*Session{}, deleting: map[string]chan struct{}{},
+		queue: newHookQueue(deps.Log.Warn), begun: make(chan struct{}),
+	}
 }
 
 // Open returns the session with an id; an empty id makes a new chat with an id of
@@ -284,11 +300,21 @@ func (e *Engine) erase(id string) error {
 	default:
 		defer free()
 	}
+	e.endChat(id)
 	return e.deps.Store.Delete(context.Background(), id)
 }
 
-// Close ends all turns, stores what is left and closes all sessions.
+// Close ends all turns, stores what is left, closes all sessions, and runs the hooks of
+// the end.
 func (e *Engine) Close() {
+	timer := time.AfterFunc(closingTime, e.queue.cancel)
+	defer timer.Stop()
+	e.CloseChats()
+	e.end()
+}
+
+// CloseChats is Close without the hooks: when it returns, everything is stored.
+func (e *Engine) CloseChats() {
 	e.mu.Lock()
 	e.closed = true
 	open := slices.Collect(maps.Values(e.sessions))

@@ -39,37 +39,102 @@ func tooLongFor(err error) bool {
 	return errors.As(err, &e) && e.Kind == llm.ErrContextOverflow
 }
 
-// compactIfFull compacts when the last request came near the model's limit.
+// compactIfFull compacts when the last request came near the model's limit, as often as
+// that happens. If nobody can write a summary, the turn goes on without: it is the limit
+// itself that ends it, and then recoverOverflow has its turn.
 func (t *turn) compactIfFull() error {
 	limit, share := t.model.Limit.Context, int64(t.cfg.AutoCompact(t.agent))
 	t.mu.Lock()
-	used := t.history.used
+	full := t.history.full(limit, share)
 	t.mu.Unlock()
-	if limit == 0 || share <= 0 || used*100 < limit*share {
+	if !full || t.noCompact {
 		return nil
 	}
-	return t.compact("", true)
+	err := t.compact("", true)
+	switch {
+	case err == nil, t.ctx.Err() != nil, errors.Is(err, errByHook):
+		return err
+	case errors.Is(err, errCompactBlocked):
+		t.noCompact = true // the hook is not asked again and again
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.history.least = t.history.used
+	t.emitLocked(event.Notice{Text: "\n" + capital(err.Error()) + ". It goes on as it is.\n"})
+	return nil
+}
+
+// capital begins a text with a capital letter.
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// full says whether a conversation takes its share, in percent, of the model's limit. What
+// a summary did not make shorter, or nobody could summarize, has to grow first: the
+// instructions alone may be that long, and a summary for each request would help nobody.
+func (h *history) full(limit, share int64) bool {
+	const growth = 10 // percent of the limit
+	if limit == 0 || share <= 0 || h.used*100 < limit*share {
+		return false
+	}
+	return h.least == 0 || (h.used-h.least)*100 >= limit*growth
+}
+
+// usage takes what a request of the conversation and its answer took.
+func (h *history) usage(b event.UsageReported) {
+	h.used = b.InputTokens + b.OutputTokens + b.CacheReadTokens + b.CacheWriteTokens
+	if h.fresh {
+		h.least, h.fresh = h.used, false
+	}
 }
 
 // compact puts a summary in place of what was said. instructions are the user's.
 func (t *turn) compact(instructions string, auto bool) error {
+	trigger := "manual"
+	if auto {
+		trigger = "auto"
+	}
+	if err := t.beforeCompact(trigger, instructions); err != nil {
+		return err
+	}
 	t.enter(progressCompacting)
 	summary, err := t.summarize(instructions)
 	if err != nil {
 		return fmt.Errorf("the conversation could not be compacted: %w", err)
 	}
+	stop, err := t.afterCompact(trigger, &summary)
+	if err != nil {
+		return err
+	}
 	t.emit(event.Compacted{Summary: summary, Auto: auto})
+	if stop != nil {
+		t.say(stop.Notice())
+		return errByHook
+	}
 	return nil
 }
 
-// summarize asks for a summary of the conversation, with less and less of it if it is
-// too long even for that.
+// summarize asks for a summary: the model that is configured for it, and the chat's own if
+// there is none, or if that one fails.
 func (t *turn) summarize(instructions string) (string, error) {
-	model, err := t.compactModel()
-	if err != nil {
-		return "", err
+	name := t.cfg.Compact.Model
+	if name == "" || name == t.model.ID {
+		return t.summarizeWith(t.model, instructions)
 	}
-	question := t.cfg.Prompts.Compact
+	model, err := t.s.eng.deps.Models.Resolve(name, t.model.ID)
+	if err == nil {
+		var summary string
+		if summary, err = t.summarizeWith(model, instructions); err == nil || t.ctx.Err() != nil {
+			return summary, err
+		}
+	}
+	t.s.eng.deps.Log.Warn("compact.model could not summarize; the chat's own model does", "chat", t.s.id, "model", name, "err", err)
+	return t.summarizeWith(t.model, instructions)
+}
+
+// summarizeWith asks a model for a summary of the conversation, with less and less of it if
+// it is too long even for that.
+func (t *turn) summarizeWith(model Model, instructions string) (string, error) {
+	question := t.render(cmp.Or(t.cfg.Agents[t.agent].Prompts.Compact, t.cfg.Prompts.Compact))
 	if instructions = strings.TrimSpace(instructions); instructions != "" {
 		question += "\n\nThe user adds: " + instructions
 	}
@@ -82,6 +147,9 @@ func (t *turn) summarize(instructions string) (string, error) {
 	for budget := int64(0); ; {
 		req := t.summaryRequest(model, messages, question, budget)
 		summary, err := t.askOnce(model, req)
+		if refusesImage(err) && model.ID == t.model.ID && t.leaveImagesOut(err) {
+			continue
+		}
 		// A model that sees tools may call one instead of answering.
 		again := errors.Is(err, errNoText) && len(req.Tools) > 0
 		if err == nil || !tooLongFor(err) && !again {
@@ -96,14 +164,6 @@ func (t *turn) summarize(instructions string) (string, error) {
 	}
 }
 
-// compactModel is the model that writes summaries: the chat's own unless configured.
-func (t *turn) compactModel() (Model, error) {
-	if name := t.cfg.Compact.Model; name != "" && name != t.model.ID {
-		return t.s.eng.deps.Models.Resolve(name, t.model.ID)
-	}
-	return t.model, nil
-}
-
 // summaryRequest asks the chat's own model behind the conversation as it is, which the
 // provider has in its cache. Another model, and one for which that was too long, gets a
 // transcript of at most budget tokens; 0 is no limit.
@@ -111,7 +171,7 @@ func (t *turn) summaryRequest(model Model, messages []llm.Message, question stri
 	if model.ID == t.model.ID && budget == 0 {
 		req := t.build()
 		req.Purpose = llm.PurposeCompact
-		req.Messages = append(slices.Clip(t.model.visible(messages)), llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: question}}})
+		req.Messages = append(slices.Clip(t.visible(messages)), llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: question}}})
 		return req
 	}
 	if budget == 0 && model.Limit.Context > 0 {
@@ -223,7 +283,9 @@ func (t *turn) recoverOverflow(attempt int) error {
 	}
 	t.emit(event.Notice{Text: noticeOverflow})
 	before := t.size()
-	if err := t.compact("", true); err != nil {
+	if err := t.compact("", true); errors.Is(err, errCompactBlocked) {
+		return errTooLong
+	} else if err != nil {
 		return err
 	}
 	if t.size() >= before {
@@ -242,9 +304,11 @@ func (t *turn) size() int64 {
 // compact puts a summary in place of all but the prompt that is not answered yet.
 func (h *history) compact(c event.Compacted) {
 	h.flush()
-	h.used = 0
+	h.used, h.fresh = 0, true
+	clear(h.rules)
 	if c.Summary == "" { // imported: a message with the summary follows
 		h.done = nil
+		clear(h.blind)
 		return
 	}
 	pending := len(h.done)
@@ -256,6 +320,9 @@ func (h *history) compact(c event.Compacted) {
 		text += "\n\nGo on with what the user asked for last, from where it stands."
 	}
 	summary := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: text}}}
+	for model, n := range h.blind {
+		h.blind[model] = max(0, n-pending) + 1
+	}
 	h.done = append([]llm.Message{summary}, h.done[pending:]...)
 }
 
@@ -273,6 +340,9 @@ const prunedText = "(This result was left out because the conversation became to
 // prune leaves out results.
 func (h *history) prune(callIDs []string) {
 	h.flush()
+	for _, id := range callIDs {
+		delete(h.rules, id)
+	}
 	out := make([]llm.Message, len(h.done))
 	for i, m := range h.done {
 		out[i] = llm.Message{Role: m.Role, Parts: slices.Clone(m.Parts)}

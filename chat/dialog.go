@@ -63,9 +63,9 @@ func (s *Session) closeDialog() {
 	}
 }
 
-// converse lets a dialog go on. Before anything is said, it is known whether the answer to
+// talkOn lets a dialog go on. Before anything is said, it is known whether the answer to
 // it is secret.
-func (t *turn) converse(d Dialog, text string) error {
+func (t *turn) talkOn(d Dialog, text string) error {
 	t.s.setDialog(d)
 	t.enter(progressDialog) // the prompt counts as accepted: this may take long
 	say := func(text string) {

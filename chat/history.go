@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/llm"
-	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // history folds a chat's events into the messages the model is sent. The same fold
@@ -18,7 +18,21 @@ type history struct {
 	turns int             // user messages so far
 	ids   map[string]bool // of calls and reasoning
 	used  int64           // tokens that the last request and its answer took; 0 is unknown
+	least int64           // what used was when the last summary did what it could; 0 is unknown
+	fresh bool            // nothing was asked since the last summary
 	tasks *event.Tasks    // the list of tasks, if there is one
+	model modelChange
+
+	before  int  // the messages in front of the last prompt
+	counted bool // it is among turns
+
+	system event.SystemPrompt // the pinned one; without parts there is none
+	told   string             // the system prompt whose difference to that the user was told
+	blind  map[string]int     // by model: in how many of the first messages it is not sent images
+
+	// rules are the path-scoped rules whose text is in the history, by the call that
+	// fetched them.
+	rules map[string]string
 
 	// The assistant message that is being built.
 	parts   []llm.Part
@@ -30,11 +44,15 @@ type history struct {
 }
 
 func newHistory() *history {
-	return &history{ids: map[string]bool{}, reason: map[string]*strings.Builder{}, results: map[string]llm.ToolResult{}}
+	return &history{
+		ids: map[string]bool{}, blind: map[string]int{}, reason: map[string]*strings.Builder{},
+		results: map[string]llm.ToolResult{}, rules: map[string]string{},
+	}
 }
 
 // add folds one event.
 func (h *history) add(b event.Body) {
+	h.model.add(b)
 	switch b := b.(type) {
 	case event.UserMessage:
 		h.user(b)
@@ -67,34 +85,57 @@ func (h *history) add(b event.Body) {
 		}
 		h.calls = append(h.calls, b)
 	case event.ToolFinished:
-		h.result(llm.ToolResult{ID: b.CallID, Text: lines(b.Outputs), Failed: b.Failed, Images: images(b.Images)})
+		h.result(llm.ToolResult{ID: b.CallID, Text: joinContext(lines(b.Outputs), b.Context), Failed: b.Failed, Images: images(b.Images)})
 		if b.Details != nil && b.Details.Tasks != nil {
 			h.tasks = b.Details.Tasks
+		}
+		if b.Details != nil && b.Details.Rule != nil {
+			h.rules[b.CallID] = b.Details.Rule.ID
 		}
 	case event.ToolRejected:
 		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b), Failed: true})
 	case event.UsageReported:
 		if b.Purpose == "" {
-			h.used = b.InputTokens + b.OutputTokens + b.CacheReadTokens + b.CacheWriteTokens
+			h.usage(b)
 		}
 	case event.Compacted:
 		h.compact(b)
 	case event.Pruned:
 		h.prune(b.CallIDs)
+	case event.Continued:
+		h.flush()
+		if b.Prompt != "" {
+			h.done = append(h.done, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: b.Prompt}}})
+		}
+	case event.ImagesRefused:
+		h.flush()
+		h.blind[b.Model] = len(h.done)
 	case event.TasksCleared:
 		h.tasks = nil
+	case event.PromptAmended:
+		h.amend(b)
+	case event.SystemPrompt:
+		h.system, h.told = b, ""
+	case event.Notice:
+		if b.System != "" {
+			h.told = b.System
+		}
 	case event.TurnFinished:
 		h.flush()
+		if b.Reason == event.FinishedBlocked {
+			h.forget()
+		}
 	}
 }
 
 // user adds what the user said, unless it was for eca only.
 func (h *history) user(m event.UserMessage) {
 	h.flush()
+	h.before, h.counted = len(h.done), !m.Steer && !m.Command
 	if m.Command && m.Prompt == "" {
 		return
 	}
-	if !m.Steer && !m.Command {
+	if h.counted {
 		h.turns++
 	}
 	h.done = append(h.done, userMessage(m))
@@ -197,6 +238,14 @@ func (h *history) uniqueID(id string, fresh func() string) string {
 	return unique
 }
 
+// joinContext adds what hooks tell the model to a result.
+func joinContext(text string, more []string) string {
+	if len(more) == 0 {
+		return text
+	}
+	return text + wrapped(more) + "\n"
+}
+
 // lines joins outputs, each of them with the end of its last line.
 func lines(outputs []string) string {
 	var b strings.Builder
@@ -250,6 +299,10 @@ func contextText(b event.Block) string {
 func rejection(r event.ToolRejected) string {
 	var text string
 	switch r.Reason {
+	case event.RejectedByHook:
+		text = cmp.Or(r.Message, "A hook rejected this call. It did not run.")
+	case event.StoppedByHook:
+		text = "This call did not run."
 	case event.RejectedByUser:
 		text = "The user rejected this call. It did not run."
 	case event.RejectedByConfig:
@@ -260,15 +313,4 @@ func rejection(r event.ToolRejected) string {
 		text = "This call was interrupted. It may have taken effect in part."
 	}
 	return text
-}
-
-// fullSpec describes a registered tool to the model, with a configured description
-// if there is one.
-func fullSpec(t tools.Tool, descriptions map[string]string) llm.ToolSpec {
-	s := t.Spec()
-	desc := s.Description
-	if d := descriptions[s.FullName()]; d != "" {
-		desc = d
-	}
-	return llm.ToolSpec{Name: s.FullName(), Description: desc, Schema: s.Schema}
 }

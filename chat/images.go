@@ -1,31 +1,47 @@
 package chat
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// noImage stands where an image was that the model does not take.
-const noImage = "[Here is an image. This model is not known to take images, so it is not shown.]"
+// What stands where an image was that the model is not sent.
+const (
+	noImage      = "[Here is an image. This model is not known to take images, so it is not shown.]"
+	refusedImage = "[Here was an image. It is not shown, because the provider refused the request that had it.]"
+)
 
-// visible returns the messages as the model can take them: images that it does not are
-// replaced by a text that says so. The messages given stay as they are, since another
-// model may answer next.
-func (m Model) visible(messages []llm.Message) []llm.Message {
-	if !m.NoImages {
+// visible returns the messages as the model can take them: images that it does not, and
+// those that its provider refused, are replaced by a text that says so. The messages
+// given stay as they are, since another model may answer next.
+func (t *turn) visible(messages []llm.Message) []llm.Message {
+	if t.model.NoImages {
+		return withoutImages(messages, len(messages), noImage)
+	}
+	t.mu.Lock()
+	refused := t.history.blind[t.model.ID]
+	t.mu.Unlock()
+	return withoutImages(messages, refused, refusedImage)
+}
+
+// withoutImages returns messages with a text in place of each image in the first n.
+func withoutImages(messages []llm.Message, n int, text string) []llm.Message {
+	if n == 0 {
 		return messages
 	}
 	out := slices.Clone(messages)
-	for i := range out {
+	for i := range out[:min(n, len(out))] {
 		parts := slices.Clone(out[i].Parts)
 		for j, p := range parts {
 			switch p := p.(type) {
 			case llm.Image:
-				parts[j] = llm.Text{Text: noImage}
+				parts[j] = llm.Text{Text: text}
 			case llm.ToolResult:
 				for range p.Images {
-					p.Text += "\n" + noImage
+					p.Text += "\n" + text
 				}
 				p.Images = nil
 				parts[j] = p
@@ -34,4 +50,34 @@ func (m Model) visible(messages []llm.Message) []llm.Message {
 		out[i].Parts = parts
 	}
 	return out
+}
+
+// hasImages says whether the model would be sent images.
+func hasImages(messages []llm.Message) bool {
+	return slices.ContainsFunc(messages, func(m llm.Message) bool {
+		return slices.ContainsFunc(m.Parts, func(p llm.Part) bool {
+			r, _ := p.(llm.ToolResult)
+			_, image := p.(llm.Image)
+			return image || len(r.Images) > 0
+		})
+	})
+}
+
+// refusesImage says whether a request was refused because of an image in it.
+func refusesImage(err error) bool {
+	var e *llm.Error
+	return errors.As(err, &e) && e.Kind == llm.ErrInvalidImage
+}
+
+// leaveImagesOut lets the conversation go on without the images so far, for this model;
+// which of them it was, providers do not say. ok is false if none was sent.
+func (t *turn) leaveImagesOut(err error) (ok bool) {
+	t.mu.Lock()
+	messages := t.history.messages()
+	t.mu.Unlock()
+	if !hasImages(t.visible(messages)) {
+		return false
+	}
+	t.emit(event.ImagesRefused{Model: t.model.ID, Text: "\n\n" + sentence(err) + " Going on without the images so far.\n\n"})
+	return true
 }

@@ -20,7 +20,7 @@ func (s *Session) Preview(text string) *Pending[llm.Request] {
 		}
 		t := s.newTurn(Prompt{})
 		defer t.cancel(nil)
-		t.history = h
+		t.history, t.quiet = h, true
 		var err error
 		if t.model, err = t.chooseModel(); err != nil {
 			return llm.Request{}, err

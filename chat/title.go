@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"runtime/debug"
 	"strings"
@@ -42,7 +43,7 @@ func (t *turn) title(conversation string) {
 	text, usage, err := collect(ctx, t.model.Client, llm.Request{
 		Purpose:  llm.PurposeTitle,
 		Model:    t.model.Name,
-		System:   t.cfg.Prompts.ChatTitle,
+		System:   t.render(cmp.Or(t.cfg.Agents[t.agent].Prompts.ChatTitle, t.cfg.Prompts.ChatTitle)),
 		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "The conversation:\n\n" + conversation}}}},
 		Context:  t.model.Limit.Context,
 		CacheKey: t.s.id + "/title",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/internal/template"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -43,6 +46,12 @@ type turn struct {
 	tools  *tools.Registry
 	policy tools.Policy
 	roots  []string
+	hooks  *hooks.Set
+
+	noCompact bool                 // a hook forbids it
+	vars      func() template.Vars // of prompts
+	quiet     bool                 // nothing is recorded: a preview
+	sys       *system              // the system prompt, once it is known; see systemPrompt
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -55,6 +64,10 @@ type turn struct {
 	phase   string                   // the last progress
 	waiting map[string]chan Decision // announced calls that wait for the user
 	steers  []string                 // what the user said since the model was asked
+	byHook  bool                     // a hook ends the turn after the calls that run
+
+	activity activity            // for hooks
+	scripts  []event.HookStarted // that run and are shown
 }
 
 func (s *Session) newTurn(p Prompt) *turn {
@@ -63,7 +76,7 @@ func (s *Session) newTurn(p Prompt) *turn {
 		deps.Refresh()
 	}
 	t := &turn{
-		s: s, id: p.TurnID, first: s.log.Next(), prompt: p, cfg: deps.Config(), tools: deps.Tools(), policy: deps.Policy(), roots: deps.Roots(),
+		s: s, id: p.TurnID, first: s.log.Next(), prompt: p, cfg: deps.Config(), tools: deps.Tools(), policy: deps.Policy(), roots: deps.Roots(), hooks: s.eng.hookSet(),
 		done: make(chan struct{}), history: s.history, waiting: map[string]chan Decision{},
 	}
 	if t.id == "" {
@@ -76,6 +89,7 @@ func (s *Session) newTurn(p Prompt) *turn {
 		t.agent = meta.Agent
 	}
 	t.agent = t.cfg.AgentOrDefault(t.agent)
+	t.vars = sync.OnceValue(t.promptVars)
 	return t
 }
 
@@ -92,9 +106,14 @@ func (t *turn) emitLocked(bodies ...event.Body) {
 	}
 	for _, b := range bodies {
 		t.history.add(b)
+		t.reportActivity(b)
 		switch b := b.(type) {
 		case event.Progress:
 			t.phase = b.Text
+		case event.HookStarted:
+			t.scripts = append(t.scripts, b)
+		case event.HookFinished:
+			t.scripts = slices.DeleteFunc(t.scripts, func(s event.HookStarted) bool { return s.ID == b.ID })
 		case event.TurnFinished:
 			t.over = true
 		}
@@ -156,10 +175,21 @@ func (t *turn) start() Accepted {
 	if len(problems) > 0 {
 		t.emit(event.Notice{Text: "Left out of the context: " + strings.Join(problems, "; ") + "\n\n"})
 	}
+	if err == nil && (!isCommand || command.Prompt != "") {
+		t.noteSwitch()
+	}
 	switch {
-	case isCommand && command.Prompt == "" && (err == nil || command.Run != nil || command.Dialog != nil):
+	case isCommand && command.Dialog != nil: // no hooks: what is said is for eca alone
 		go t.run(func() error { return t.command(command) })
 		return Accepted{TurnID: t.id, Done: t.done, Model: meta.Model, Dialog: answers}
+	case isCommand && command.Prompt == "" && (err == nil || command.Run != nil):
+		go t.run(func() error {
+			if err := t.before(false); err != nil {
+				return err
+			}
+			return t.command(command)
+		})
+		return Accepted{TurnID: t.id, Done: t.done, Model: meta.Model}
 	case err != nil:
 		t.finish(fmt.Errorf("Error: %w", err)) //nolint:staticcheck // shown as it is
 		t.cancel(nil)
@@ -168,15 +198,30 @@ func (t *turn) start() Accepted {
 	}
 	if t.cfg.Env == config.EnvTest {
 		go t.run(func() error {
+			if err := t.before(!isCommand); err != nil {
+				return err
+			}
 			t.title(t.transcript())
 			t.enter(progressWaiting)
-			return t.answer()
+			return t.converse()
 		})
 		return Accepted{TurnID: t.id, Done: t.done, Model: model.ID}
 	}
+	if t.hooked() { // which may take long: nobody else waits for them
+		go t.run(func() error {
+			if err := t.before(!isCommand); err != nil {
+				return err
+			}
+			t.enter(progressWaiting)
+			t.titleLater()
+			return t.converse()
+		})
+		return Accepted{TurnID: t.id, Done: t.done, Model: model.ID}
+	}
+	t.s.begun = true
 	t.emit(event.Progress{Text: progressWaiting})
 	t.titleLater()
-	go t.run(t.answer)
+	go t.run(t.converse)
 	return Accepted{TurnID: t.id, Done: t.done, Model: model.ID}
 }
 
@@ -201,10 +246,14 @@ func (t *turn) chooseModel() (Model, error) {
 // command does what a slash command says.
 func (t *turn) command(c Command) error {
 	if c.Dialog != nil {
-		return t.converse(c.Dialog, c.Text)
+		return t.talkOn(c.Dialog, c.Text)
 	}
 	if c.Run == nil {
-		return t.compact(c.Compact, false)
+		err := t.compact(c.Compact, false)
+		if errors.Is(err, errCompactBlocked) {
+			return nil
+		}
+		return err
 	}
 	text, err := c.Run(t.ctx, t.s)
 	if err == nil && text != "" {
@@ -234,24 +283,23 @@ var errRejected = errors.New("tool call rejected")
 
 // answer is the loop of a turn: ask the model, run its calls, ask again.
 func (t *turn) answer() error {
-	for tooLong := 0; ; {
+	for r := (recovery{}); ; {
 		if err := t.compactIfFull(); err != nil {
 			return err
 		}
-		calls, stop, err := t.request()
-		if tooLongFor(err) {
-			tooLong++
-			if err := t.recoverOverflow(tooLong); err != nil {
+		a, err := t.request()
+		if err != nil {
+			if err := t.mend(&r, a, err); err != nil {
 				return err
 			}
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		tooLong = 0
-		if len(calls) == 0 {
-			switch stop {
+		r.tooLong = 0
+		if len(a.calls) == 0 {
+			if t.goOnWithCode(&r, a) {
+				continue
+			}
+			switch a.stop {
 			case llm.StopLength:
 				t.emit(event.Notice{Text: "\n\nThe answer reached the model's output limit and is cut here.\n"})
 			case llm.StopRefusal:
@@ -259,7 +307,8 @@ func (t *turn) answer() error {
 			}
 			return nil
 		}
-		if err := t.runCalls(calls); err != nil {
+		r = recovery{}
+		if err := t.runCalls(a.calls); err != nil {
 			return err
 		}
 		t.takeSteers()
@@ -307,6 +356,10 @@ func (t *turn) finish(err error) {
 	case errors.Is(err, errStopped):
 		end.Reason = event.FinishedStopped
 		notice = event.Notice{Text: noticeStopped}
+	case errors.Is(err, errByHook):
+		end.Reason = event.FinishedByHook
+	case errors.Is(err, errBlocked):
+		end.Reason = event.FinishedBlocked
 	case errors.Is(err, errSuperseded):
 		end.Reason = event.FinishedSuperseded
 	case errors.Is(err, errShutdown), errors.Is(err, context.Canceled):
@@ -321,9 +374,15 @@ func (t *turn) finish(err error) {
 	if notice != nil {
 		bodies = append(bodies, notice)
 	}
+	for _, s := range t.scripts { // of a call that has not returned yet
+		bodies = append(bodies, event.HookFinished{ID: s.ID, Name: s.Name, Action: s.Action, Status: 1, Error: "it was stopped"})
+	}
 	reason := event.Interrupted
 	if end.Reason == event.FinishedStopped || end.Reason == event.FinishedSuperseded {
 		reason = event.RejectedByStop
+	}
+	if end.Reason == event.FinishedByHook {
+		reason = event.StoppedByHook
 	}
 	for _, id := range t.history.openCalls() {
 		bodies = append(bodies, event.ToolRejected{CallID: id, Reason: reason})
@@ -359,73 +418,27 @@ func (t *turn) decide(callID string, d Decision) {
 	}
 }
 
-// request asks the model once and streams its answer into the log.
-func (t *turn) request() (calls []call, stop llm.StopReason, err error) {
+// request asks the model once and streams its answer into the log. With an error it
+// returns what came before.
+func (t *turn) request() (*answer, error) {
 	req := t.build()
-	a := answer{t: t, req: req, reasoning: map[string]string{}, started: map[string]time.Time{}}
+	a := &answer{t: t, req: req, reasoning: map[string]string{}, started: map[string]time.Time{}}
 	for d, err := range t.model.Client.Stream(t.ctx, req) {
 		if err != nil {
 			a.endReasoning()
-			return nil, "", err
+			return a, err
 		}
 		a.delta(d)
 	}
 	a.endReasoning()
 	if t.ctx.Err() != nil {
-		return nil, "", context.Cause(t.ctx)
+		return a, context.Cause(t.ctx)
 	}
 	if a.stop == "" {
-		return nil, "", &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without saying why"}
+		return a, &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without saying why"}
 	}
 	if !a.reported {
-		t.emit(t.usage(req, a))
+		t.emit(t.usage(req, *a))
 	}
-	return a.calls, a.stop, nil
-}
-
-// build makes the request from the history.
-func (t *turn) build() llm.Request {
-	agent := t.cfg.Agents[t.agent]
-	system := agent.SystemPrompt
-	for _, p := range []string{agent.Prompts.Chat, t.cfg.Prompts.Chat} {
-		if system == "" {
-			system = p
-		}
-	}
-	t.mu.Lock()
-	messages := t.history.messages()
-	t.mu.Unlock()
-	req := llm.Request{
-		Purpose:   llm.PurposeTurn,
-		Model:     t.model.Name,
-		System:    system + "\n\n" + environment(t.roots),
-		Messages:  t.model.visible(messages),
-		MaxOutput: t.model.Limit.Output,
-		Context:   t.model.Limit.Context,
-		Reasoning: t.model.Reasoning,
-		CacheKey:  t.s.id,
-		Headers:   t.model.Headers,
-		Extra:     t.model.Payload(t.s.log.Meta().Variant),
-	}
-	for _, tool := range t.tools.All() {
-		if !t.model.NoTools && !t.policy.Hidden(t.agent, tool.Spec()) {
-			req.Tools = append(req.Tools, fullSpec(tool, t.cfg.Prompts.Tools))
-		}
-	}
-	return req
-}
-
-// environment tells the model where it is. It should change as seldom as possible: the
-// provider's prompt cache is lost when it does, as when a chat goes on in another folder.
-func environment(roots []string) string {
-	var b strings.Builder
-	b.WriteString("## Workspace folders\n")
-	for _, r := range roots {
-		b.WriteString("- " + r + "\n")
-	}
-	if len(roots) == 0 {
-		b.WriteString("(none)\n")
-	}
-	b.WriteString("\nPaths in tool calls are absolute.")
-	return b.String()
+	return a, nil
 }

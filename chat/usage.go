@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -10,7 +11,7 @@ import (
 
 // usage reports what a response cost and how full the context is.
 func (t *turn) usage(req llm.Request, a answer) event.UsageReported {
-	est := estimate(req)
+	est := t.estimate(req)
 	u := a.usage
 	if u.Total() == 0 {
 		// Some compatible servers report nothing; a rough figure beats zero.
@@ -89,6 +90,9 @@ func price(c config.Cost, u llm.Usage) (float64, bool) {
 // Categories of the context (eca-protocol 7.2).
 const (
 	shareSystem       = "System prompt"
+	shareRules        = "Rules"
+	shareSkills       = "Skills"
+	ShareAgents       = "AGENTS.md" // for blocks of the system prompt
 	shareTools        = "Tool definitions"
 	shareCalls        = "Tool calls"
 	shareConversation = "Conversation"
@@ -107,7 +111,31 @@ func resultBytes(r llm.ToolResult) int { return len(r.Text) + imageBytes*len(r.I
 // bytesPerToken is the usual guess.
 const bytesPerToken = 4
 
+// Tokens guesses the tokens of a text.
+func Tokens(text string) int64 { return tokens(len(text)) }
+
 func tokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerToken }
+
+// estimate guesses the tokens of a request of the turn, with the parts of its system
+// prompt each in its category.
+func (t *turn) estimate(req llm.Request) shares {
+	whole := estimate(req)
+	if t.sys == nil {
+		return whole
+	}
+	bytes := map[string]int{}
+	for _, p := range t.sys.Parts {
+		bytes[p.Category] += len(p.Text)
+	}
+	var out shares
+	for _, category := range []string{shareRules, shareSkills, ShareAgents} {
+		n := tokens(bytes[category])
+		whole[0].Tokens -= n
+		out = append(out, event.Share{Category: category, Tokens: n})
+	}
+	whole[0].Tokens = max(whole[0].Tokens, 0)
+	return slices.Concat(whole[:1], out, whole[1:])
+}
 
 // estimate guesses the tokens of a request: four bytes each.
 func estimate(req llm.Request) shares {
@@ -132,7 +160,7 @@ func estimate(req llm.Request) shares {
 		}
 	}
 	return shares{
-		{Category: shareSystem, Tokens: tokens(len(req.System))},
+		{Category: shareSystem, Tokens: tokens(len(req.System) + len(req.SystemTail))},
 		{Category: shareTools, Tokens: tokens(defs)},
 		{Category: shareCalls, Tokens: tokens(calls)},
 		{Category: shareConversation, Tokens: tokens(talk)},

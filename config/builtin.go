@@ -24,13 +24,16 @@ func builtinDefaults() []byte { return builtin("defaults.jsonc") }
 // prompts adds the built-in prompt texts to the defaults.
 func (b *builder) prompts() {
 	text := func(name string) string { return strings.TrimSpace(string(builtin("prompts/" + name + ".md"))) }
+	chat := func(name string) map[string]any {
+		return map[string]any{"prompts": map[string]any{"chat": text(name)}}
+	}
 	l := &layer{source: defaults}
 	b.merge(b.merged, map[string]any{
 		"prompts": map[string]any{
-			"chat": text("code"), "chatTitle": text("title"), "compact": text("compact"), "init": text("init"),
-			"completion": text("completion"), "rewrite": text("rewrite"),
+			"chat": text("code"), "chatTitle": text("title"), "compact": text("compact"), "init": text("init"), "skillCreate": text("skill-create"),
+			"completion": text("completion"), "rewrite": text("rewrite"), "environment": text("environment"),
 		},
-		"agent": map[string]any{"plan": map[string]any{"prompts": map[string]any{"chat": text("plan")}}},
+		"agent": map[string]any{"plan": chat("plan"), "explorer": chat("explorer"), "general": chat("general")},
 	}, l, nil)
 }
 
@@ -58,6 +61,7 @@ func resource(name string, tool func(name string) (string, bool)) (string, error
 		{"plan_behavior", "plan"},
 		{"inline_completion", "completion"},
 		{"explorer_agent", "explorer"},
+		{"additional_system_info", "environment"},
 	} {
 		if short == old[0] {
 			short = old[1]

@@ -19,6 +19,7 @@ const (
 	ErrRateLimited     ErrorKind = "rate_limited"     // 429; RetryAfter may say when
 	ErrOverloaded      ErrorKind = "overloaded"       // 5xx
 	ErrNetwork         ErrorKind = "network"          // no connection, connection lost
+	ErrUnreachable     ErrorKind = "unreachable"      // no connection until somebody changes the configuration: certificates, proxies
 	ErrTimeout         ErrorKind = "timeout"          // nothing came for too long
 	ErrDeadline        ErrorKind = "deadline"         // the request as a whole took too long
 	ErrPrematureStop   ErrorKind = "premature_stop"   // the stream ended without its terminal event
@@ -79,10 +80,16 @@ func StatusError(provider string, resp *http.Response, message string, now time.
 	// Some codes have no standard text.
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
 	e.Message = fmt.Sprintf("%s answered %s: %s", provider, status, message)
-	if e.RetryAfter > 0 {
-		e.Message += fmt.Sprintf(" (try again in %s)", e.RetryAfter.Round(time.Second))
+	if wait := e.RetryAfter; wait > 0 {
+		e.AskedToWait(wait)
 	}
 	return e
+}
+
+// AskedToWait notes how long the provider asks to wait, and tells the user.
+func (e *Error) AskedToWait(d time.Duration) {
+	e.RetryAfter = d
+	e.Message += fmt.Sprintf(" (try again in %s)", (d + time.Second - 1).Truncate(time.Second))
 }
 
 // kindOf classifies an error by its HTTP status and the provider's words (eca-features 8).

@@ -47,3 +47,11 @@ func TestReasoningHistory(t *testing.T) {
 		t.Error("the history was changed")
 	}
 }
+
+func TestInstructions(t *testing.T) {
+	for _, c := range []struct{ system, tail, want string }{{"a", "b", "a\n\nb"}, {"a", "", "a"}, {"", "b", "b"}, {"", "", ""}} {
+		if got := (Request{System: c.system, SystemTail: c.tail}).Instructions(); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}

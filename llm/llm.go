@@ -26,6 +26,13 @@ type Model interface {
 	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 }
 
+// Reader is a Model that knows whose reasoning it can send back: APIs take none that
+// another one made.
+type Reader interface {
+	// Reads says whether reasoning marked with api (Reasoning.API) can be sent to a model.
+	Reads(model, api string) bool
+}
+
 // Purpose tells scripted models and logs what a request is for.
 type Purpose string
 
@@ -40,18 +47,29 @@ const (
 
 // Request is one model call, independent of any wire format.
 type Request struct {
-	Purpose   Purpose
-	Model     string // the provider's name for the model
-	System    string
-	Messages  []Message
-	Tools     []ToolSpec
-	MaxOutput int64             // tokens; 0 leaves it to the provider
-	Context   int64             // tokens the model takes together; 0 is unknown
-	Reasoning bool              // the model can reason and should
-	CacheKey  string            // stable per chat; providers may use it for prompt caching
-	Retention Retention         // how long the prompt should stay cached; see WithRetention
-	Headers   map[string]string // of this model, beyond its provider's
-	Extra     map[string]any    // merged into the body last: extraPayload and variants
+	Purpose Purpose
+	Model   string // the provider's name for the model
+	System  string
+	// SystemTail follows System. It may differ from request to request, so it is not part
+	// of what caches are asked to keep, where they are asked.
+	SystemTail string
+	Messages   []Message
+	Tools      []ToolSpec
+	MaxOutput  int64             // tokens; 0 leaves it to the provider
+	Context    int64             // tokens the model takes together; 0 is unknown
+	Reasoning  bool              // the model can reason and should
+	CacheKey   string            // stable per chat; providers may use it for prompt caching
+	Retention  Retention         // how long the prompt should stay cached; see WithRetention
+	Headers    map[string]string // of this model, beyond its provider's
+	Extra      map[string]any    // merged into the body last: extraPayload and variants
+}
+
+// Instructions returns the system prompt as one text, for APIs that take one.
+func (r Request) Instructions() string {
+	if r.System == "" || r.SystemTail == "" {
+		return r.System + r.SystemTail
+	}
+	return r.System + "\n\n" + r.SystemTail
 }
 
 // Role of a message.

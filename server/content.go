@@ -76,6 +76,20 @@ func (m *mapper) notifications(e event.Event) []notification {
 		return m.content(protocol.RoleSystem, protocol.MetadataContent{Type: "metadata", Title: b.Title})
 	case event.Notice:
 		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: b.Text})
+	case event.Continued:
+		if b.Text == "" {
+			return nil
+		}
+		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: b.Text})
+	case event.ImagesRefused:
+		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: b.Text})
+	case event.HookStarted:
+		return m.content(protocol.RoleSystem, protocol.HookStarted{Type: "hookActionStarted", ID: b.ID, Name: b.Name, ActionType: b.Action})
+	case event.HookFinished:
+		return m.content(protocol.RoleSystem, protocol.HookFinished{
+			Type: "hookActionFinished", ID: b.ID, Name: b.Name, ActionType: b.Action,
+			Status: b.Status, Output: b.Output, Error: b.Error, ToolCallID: b.CallID,
+		})
 	case event.TasksCleared:
 		return m.content(protocol.RoleAssistant, protocol.TasksCleared{
 			Type: "toolCalled", Server: tools.Native, Name: "task", Details: taskDetails(&event.Tasks{}),
@@ -160,8 +174,11 @@ func (m *mapper) tool(body event.Body) []notification {
 
 // rejectReason maps a reason to one of those the protocol lists (7.1).
 func rejectReason(r event.RejectReason) string {
-	if r == event.Interrupted {
+	switch r {
+	case event.Interrupted:
 		return "userStop"
+	case event.StoppedByHook:
+		return string(event.RejectedByHook)
 	}
 	return string(r)
 }
@@ -282,6 +299,12 @@ func categoryLook(name string) (color, emoji string) {
 	switch name {
 	case "System prompt":
 		return "#61afef", "🟦"
+	case "Rules":
+		return "#c678dd", "🟪"
+	case "Skills":
+		return "#e5c07b", "🟨"
+	case "AGENTS.md":
+		return "#d19a66", "🟫"
 	case "Tool definitions":
 		return "#e8924a", "🟧"
 	case "Tool calls":

@@ -61,6 +61,8 @@ type options struct {
 	env    map[string]string               // beside the rig's own
 	wrap   func(http.Handler) http.Handler // around the provider
 	closed bool                            // do not open: the test does the handshake itself
+
+	providers func(url string) map[string]any // beside mock, on the same server
 }
 
 // noServer is where nothing answers, in place of what may run on this machine.
@@ -115,6 +117,9 @@ func newHost(t testing.TB, o options) *rig {
 		"defaultModel": "mock/m",
 		"chat":         map[string]any{"title": false},
 	}
+	if o.providers != nil {
+		merge(cfg, map[string]any{"providers": o.providers(provider.URL + "/v1")})
+	}
 	merge(cfg, o.config)
 	raw, err := json.Marshal(cfg)
 	if err != nil {
@@ -124,6 +129,7 @@ func newHost(t testing.TB, o options) *rig {
 	maps.Copy(env, o.env)
 	r.daemon = daemon.New(daemon.Options{
 		Getenv: func(k string) string { return env[k] }, StateDir: r.state, CacheDir: filepath.Join(r.state, "cache"),
+		Random: func() float64 { return 0.5 }, // waits are shown
 	})
 	return r
 }
@@ -272,6 +278,7 @@ type transcript struct {
 //	finished N          wait until N turns have ended
 //	await TYPE PIECE... wait for a content
 //	approve ID | approve-session ID | reject ID | reject-go-on ID
+//	call METHOD JSON    any request
 //	answer METHOD JSON  how requests of the daemon are answered from now on
 //	stop | trust TEXT | delete
 func (s *transcript) step(t *testing.T, line string) {
@@ -316,6 +323,9 @@ func (s *transcript) step(t *testing.T, line string) {
 	case "await":
 		kind, pieces, _ := strings.Cut(rest, " ")
 		s.Await(s.mark, line, fake.Content(kind, strings.Fields(pieces)...))
+	case "call":
+		method, params, _ := strings.Cut(rest, " ")
+		s.lines = append(s.lines, "result "+string(s.Call(method, json.RawMessage(strings.ReplaceAll(params, "$WS", s.root)))))
 	case "answer":
 		method, result, _ := strings.Cut(rest, " ")
 		s.Answer(method, func(context.Context, json.RawMessage) (any, error) { return json.RawMessage(result), nil })
@@ -405,11 +415,19 @@ func marshal(v any) (string, error) {
 
 var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
+// What /context shows depends a little on the names of folders; TestContextPicture has
+// the numbers.
+var picture = regexp.MustCompile(`(?:[🟦🟪🟨🟫🟧🟥🟩⬜]{10}\\n){10}`)
+
+var estimates = regexp.MustCompile(`(- [🟦🟪🟨🟫🟧🟥🟩] [^:\\]+): [\d,]+( \([\d.]+%\))?`)
+
 var clock = regexp.MustCompile(`Resuming at \d\d:\d\d`)
 
 // normal replaces what differs from run to run.
 func (s *transcript) normal(line string) string {
 	line = strings.ReplaceAll(line, s.root, "$WS")
+	line = picture.ReplaceAllString(line, "(picture)\\n")
+	line = estimates.ReplaceAllString(line, "$1: N")
 	line = clock.ReplaceAllString(line, "Resuming at 00:00")
 	return uuids.ReplaceAllStringFunc(line, func(id string) string {
 		if s.names[id] == "" {

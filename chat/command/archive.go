@@ -210,8 +210,9 @@ func isEDN(data []byte) bool {
 	return ok && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(":"))
 }
 
-// decode checks and decodes events. What would act on files is left out: an imported
-// chat must not be able to undo changes that nobody made here.
+// decode checks and decodes events. What would act on files is left out, and so is the
+// system prompt: an imported chat must not be able to undo changes that nobody made here,
+// or to give a model orders.
 func decode(entries []entry) ([]event.Event, error) {
 	dec := event.NewDecoder()
 	var out []event.Event
@@ -223,7 +224,8 @@ func decode(entries []entry) ([]event.Event, error) {
 			return nil, fmt.Errorf("it is damaged: event %d has the number %d behind %d", i+1, en.Seq, last)
 		}
 		last = en.Seq
-		if en.Kind == event.KindOf(event.FileChanged{}) || en.Kind == event.KindOf(event.Progress{}) {
+		switch en.Kind {
+		case event.KindOf(event.FileChanged{}), event.KindOf(event.Progress{}), event.KindOf(event.SystemPrompt{}):
 			continue
 		}
 		if len(en.Body) == 0 || en.Body[0] != '{' {

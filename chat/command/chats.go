@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/template"
 )
 
 // initPrompt is what /init asks the model for.
@@ -19,10 +20,19 @@ func (c *Commands) initPrompt(rest string) (string, error) {
 	if text == "" {
 		return "", errors.New("the configuration has no prompt for this: prompts.init is empty")
 	}
+	text, _ = template.Text(text, chat.PromptVars(c.deps.Machine, c.deps.Config().ToolCall.ShellCommand.Path, c.deps.Roots()))
 	if rest != "" {
 		text += "\n\nThe user adds: " + rest
 	}
 	return text, nil
+}
+
+// syncSystemPrompt lets go of the chat's system prompt (eca-features 10).
+func (c *Commands) syncSystemPrompt(ctx context.Context, in input) (string, error) {
+	if _, err := in.session.DropSystemPrompt().Wait(ctx); err != nil {
+		return "", err
+	}
+	return "The next prompt is sent with a new system prompt.", nil
 }
 
 // model lists the models or chooses one.

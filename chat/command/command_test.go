@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
@@ -28,9 +29,9 @@ func TestWords(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	c := New(Deps{})
+	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }})
 	for message, want := range map[string]bool{
-		"/costs": true, " /costs\n": true, "/login": true, "/hooks x": true,
+		"/costs": true, " /costs\n": true, "/login": true, "/hooks x": true, "/hooks": true, "/plugins": true,
 		"/Costs": false, "/cost": false, "/costs/": false, "/": false, "/ costs": false, "costs": false, "//costs": false, `/"costs"`: false, "/usr/bin/env": false, "": false,
 	} {
 		if _, ok := c.Find(message); ok != want {
@@ -41,7 +42,7 @@ func TestFind(t *testing.T) {
 
 // Whatever is cut, the block of code that is open there is closed, and the message fits.
 func TestFit(t *testing.T) {
-	c := New(Deps{TempDir: t.TempDir(), Roots: func() []string { return nil }})
+	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }, TempDir: t.TempDir(), Roots: func() []string { return nil }})
 	for name, text := range map[string]string{
 		"small": fence("", "a ``` b"),
 		"code":  "# x\n" + fence("go", strings.Repeat("\t\"<ü>\"\n", 20_000)),
@@ -69,7 +70,7 @@ func TestFit(t *testing.T) {
 // A file that is there is never touched, and one that could not be written is removed.
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
-	c := New(Deps{TempDir: dir, Roots: func() []string { return []string{dir} }})
+	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }, TempDir: dir, Roots: func() []string { return []string{dir} }})
 	write := func(arg, text string) (string, error) {
 		return c.write(arg, "eca-x", ".json", func(f *os.File) error {
 			if _, err := f.WriteString(text); err != nil || text != "fail" {
@@ -164,4 +165,22 @@ func FuzzDocument(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestContextPicture(t *testing.T) {
+	used := event.UsageReported{InputTokens: 400, OutputTokens: 100, ContextLimit: 1000, Share: []event.Share{
+		{Category: "System prompt", Tokens: 104}, {Category: "AGENTS.md", Tokens: 1}, {Category: "Tool definitions", Tokens: 395},
+	}}
+	got := drawContext(used, "m/m", 75) + listSystem(event.SystemPrompt{Parts: []event.SystemPart{
+		{Name: "prompt of agent code", Category: "System prompt", Text: "12345"}, {Name: "/ws/AGENTS.md", Category: "AGENTS.md", Text: "1234"},
+	}})
+	for _, want := range []string{
+		"500 of 1,000 tokens (50.0%)\n\n" + strings.Repeat("🟦", 10) + "\n🟫" + strings.Repeat("🟧", 9) + "\n",
+		"\n🟧" + strings.Repeat("⬜", 9) + "\n", "- 🟫 AGENTS.md: 1 (0.1%)\n", "Auto-compact at 75%: 750 tokens",
+		"- 🟦 prompt of agent code: 2\n- 🟫 /ws/AGENTS.md: 1\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
 }

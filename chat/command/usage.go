@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
@@ -92,12 +93,38 @@ func (c *Commands) context(ctx context.Context, in input) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, e := range slices.Backward(events) {
-		if u, ok := e.Body.(event.UsageReported); ok {
-			return drawContext(u, in.session.Meta().Model, c.deps.Config().AutoCompactPercentage), nil
+	var used *event.UsageReported
+	var system event.SystemPrompt
+	for _, e := range events {
+		switch b := e.Body.(type) {
+		case event.UsageReported:
+			if b.Purpose == "" {
+				used = &b
+			}
+		case event.SystemPrompt:
+			if len(b.Parts) > 0 {
+				system = b
+			}
 		}
 	}
-	return nothingYet, nil
+	if used == nil {
+		return nothingYet, nil
+	}
+	meta := in.session.Meta()
+	return drawContext(*used, meta.Model, c.deps.Config().AutoCompact(meta.Agent)) + listSystem(system), nil
+}
+
+// listSystem lists the blocks of the system prompt.
+func listSystem(p event.SystemPrompt) string {
+	if len(p.Parts) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\nThe system prompt, block by block (estimated tokens):\n\n")
+	for _, part := range p.Parts {
+		fmt.Fprintf(&b, "- %s %s: %s\n", emoji(part.Category), part.Name, thousands(chat.Tokens(part.Text)))
+	}
+	return b.String()
 }
 
 func drawContext(u event.UsageReported, model string, autoCompact int) string {

@@ -75,6 +75,24 @@ type Block struct {
 	Data      []byte `json:"data,omitempty"`
 }
 
+// SystemPrompt is what the model is sent as its system prompt from here on, until the
+// next one; without parts, the next request makes it anew. It is kept so that a chat that
+// goes on later sends the same bytes, which providers have in their caches.
+type SystemPrompt struct {
+	Agent string       `json:"agent,omitempty"` // it was made for
+	Model string       `json:"model,omitempty"` // full id
+	Parts []SystemPart `json:"parts,omitempty"`
+}
+
+// SystemPart is one block of a system prompt. The prompt is the texts of its parts in
+// order, with a blank line between them.
+type SystemPart struct {
+	Name     string `json:"name"`     // for the user: what it is
+	Place    string `json:"place"`    // where it comes from; what is reported as changed
+	Category string `json:"category"` // of a Share
+	Text     string `json:"text"`
+}
+
 // TextDelta is a piece of the model's answer.
 type TextDelta struct {
 	Text string `json:"text"`
@@ -152,6 +170,32 @@ type ToolFinished struct {
 	Failed    bool     `json:"failed,omitempty"`
 	ElapsedMS int64    `json:"elapsedMs"`
 	Details   *Details `json:"details,omitempty"` // replaces the details of ToolJudged when set
+	Context   []string `json:"context,omitempty"` // what hooks tell the model besides; it is not shown
+}
+
+// HookStarted says that an action of a hook runs.
+type HookStarted struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Action string `json:"action"` // its type: shell
+}
+
+// HookFinished says what became of an action of a hook. What it changed is in events of
+// its own.
+type HookFinished struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Action string `json:"action"`
+	Status int    `json:"status"`           // exit code
+	Output string `json:"output,omitempty"` // what it printed, or its effects
+	Error  string `json:"error,omitempty"`
+	CallID string `json:"callId,omitempty"` // the tool call it was about
+}
+
+// PromptAmended changes what the model is sent of the message in front of it.
+type PromptAmended struct {
+	Prompt  *string  `json:"prompt,omitempty"`  // in place of its text
+	Context []string `json:"context,omitempty"` // added to it
 }
 
 // RejectReason says why a call did not run (eca-protocol 7.1, toolCallRejected).
@@ -162,6 +206,8 @@ const (
 	RejectedByUser   RejectReason = "userChoiceDeny"
 	RejectedByConfig RejectReason = "userConfigDeny"
 	RejectedByStop   RejectReason = "userPromptStop"
+	RejectedByHook   RejectReason = "hookRejected"
+	StoppedByHook    RejectReason = "hookStopped" // a hook ended the turn
 	Interrupted      RejectReason = "interrupted" // the turn failed or the daemon ended while the call was pending
 )
 
@@ -169,6 +215,8 @@ const (
 type ToolRejected struct {
 	CallID string       `json:"callId"`
 	Reason RejectReason `json:"reason"`
+	// Message is what the model is told, if more than that it was rejected.
+	Message string `json:"message,omitempty"`
 }
 
 // UsageReported follows each model response, also those that are no part of the
@@ -204,6 +252,9 @@ type Notice struct {
 	Text string `json:"text"`
 	// Chat is the id of a chat that was made and is to be shown: a fork.
 	Chat string `json:"chat,omitempty"`
+	// System names the system prompt that would be sent now in place of the one the chat
+	// keeps: the user was told of the difference.
+	System string `json:"system,omitempty"`
 }
 
 // Progress says what a running turn is doing. It is volatile: shown, not stored.
@@ -219,6 +270,8 @@ const (
 	FinishedDone        FinishReason = "done"
 	FinishedStopped     FinishReason = "stopped"     // by the user
 	FinishedRejected    FinishReason = "rejected"    // the user refused a tool call
+	FinishedByHook      FinishReason = "hook"        // a hook ended it
+	FinishedBlocked     FinishReason = "blocked"     // a hook ended it before the model was asked: it never sees the prompt
 	FinishedFailed      FinishReason = "failed"      // see Err
 	FinishedSuperseded  FinishReason = "superseded"  // a newer prompt took over; nothing is shown
 	FinishedInterrupted FinishReason = "interrupted" // the daemon ended; if it was killed, written at the next load
@@ -269,6 +322,19 @@ type Pruned struct {
 	CallIDs []string `json:"callIds"`
 }
 
+// Continued says that an answer broke off and the model is asked to go on with it.
+type Continued struct {
+	Text   string `json:"text,omitempty"`   // what the user is told
+	Prompt string `json:"prompt,omitempty"` // what the model is sent; empty if it said nothing that stays
+}
+
+// ImagesRefused says that from here on the images before it are not sent to a model any
+// more, because its provider refused one of them.
+type ImagesRefused struct {
+	Model string `json:"model"` // full id
+	Text  string `json:"text"`  // what the user is told
+}
+
 // Truncated says that the messages from one on, or all, were removed. Their events are
 // gone from the log.
 type Truncated struct {
@@ -291,6 +357,12 @@ type Details struct {
 	FileChange   *FileChange   `json:"fileChange,omitempty"`
 	ShellCommand *ShellCommand `json:"shellCommand,omitempty"`
 	Tasks        *Tasks        `json:"tasks,omitempty"`
+	Rule         *Rule         `json:"rule,omitempty"`
+}
+
+// Rule names a path-scoped rule that the model has read.
+type Rule struct {
+	ID string `json:"id"`
 }
 
 // FileChange is the effect of a call on one file.

@@ -11,6 +11,7 @@ const Version = 1
 
 func (TurnStarted) kind() Kind       { return "turn_started" }
 func (UserMessage) kind() Kind       { return "user_message" }
+func (SystemPrompt) kind() Kind      { return "system_prompt" }
 func (TextDelta) kind() Kind         { return "text" }
 func (ReasoningStarted) kind() Kind  { return "reasoning_started" }
 func (ReasoningDelta) kind() Kind    { return "reasoning" }
@@ -30,8 +31,13 @@ func (FileChanged) kind() Kind       { return "file_changed" }
 func (Flag) kind() Kind              { return KindFlag }
 func (Compacted) kind() Kind         { return "compacted" }
 func (Pruned) kind() Kind            { return "pruned" }
+func (Continued) kind() Kind         { return "continued" }
+func (ImagesRefused) kind() Kind     { return "images_refused" }
 func (Truncated) kind() Kind         { return "truncated" }
 func (TasksCleared) kind() Kind      { return "tasks_cleared" }
+func (HookStarted) kind() Kind       { return "hook_started" }
+func (HookFinished) kind() Kind      { return "hook_finished" }
+func (PromptAmended) kind() Kind     { return "prompt_amended" }
 func (u Unknown) kind() Kind         { return u.Name }
 
 // decoders has one entry per kind; a test keeps it complete.
@@ -39,6 +45,7 @@ func decoders() map[Kind]func(json.RawMessage) (Body, error) {
 	return map[Kind]func(json.RawMessage) (Body, error){
 		"turn_started":       decode[TurnStarted],
 		"user_message":       decode[UserMessage],
+		"system_prompt":      decode[SystemPrompt],
 		"text":               decode[TextDelta],
 		"reasoning_started":  decode[ReasoningStarted],
 		"reasoning":          decode[ReasoningDelta],
@@ -58,8 +65,13 @@ func decoders() map[Kind]func(json.RawMessage) (Body, error) {
 		"flag":               decode[Flag],
 		"compacted":          decode[Compacted],
 		"pruned":             decode[Pruned],
+		"continued":          decode[Continued],
+		"images_refused":     decode[ImagesRefused],
 		"truncated":          decode[Truncated],
 		"tasks_cleared":      decode[TasksCleared],
+		"hook_started":       decode[HookStarted],
+		"hook_finished":      decode[HookFinished],
+		"prompt_amended":     decode[PromptAmended],
 	}
 }
 

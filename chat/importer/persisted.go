@@ -74,6 +74,11 @@ func (w *writer) add(e event.Event) []Record {
 			parts = append(parts, textPart(c.Text))
 		}
 		return append(w.flush(), message("user", parts, e.Time, field("content-id", b.ContentID)))
+	case event.Continued:
+		if b.Prompt != "" {
+			return append(w.flush(), message("user", []any{textPart(b.Prompt)}, e.Time))
+		}
+		return w.flush()
 	case event.ReasoningStarted:
 		w.reasons[b.ID] = &strings.Builder{}
 		return w.flush()

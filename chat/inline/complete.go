@@ -90,7 +90,7 @@ func (e *Engine) completion(m chat.Model, c Cursor, at int) llm.Request {
 	if c.Path != "" {
 		text = "File: " + workspace.Abs(e.deps.Roots(), workspace.FromURI(c.Path)) + "\n" + text
 	}
-	return request(llm.PurposeCompletion, m, e.deps.Config().Prompts.Completion, text)
+	return request(llm.PurposeCompletion, m, e.render(e.deps.Config().Prompts.Completion, nil), text)
 }
 
 // late explains a completion that took too long.

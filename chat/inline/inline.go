@@ -19,20 +19,23 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/template"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
 // Deps is what an Engine needs. All fields are required.
 type Deps struct {
-	Models chat.Models
-	Config func() *config.Loaded
-	Roots  func() []string // workspace folders, for relative paths
-	Now    func() time.Time
+	Models  chat.Models
+	Machine chat.Machine
+	Config  func() *config.Loaded
+	Roots   func() []string // workspace folders, for relative paths
+	Now     func() time.Time
 }
 
 // Engine answers requests. It has no state of its own and is safe for concurrent use.
@@ -47,6 +50,14 @@ const maxContext = 256 << 10
 
 // maxAnswer bounds an answer, in bytes: no editor waits for more.
 const maxAnswer = 4 << 20
+
+// render fills in a prompt; one that is no valid template is sent as it was written.
+func (e *Engine) render(prompt string, more template.Vars) string {
+	vars := chat.PromptVars(e.deps.Machine, e.deps.Config().ToolCall.ShellCommand.Path, e.deps.Roots())
+	maps.Copy(vars, more)
+	text, _ := template.Text(prompt, vars)
+	return text
+}
 
 // contextBudget is how many bytes of a file a model may be shown: half of its context
 // at the usual four bytes per token, so that an answer as long fits too.

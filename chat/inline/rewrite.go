@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/template"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -68,22 +69,37 @@ func (e *Engine) Rewrite(sel Selection) (*Rewriting, error) {
 	if err != nil {
 		return nil, err
 	}
-	system := cfg.Prompts.Rewrite
-	label := "selection"
-	if sel.Path != "" {
-		path := workspace.Abs(e.deps.Roots(), workspace.FromURI(sel.Path))
-		if text := surroundings(path, sel, cfg.Config, m); text != "" {
-			system += "\n\n" + block(path, text)
-		}
-		label += " in " + path
-	}
-	req := request(llm.PurposeRewrite, m, system+"\n\n"+block(label, sel.Text), sel.Instruction)
+	req := request(llm.PurposeRewrite, m, e.rewriteSystem(sel, cfg.Config, m), sel.Instruction)
 	req.Reasoning, req.Extra = m.Reasoning, m.Payload("")
 	return &Rewriting{
 		Model: m.ID, client: m.Client, req: req, now: e.deps.Now,
 		keep:   strings.HasPrefix(strings.TrimLeft(sel.Text, " \t\r\n"), "```"),
 		ending: sel.Text[len(strings.TrimRight(sel.Text, "\r\n")):],
 	}, nil
+}
+
+// rewriteSystem makes the system prompt: the configured text, and behind it what that does
+// not place itself (eca-features 22).
+func (e *Engine) rewriteSystem(sel Selection, cfg *config.Config, m chat.Model) string {
+	path, around, label := "", "", "selection"
+	if sel.Path != "" {
+		path = workspace.Abs(e.deps.Roots(), workspace.FromURI(sel.Path))
+		around = surroundings(path, sel, cfg, m)
+		label += " in " + path
+	}
+	prompt := cfg.Prompts.Rewrite
+	system := e.render(prompt, template.Vars{"text": sel.Text, "rangeText": sel.Text, "path": path, "fullText": around})
+	reads := func(...string) bool { return false }
+	if t, err := template.Parse(prompt); err == nil {
+		reads = t.Reads
+	}
+	if around != "" && !reads("fullText") {
+		system += "\n\n" + block(path, around)
+	}
+	if !reads("text", "rangeText") {
+		system += "\n\n" + block(label, sel.Text)
+	}
+	return system
 }
 
 func surroundings(path string, sel Selection, cfg *config.Config, m chat.Model) string {

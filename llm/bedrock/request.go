@@ -51,6 +51,9 @@ func encode(req llm.Request, from string) ([]byte, error) {
 			r.System = append(r.System, contentBlock{CachePoint: cache.point})
 		}
 	}
+	if req.SystemTail != "" {
+		r.System = append(r.System, contentBlock{Text: req.SystemTail})
+	}
 	cache.mark(r.Messages)
 	// What the payload adds to must be there: null removes, and is not sent.
 	extra := converseExtra(req.Extra)

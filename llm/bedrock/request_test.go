@@ -224,3 +224,12 @@ func TestOperation(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What may change from request to request stands behind the cache point.
+func TestSystemTail(t *testing.T) {
+	req := llm.Request{Model: "anthropic.claude-sonnet-4-5-20250929-v1:0", System: "fixed", SystemTail: "moving"}
+	body, err := encode(req, "")
+	if want := `"system":[{"text":"fixed"},{"cachePoint":{"type":"default"}},{"text":"moving"}]`; err != nil || !strings.Contains(string(body), want) {
+		t.Errorf("%s, %v", body, err)
+	}
+}

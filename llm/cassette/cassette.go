@@ -62,7 +62,7 @@ type Step struct {
 	Stop      string        `yaml:"stop,omitempty"`  // llm.StopReason; derived if empty
 	Delay     time.Duration `yaml:"delay,omitempty"` // before each delta
 
-	// Faults. Error happens instead of the answer; the others end it.
+	// Faults. Error happens instead of the answer, or at its end; the others end it.
 	Error *Error `yaml:"error,omitempty"`
 	Cut   bool   `yaml:"cut,omitempty"`  // the stream ends without its terminal event
 	Hang  bool   `yaml:"hang,omitempty"` // nothing more comes
@@ -94,6 +94,7 @@ type Error struct {
 	Message    string  `yaml:"message,omitempty"`
 	RetryAfter float64 `yaml:"retryAfter,omitempty"` // seconds
 	Times      int     `yaml:"times,omitempty"`      // then the step answers; 0 means always
+	Late       bool    `yaml:"late,omitempty"`       // inside of the stream, behind what the step says
 }
 
 // Player answers requests from a cassette.

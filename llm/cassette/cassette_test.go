@@ -95,6 +95,7 @@ cassette: 1
 turns:
   - {user: flaky, steps: [{error: {status: 503, times: 2}, text: ok}]}
   - {user: cut, steps: [{text: half, cut: true}]}
+  - {user: late, steps: [{text: half, error: {status: 529, times: 1, late: true}}]}
   - {user: raw, steps: [{text: half, raw: x}]}
   - {user: hang, steps: [{text: half, hang: true}]}
 `))
@@ -107,7 +108,7 @@ turns:
 			t.Errorf("try %d: %s", i+1, got)
 		}
 	}
-	for _, c := range [][2]string{{"cut", "half!premature_stop"}, {"raw", "half!protocol"}, {"none", "!bad_request"}} {
+	for _, c := range [][2]string{{"late", "half!overloaded"}, {"late", "half"}, {"cut", "half!premature_stop"}, {"raw", "half!protocol"}, {"none", "!bad_request"}} {
 		if got := ask(t, p, one(c[0])); !strings.HasPrefix(got, c[1]) {
 			t.Errorf("%s: %s", c[0], got)
 		}

@@ -65,8 +65,9 @@ func (p *Player) serve(w http.ResponseWriter, r *http.Request, format wireFormat
 		writeError(w, format, &Error{Status: http.StatusBadRequest, Message: err.Error()})
 		return
 	}
-	if e := p.failing(s); e != nil {
-		writeError(w, format, e)
+	fault := p.failing(s)
+	if fault != nil && !fault.Late {
+		writeError(w, format, fault)
 		return
 	}
 	w.Header().Set("Content-Type", format.contentType())
@@ -94,6 +95,9 @@ func (p *Player) serve(w http.ResponseWriter, r *http.Request, format wireFormat
 	}
 	flush()
 	switch {
+	case fault != nil:
+		_, _ = w.Write(format.broken(fault))
+		flush()
 	case s.Hang:
 		<-r.Context().Done()
 	case s.Raw != "":
@@ -113,13 +117,15 @@ func readAll(r *http.Request) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r.Body, limit))
 }
 
-// writeError answers as OpenAI does, unless the format has a way of its own.
+// writeError answers as OpenAI does, unless the format has a way of its own. When to try
+// again stands in a header, but for Google, which has it in the body.
 func writeError(w http.ResponseWriter, format wireFormat, e *Error) {
 	w.Header().Set("Content-Type", "application/json")
 	body := object{"error": object{"message": e.Message, "type": "cassette"}}
 	if own, ok := format.(interface{ failure(e *Error) object }); ok {
 		body = own.failure(e)
-	} else if e.RetryAfter > 0 {
+	}
+	if _, inBody := format.(*googleFormat); e.RetryAfter > 0 && !inBody {
 		w.Header().Set("Retry-After", strconv.FormatFloat(e.RetryAfter, 'f', -1, 64))
 	}
 	w.WriteHeader(e.Status)
@@ -132,6 +138,18 @@ type wireFormat interface {
 	request(body []byte) (llm.Request, error)
 	events(d llm.Delta) [][]byte
 	end(s *Step) [][]byte
+	broken(e *Error) []byte // an error inside of the stream
+}
+
+// kind chooses a format's word for an error.
+func (e *Error) kind(rate, overloaded, request string) string {
+	switch {
+	case e.Status == http.StatusTooManyRequests:
+		return rate
+	case e.Status >= 500:
+		return overloaded
+	}
+	return request
 }
 
 func sse(name string, v any) []byte {
@@ -222,6 +240,10 @@ func (*responsesFormat) end(s *Step) [][]byte {
 	return [][]byte{sse(kind, object{"type": kind, "response": resp})}
 }
 
+func (*responsesFormat) broken(e *Error) []byte {
+	return sse("error", object{"type": "error", "code": e.kind("rate_limit_exceeded", "server_error", "invalid_prompt"), "message": e.Message})
+}
+
 // chatFormat is Chat Completions.
 type chatFormat struct {
 	serverSentEvents
@@ -294,6 +316,10 @@ func (*chatFormat) end(s *Step) [][]byte {
 		}}),
 		[]byte("data: [DONE]\n\n"),
 	}
+}
+
+func (*chatFormat) broken(e *Error) []byte {
+	return sse("", object{"error": object{"message": e.Message, "code": e.Status}})
 }
 
 // contentText reads a content that is a string or a list of text parts.

@@ -129,6 +129,11 @@ func (f *messagesFormat) end(s *Step) [][]byte {
 	)
 }
 
+func (f *messagesFormat) broken(e *Error) []byte {
+	kind := e.kind("rate_limit_error", "overloaded_error", "invalid_request_error")
+	return f.event("error", object{"error": object{"type": kind, "message": e.Message}})
+}
+
 func (*messagesFormat) event(name string, v object) []byte {
 	v["type"] = name
 	return sse(name, v)

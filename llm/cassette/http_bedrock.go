@@ -110,6 +110,11 @@ func (*bedrockFormat) end(s *Step) [][]byte {
 	}
 }
 
+func (*bedrockFormat) broken(e *Error) []byte {
+	kind := e.kind("throttlingException", "serviceUnavailableException", "validationException")
+	return eventMessage("exception", kind, object{"message": e.Message})
+}
+
 // eventMessage is one message of an AWS event stream: its lengths and their checksum,
 // headers that are text, the payload, and a checksum of it all.
 func eventMessage(kind, name string, payload any) []byte {

@@ -100,6 +100,8 @@ func (*googleFormat) end(s *Step) [][]byte {
 	})}
 }
 
+func (f *googleFormat) broken(e *Error) []byte { return sse("", f.failure(e)) }
+
 func (*googleFormat) failure(e *Error) object {
 	out := object{"code": e.Status, "message": e.Message}
 	if e.RetryAfter > 0 {

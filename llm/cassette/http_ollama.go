@@ -72,6 +72,8 @@ func (*ollamaFormat) end(s *Step) [][]byte {
 
 func (*ollamaFormat) failure(e *Error) object { return object{"error": e.Message} }
 
+func (f *ollamaFormat) broken(e *Error) []byte { return document(f.failure(e)) }
+
 // document is one line of a stream.
 func document(v any) []byte {
 	data, _ := json.Marshal(v) // maps of plain values always encode

@@ -22,12 +22,9 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 			yield(llm.Delta{}, err)
 			return
 		}
-		if e := p.failing(s); e != nil {
-			resp := &http.Response{StatusCode: e.Status, Header: http.Header{}}
-			if e.RetryAfter > 0 {
-				resp.Header.Set("Retry-After", fmt.Sprint(e.RetryAfter))
-			}
-			yield(llm.Delta{}, llm.StatusError("The cassette", resp, e.Message, time.Time{}))
+		fault := p.failing(s)
+		if fault != nil && !fault.Late {
+			yield(llm.Delta{}, fault.typed())
 			return
 		}
 		for d := range deltas(s, v) {
@@ -40,6 +37,8 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 			}
 		}
 		switch {
+		case fault != nil:
+			yield(llm.Delta{}, fault.typed())
 		case s.Hang:
 			<-ctx.Done()
 			yield(llm.Delta{}, ctx.Err())
@@ -53,6 +52,15 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 			}
 		}
 	}
+}
+
+// typed is the error as one of a provider.
+func (e *Error) typed() *llm.Error {
+	resp := &http.Response{StatusCode: e.Status, Header: http.Header{}}
+	if e.RetryAfter > 0 {
+		resp.Header.Set("Retry-After", fmt.Sprint(e.RetryAfter))
+	}
+	return llm.StatusError("The cassette", resp, e.Message, time.Time{})
 }
 
 // deltas are what a step streams before its usage.

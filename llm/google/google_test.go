@@ -191,7 +191,7 @@ func TestFaults(t *testing.T) {
 		"no such model":  {rpc(404, "NOT_FOUND", "models/m is not found", ""), "!bad_request p answered 404 Not Found: models/m is not found"},
 		"timeout":        {rpc(408, "X", "slow", ""), "!overloaded p answered 408 Request Timeout: slow"},
 		"too large":      {rpc(413, "X", "large", ""), "!context_overflow p answered 413 Request Entity Too Large: large"},
-		"rate limit":     {rpc(429, "RESOURCE_EXHAUSTED", "Quota.", `{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"31.2s"}`), "!rate_limited p answered 429 Too Many Requests: Quota. (try again in 31s)"},
+		"rate limit":     {rpc(429, "RESOURCE_EXHAUSTED", "Quota.", `{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"31.2s"}`), "!rate_limited p answered 429 Too Many Requests: Quota. (try again in 32s)"},
 		"rate, no delay": {rpc(429, "RESOURCE_EXHAUSTED", "Quota.", ""), "!rate_limited p answered 429 Too Many Requests: Quota."},
 		"in a list":      {respond("application/json", 503, `[{"error":{"code":503,"message":"down"}}]`), "!overloaded p answered 503 Service Unavailable: down"},
 		"server error":   {rpc(500, "INTERNAL", "oops", ""), "!overloaded p answered 500 Internal Server Error: oops"},

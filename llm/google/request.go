@@ -67,8 +67,8 @@ func text(s string) part { return part{Text: &s} }
 // encode returns the body of a request; origin is whose reasoning is sent back.
 func encode(req llm.Request, origin string) ([]byte, error) {
 	r := request{Contents: contents(req.Messages, origin)}
-	if req.System != "" {
-		r.System = &content{Parts: []part{text(req.System)}}
+	if system := req.Instructions(); system != "" {
+		r.System = &content{Parts: []part{text(system)}}
 	}
 	if req.MaxOutput > 0 || req.Reasoning {
 		r.Generation = &generation{MaxOutput: req.MaxOutput}

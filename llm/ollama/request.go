@@ -69,8 +69,8 @@ func encode(req llm.Request, t traits, origin string) ([]byte, error) {
 	if slices.Contains(t.capabilities, thinking) {
 		r.Think = &req.Reasoning
 	}
-	if req.System != "" {
-		r.Messages = append(r.Messages, message{Role: "system", Content: req.System})
+	if system := req.Instructions(); system != "" {
+		r.Messages = append(r.Messages, message{Role: "system", Content: system})
 	}
 	h := history{origin: origin, sees: t.can(vision), names: map[string]string{}}
 	for _, m := range req.Messages {

@@ -105,7 +105,11 @@ func markCache(req llm.Request, msgs []chatMessage) {
 	}
 	mark := req.Retention.Mark()
 	if msgs[0].Role == "system" {
-		msgs[0].mark(mark)
+		if req.System != "" && req.SystemTail != "" {
+			msgs[0].Content = []chatPart{{Type: "text", Text: req.System, CacheControl: mark}, {Type: "text", Text: req.SystemTail}}
+		} else {
+			msgs[0].mark(mark)
+		}
 		msgs = msgs[1:]
 	}
 	llm.MarkBackwards(len(msgs), 2, func(i int) bool { return msgs[i].Role != "tool" && msgs[i].mark(mark) })

@@ -1,0 +1,142 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// A request that fails before anything of its answer is shown is repeated below
+// (llm.WithRetry). What is shown can not be taken back: an answer that breaks off stays,
+// and the model is asked to go on with it (eca-features 8).
+
+// recovery counts what was done so that the model answers at all. It begins anew when the
+// model has called tools.
+type recovery struct {
+	tooLong   int    // requests that were made shorter
+	continues int    // requests to go on
+	said      string // the text of the answers that broke off
+}
+
+// What a model is told that shall go on. It is stored with the chat, so that a history
+// stays the same when these texts change.
+const (
+	promptCut  = "Your last message was cut off by a technical fault. Go on exactly where it ends, without repeating any of it."
+	promptCall = " A tool call in it was not complete and did not run; make it again."
+	promptCode = "Your last message ends inside of a code block. Go on exactly where it ends, without repeating any of it. If nothing is missing, close the code block."
+)
+
+// mend does what lets the model be asked once more after a failed request. It returns
+// the error that ends the turn if there is nothing to do.
+func (t *turn) mend(r *recovery, a *answer, err error) error {
+	switch {
+	case tooLongFor(err):
+		r.tooLong++
+		return t.recoverOverflow(r.tooLong)
+	case refusesImage(err) && t.leaveImagesOut(err):
+		return nil
+	case a.any:
+		return t.goOn(r, err)
+	}
+	return err
+}
+
+// goOn asks for the rest of an answer that failed in the middle.
+func (t *turn) goOn(r *recovery, err error) error {
+	var e *llm.Error
+	if !errors.As(err, &e) || t.ctx.Err() != nil {
+		return err
+	}
+	r.continues++
+	info, ok := t.model.Retry.Continue(r.continues, e)
+	if !ok {
+		return err
+	}
+	var bodies []event.Body
+	t.mu.Lock()
+	for _, id := range t.history.openCalls() {
+		bodies = append(bodies, event.ToolRejected{CallID: id, Reason: event.Interrupted})
+	}
+	t.mu.Unlock()
+	what, prompt := "to go on", promptCut
+	if len(bodies) > 0 {
+		prompt += promptCall
+	}
+	text, kept := t.lastText()
+	if !kept {
+		what, prompt = "again", ""
+	}
+	r.said += text
+	t.emit(append(bodies,
+		event.Continued{Text: fmt.Sprintf("\n\n%s Asking the model %s (%d/%d).\n\n", sentence(err), what, info.Attempt, info.Max), Prompt: prompt},
+		event.Progress{Text: retryText(e, info, t.s.eng.deps.Now())})...)
+	if llm.Sleep(t.ctx, info.Delay) != nil {
+		return context.Cause(t.ctx)
+	}
+	t.enter(progressWaiting)
+	return nil
+}
+
+// goOnWithCode asks for the rest of an answer that ends inside of a code block, as they do
+// when a provider cuts them and calls that an end.
+func (t *turn) goOnWithCode(r *recovery, a *answer) bool {
+	text, kept := t.lastText()
+	if a.stop != llm.StopEnd || !kept || text == "" {
+		return false
+	}
+	r.said += text
+	if r.continues >= t.model.Retry.MaxContinues || !openCode(r.said) {
+		return false
+	}
+	r.continues++
+	t.emit(event.Continued{Prompt: promptCode})
+	t.enter(progressWaiting)
+	return true
+}
+
+// lastText returns what the model said last; ok is false if nothing of it stays in the
+// history.
+func (t *turn) lastText() (text string, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	messages := t.history.messages()
+	if len(messages) == 0 || messages[len(messages)-1].Role != llm.Assistant {
+		return "", false
+	}
+	for _, p := range messages[len(messages)-1].Parts {
+		if said, is := p.(llm.Text); is {
+			text += said.Text
+		}
+	}
+	return text, true
+}
+
+// openCode says whether a Markdown text ends inside of a fenced code block.
+func openCode(text string) bool {
+	open := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \t\r\n")
+		body := strings.TrimLeft(line, " \t") // deeper than three spaces in lists
+		fence := body[:len(body)-len(strings.TrimLeft(body, "`"))]
+		if fence == "" {
+			fence = body[:len(body)-len(strings.TrimLeft(body, "~"))]
+		}
+		switch {
+		case len(fence) < 3:
+		case open == "":
+			if fence[0] != '`' || !strings.Contains(body[len(fence):], "`") {
+				open = fence
+			}
+		case strings.HasPrefix(fence, open) && fence == body:
+			open = ""
+		}
+	}
+	return open != ""
+}
+
+// sentence is an error as a sentence.
+func sentence(err error) string { return strings.TrimRight(err.Error(), ". ") + "." }

@@ -1,0 +1,232 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
+)
+
+// Place is where a block stands in the system prompt (eca-features 10).
+type Place int
+
+// Places, in their order.
+const (
+	placePrompt Place = iota // the agent's own prompt
+	PlaceRules
+	PlaceSkills
+	placeEnvironment
+	placeWorkspace
+	PlaceContext // AGENTS.md and what else the user wants known
+	// PlaceVolatile is for what may change from turn to turn, as the instructions of MCP
+	// servers that run: it is asked for in each turn, stands behind everything else and is
+	// not kept with the chat.
+	PlaceVolatile
+)
+
+// name is what the user is told has changed.
+func (p Place) name() string {
+	return [...]string{"prompt", "rules", "skills", "environment", "workspace folders", "context", "volatile"}[p]
+}
+
+// heading stands above the first block of a place; empty if the block has its own.
+func (p Place) heading() string {
+	switch p {
+	case PlaceRules:
+		return "## Rules\n\n"
+	case PlaceSkills:
+		return "## Skills\n\n"
+	case PlaceContext:
+		return "## Context\n\n"
+	}
+	return ""
+}
+
+func (p Place) category() string {
+	switch p {
+	case PlaceRules:
+		return shareRules
+	case PlaceSkills:
+		return shareSkills
+	}
+	return shareSystem
+}
+
+// SystemBlock is a piece of the system prompt.
+type SystemBlock struct {
+	Place    Place
+	Name     string // what it is, for the user: a path, a name
+	Category string // of the context's use, ShareAgents or empty for that of its place
+	Text     string // without the heading of its place
+}
+
+// SystemQuery says what a system prompt is made for.
+type SystemQuery struct {
+	ChatID  string
+	Agent   string
+	Model   string // full id
+	Roots   []string
+	Config  *config.Config
+	Enabled func(tool string) bool // by full name: the model may call it
+}
+
+// SystemSource provides blocks of the system prompt. It is asked once per turn, before
+// the first request: it must be quick, and the same must come out in the same order while
+// nothing has changed. Problems name what had to be left out; the user is told when the
+// prompt is made.
+type SystemSource interface {
+	Blocks(ctx context.Context, q SystemQuery) (blocks []SystemBlock, problems []string)
+}
+
+// system is the system prompt of a turn.
+type system struct {
+	event.SystemPrompt
+	tail string // what is volatile
+}
+
+func (s *system) text() string { return joinTexts(s.Parts) }
+
+func joinTexts(parts []event.SystemPart) string {
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		texts[i] = p.Text
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// systemPrompt returns the system prompt of the turn: the one the chat keeps, unless that
+// is for another agent or model. What would be different today is told to the user once.
+func (t *turn) systemPrompt() *system {
+	if t.sys != nil {
+		return t.sys
+	}
+	fresh, problems := t.makeSystem()
+	if t.ctx.Err() != nil {
+		return fresh // it may not be whole
+	}
+	t.sys = fresh
+	t.mu.Lock()
+	kept, told := t.history.system, t.history.told
+	t.mu.Unlock()
+	same := len(kept.Parts) > 0 && kept.Agent == fresh.Agent && kept.Model == fresh.Model
+	changed := changedPlaces(kept.Parts, fresh.Parts)
+	// New skills are no reason to lose what the provider has in its cache.
+	renew := t.cfg.Chat.AutoSyncSystemPrompt && slices.ContainsFunc(changed, func(place string) bool { return place != PlaceSkills.name() })
+	switch {
+	case !same || renew:
+		t.record(fresh.SystemPrompt)
+		if len(problems) > 0 {
+			t.record(event.Notice{Text: "Left out of the system prompt: " + strings.Join(problems, "; ") + "\n\n"})
+		}
+	case len(changed) > 0:
+		if signature := signature(fresh.Parts); signature != told {
+			t.record(event.Notice{System: signature, Text: "Changed since this chat began: " + strings.Join(changed, ", ") +
+				". The system prompt stays as it is, which keeps it in the provider's cache; `/sync-system-prompt` renews it.\n\n"})
+		}
+		fallthrough
+	default:
+		t.sys.SystemPrompt = kept
+	}
+	return t.sys
+}
+
+// record emits an event, unless nothing shall change.
+func (t *turn) record(b event.Body) {
+	if !t.quiet {
+		t.emit(b)
+	}
+}
+
+// makeSystem assembles the system prompt as it would be today.
+func (t *turn) makeSystem() (*system, []string) {
+	agent := t.cfg.Agents[t.agent]
+	own := cmp.Or(agent.SystemPrompt, agent.Prompts.Chat, t.cfg.Prompts.Chat)
+	blocks := []SystemBlock{
+		{Place: placePrompt, Name: "prompt of agent " + t.agent, Text: t.render(own)},
+		{Place: placeEnvironment, Name: "environment", Text: t.render(t.cfg.Prompts.Environment)},
+		{Place: placeWorkspace, Name: "workspace folders", Text: workspaceText(t.roots)},
+	}
+	q := SystemQuery{
+		ChatID: t.s.id, Agent: t.agent, Model: t.model.ID, Roots: t.roots, Config: t.cfg,
+		Enabled: func(tool string) bool { return t.vars()["toolEnabled_"+tool] == true },
+	}
+	var problems []string
+	for _, source := range t.s.eng.deps.System {
+		more, bad := source.Blocks(t.ctx, q)
+		blocks, problems = append(blocks, more...), append(problems, bad...)
+	}
+	if text := t.s.instructions.Load(); text != nil {
+		blocks = append(blocks, SystemBlock{Place: PlaceVolatile, Name: "hooks", Text: *text})
+	}
+	slices.SortStableFunc(blocks, func(a, b SystemBlock) int { return int(a.Place - b.Place) })
+	out := &system{SystemPrompt: event.SystemPrompt{Agent: t.agent, Model: t.model.ID}}
+	var tail []string
+	last := placePrompt
+	for _, b := range blocks {
+		text := strings.TrimSpace(b.Text)
+		if text == "" {
+			continue
+		}
+		if b.Place == PlaceVolatile {
+			tail = append(tail, text)
+			continue
+		}
+		if b.Place != last {
+			text = b.Place.heading() + text
+		}
+		last = b.Place
+		out.Parts = append(out.Parts, event.SystemPart{
+			Name: b.Name, Place: b.Place.name(), Category: cmp.Or(b.Category, b.Place.category()), Text: text,
+		})
+	}
+	out.tail = strings.Join(tail, "\n\n")
+	return out, problems
+}
+
+// workspaceText tells the model where it is.
+func workspaceText(roots []string) string {
+	var b strings.Builder
+	b.WriteString("## Workspace folders\n")
+	for _, r := range roots {
+		b.WriteString("- " + r + "\n")
+	}
+	if len(roots) == 0 {
+		b.WriteString("(none)\n")
+	}
+	b.WriteString("\nPaths in tool calls are absolute.")
+	return b.String()
+}
+
+// changedPlaces names the places whose blocks are different.
+func changedPlaces(kept, fresh []event.SystemPart) []string {
+	text := func(parts []event.SystemPart, place string) string {
+		return joinTexts(slices.DeleteFunc(slices.Clone(parts), func(p event.SystemPart) bool { return p.Place != place }))
+	}
+	var out []string
+	for p := placePrompt; p < PlaceVolatile; p++ {
+		if text(kept, p.name()) != text(fresh, p.name()) {
+			out = append(out, p.name())
+		}
+	}
+	return out
+}
+
+// signature names a system prompt.
+func signature(parts []event.SystemPart) string {
+	sum := sha256.Sum256([]byte(joinTexts(parts)))
+	return hex.EncodeToString(sum[:8])
+}
+
+// DropSystemPrompt makes the next prompt be sent with the system prompt as it is then.
+func (s *Session) DropSystemPrompt() *Pending[event.Seq] {
+	return edit(s, func() error {
+		s.log.Append("", event.SystemPrompt{})
+		s.history = nil // it is lent to the turn that asks for this
+		return nil
+	})
+}

@@ -1,0 +1,276 @@
+package contexts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// Limits of instruction files. What is beyond them is left out, and said.
+const (
+	maxAgentsFile    = 64 << 10  // bytes of one file; a larger one is cut
+	maxAgentsTotal   = 128 << 10 // bytes of all of them
+	maxImportDepth   = 5         // files that import each other in a row
+	maxAgentsFiles   = 50
+	maxAgentsParents = 64 // folders above a root that are looked at
+)
+
+// AgentsQuery says where to look for instruction files (eca-features 11).
+type AgentsQuery struct {
+	Roots   []string // workspace folders, looked at in this order
+	Global  string   // folder of the user's own AGENTS.md; may be empty
+	Parents bool     // the folders above a root too, the outermost first (includeParentAgentsFiles)
+	Claude  bool     // a folder without AGENTS.md gives its CLAUDE.md (claudeFallback)
+}
+
+// AgentsFile is a file with instructions for the model, or one that it imports.
+type AgentsFile struct {
+	Path string // as the user would name it
+	Text string
+}
+
+// Agents reads the AGENTS.md files, each followed by what it imports with @path. No file
+// comes twice, by whatever path or link; no file of a workspace leads, itself or by an
+// import, out of its folder: it was written by whoever wrote the project, and its text
+// goes to the provider. Problems name what was left out, and why.
+func Agents(ctx context.Context, q AgentsQuery) (files []AgentsFile, problems []string) {
+	r := &agentsReader{ctx: ctx, seen: map[string]bool{}}
+	for _, root := range q.Roots {
+		for _, dir := range folders(root, q.Parents) {
+			inside := dir
+			if dir == root {
+				inside = ""
+			}
+			r.folder(dir, q.Claude, r.limit(inside, q.Roots))
+		}
+	}
+	if q.Global != "" {
+		// What the user keeps there may be a link to anywhere.
+		r.folder(q.Global, false, nil)
+	}
+	return r.files, r.problems
+}
+
+// folders lists a root, behind the folders above it if they count.
+func folders(root string, parents bool) []string {
+	dirs := []string{root}
+	for dir := root; parents && len(dirs) <= maxAgentsParents && filepath.Dir(dir) != dir; {
+		dir = filepath.Dir(dir)
+		dirs = append(dirs, dir)
+	}
+	slices.Reverse(dirs)
+	return dirs
+}
+
+// agentsReader collects instruction files. It is the place where files that are found
+// later, below the roots, can be added.
+type agentsReader struct {
+	ctx      context.Context
+	seen     map[string]bool // by path with links resolved
+	size     int
+	files    []AgentsFile
+	problems []string
+}
+
+// limit returns what a file must lie in: a folder, or any of the roots if there is none.
+func (r *agentsReader) limit(folder string, roots []string) *workspace.Workspace {
+	if folder != "" {
+		return workspace.New(folder)
+	}
+	return workspace.New(roots...)
+}
+
+// folder adds the instructions of one folder. inside is what they may lead to; nil is
+// where the file itself lies.
+func (r *agentsReader) folder(dir string, claude bool, inside *workspace.Workspace) {
+	names := []string{"AGENTS.md"}
+	if claude {
+		names = append(names, "CLAUDE.md")
+	}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path)
+		if err != nil || info.IsDir() {
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				r.leave(path, "can not be read")
+			}
+			continue
+		}
+		if inside == nil {
+			real, err := filepath.EvalSymlinks(path)
+			if err != nil {
+				r.leave(path, "can not be read")
+				return
+			}
+			inside = workspace.New(dir, filepath.Dir(real))
+		}
+		r.add(path, "", 0, inside)
+		return
+	}
+}
+
+func (r *agentsReader) leave(path, reason string) {
+	switch len(r.problems) {
+	case maxProblems:
+		r.problems = append(r.problems, "and more")
+	case maxProblems + 1:
+	default:
+		r.problems = append(r.problems, path+" "+reason)
+	}
+}
+
+// add adds a file and what it imports.
+func (r *agentsReader) add(path, from string, depth int, inside *workspace.Workspace) {
+	if r.ctx.Err() != nil {
+		return
+	}
+	name := path
+	if from != "" {
+		name += ", which " + from + " imports,"
+	}
+	if !inside.Contains(path) {
+		r.leave(name, "lies outside of its project")
+		return
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		r.leave(name, "can not be read")
+		return
+	}
+	if r.seen[real] {
+		return
+	}
+	r.seen[real] = true
+	switch {
+	case depth > maxImportDepth:
+		r.leave(name, fmt.Sprintf("is not read: imports go %d files deep", maxImportDepth))
+		return
+	case len(r.files) == maxAgentsFiles:
+		r.leave(name, fmt.Sprintf("is not read: there are more than %d such files", maxAgentsFiles))
+		return
+	}
+	text, err := agentsText(real)
+	if err != nil {
+		r.leave(name, err.Error())
+		return
+	}
+	imports := agentsImports(text)
+	if room := min(maxAgentsFile, maxAgentsTotal-r.size); len(text) > room {
+		r.leave(name, fmt.Sprintf("is cut: it has %d bytes, and there is room for %d", len(text), room))
+		text = cutText(text, room) + "\n[The rest of this file does not fit here. Read it if you need it.]"
+	}
+	if text = strings.TrimSpace(text); text != "" {
+		r.size += len(text)
+		r.files = append(r.files, AgentsFile{Path: path, Text: text})
+	}
+	for _, imported := range imports {
+		if strings.HasPrefix(imported, "~/") {
+			imported = workspace.Abs(nil, imported)
+		}
+		if !filepath.IsAbs(imported) {
+			imported = filepath.Join(filepath.Dir(path), filepath.FromSlash(imported))
+		}
+		// A word that names no file is no import.
+		if info, err := os.Stat(imported); err == nil && info.Mode().IsRegular() {
+			r.add(filepath.Clean(imported), path, depth+1, inside)
+		}
+	}
+}
+
+// agentsText reads a text file up to somewhat more than there can be room for.
+func agentsText(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", errors.New("can not be read")
+	}
+	b, err := readFile(path, info, 0, 0)
+	switch {
+	case err != nil:
+		return "", err
+	case b.Data != nil:
+		return "", errors.New("is an image")
+	}
+	return strings.ToValidUTF8(b.Text, "\uFFFD"), nil
+}
+
+// cutText returns the beginning of a text: whole lines where there are any.
+func cutText(text string, room int) string {
+	if room <= 0 {
+		return ""
+	}
+	text = text[:room]
+	if i := strings.LastIndexByte(text, '\n'); i > 0 {
+		return text[:i]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// agentsImports finds @path in instructions: a word of its own that names a file with an
+// extension, outside of code.
+func agentsImports(text string) []string {
+	var out []string
+	fence := ""
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimSpace(line)
+		switch mark := fenceMark(trimmed); {
+		case fence == "" && mark != "":
+			fence = mark
+			continue
+		case fence != "":
+			if strings.HasPrefix(mark, fence) && strings.Trim(trimmed, mark[:1]) == "" {
+				fence = ""
+			}
+			continue
+		}
+		for i, piece := range strings.Split(line, "`") {
+			if i%2 == 1 {
+				continue // code within the line
+			}
+			for _, word := range strings.Fields(piece) {
+				word = strings.TrimLeft(word, "([{<\"'*_")
+				if path, ok := strings.CutPrefix(word, "@"); ok {
+					path = strings.TrimRight(path, ".,;:!?)]}>\"'*_")
+					if filepath.Ext(path) != "" && filepath.Ext(path) != path && !strings.Contains(path, "@") && !slices.Contains(out, path) {
+						out = append(out, path)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// fenceMark returns the ``` or ~~~ that a line begins with.
+func fenceMark(line string) string {
+	for _, c := range []string{"`", "~"} {
+		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
+			return line[:n]
+		}
+	}
+	return ""
+}
+
+// Render frames the file so that the model can tell it from what stands around it.
+func (f AgentsFile) Render() string {
+	// An end that the text itself has would let the rest of it look like something else.
+	text := strings.ReplaceAll(f.Text, "</agents-file", "< /agents-file")
+	return "<agents-file path=" + quoted(f.Path) + ">\n" + text + "\n</agents-file>"
+}
+
+// quoted makes an attribute's value (eca-features 11).
+func quoted(s string) string {
+	switch {
+	case !strings.Contains(s, `"`):
+		return `"` + s + `"`
+	case !strings.Contains(s, `'`):
+		return `'` + s + `'`
+	}
+	return `"` + strings.ReplaceAll(s, `"`, "&quot;") + `"`
+}

@@ -1,0 +1,58 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"runtime"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/contexts"
+)
+
+// systemSources lists what the system prompt of chats is made of, besides what the engine
+// knows itself. The order is that within a place.
+func (d *Daemon) systemSources() []chat.SystemSource {
+	return []chat.SystemSource{written{d}, agentsFiles{global: config.Home(d.opts.Getenv)}}
+}
+
+// agentsFiles provides the AGENTS.md files.
+type agentsFiles struct{ global string }
+
+const agentsIntroduction = "What the user and the project want you to know and to follow, from files of theirs. Where two of them disagree, the one nearer to the file that you work on counts.\n\n"
+
+// Blocks implements chat.SystemSource.
+func (a agentsFiles) Blocks(ctx context.Context, q chat.SystemQuery) (blocks []chat.SystemBlock, problems []string) {
+	query := contexts.AgentsQuery{
+		Roots: q.Roots, Global: a.global, Parents: q.Config.IncludeParentAgentsFiles, Claude: q.Config.ClaudeMDFallback,
+	}
+	if q.Config.PureConfig {
+		query.Global = ""
+	}
+	files, problems := contexts.Agents(ctx, query)
+	for i, f := range files {
+		text := f.Render()
+		if i == 0 {
+			text = agentsIntroduction + text
+		}
+		blocks = append(blocks, chat.SystemBlock{Place: chat.PlaceContext, Name: f.Path, Category: chat.ShareAgents, Text: text})
+	}
+	return blocks, problems
+}
+
+// machine tells prompts where eca runs.
+func (d *Daemon) machine() chat.Machine {
+	m := chat.Machine{
+		OS: runtime.GOOS, Shell: "bash", Home: cmp.Or(d.opts.Getenv("HOME"), d.opts.Getenv("USERPROFILE")),
+		User: cmp.Or(d.opts.Getenv("USER"), d.opts.Getenv("LOGNAME"), d.opts.Getenv("USERNAME")),
+	}
+	switch runtime.GOOS {
+	case "linux":
+		m.OS = "Linux"
+	case "darwin":
+		m.OS = "macOS"
+	case "windows":
+		m.OS, m.Shell = "Windows", "powershell.exe"
+	}
+	return m
+}
