@@ -183,6 +183,7 @@ type Deps struct {
 	Commands Commands
 	System   []SystemSource // what the system prompt has besides the agent's own; may be nil
 	Machine  Machine
+	Refresh  func() // takes over what changed in files, before a turn; may be nil
 	Config   func() *config.Config
 	Roots    func() []string // workspace folders
 	Now      func() time.Time

@@ -63,6 +63,9 @@ type turn struct {
 
 func (s *Session) newTurn(p Prompt) *turn {
 	deps := s.eng.deps
+	if deps.Refresh != nil {
+		deps.Refresh()
+	}
 	t := &turn{
 		s: s, id: p.TurnID, first: s.log.Next(), prompt: p, cfg: deps.Config(), tools: deps.Tools(), policy: deps.Policy(), roots: deps.Roots(),
 		done: make(chan struct{}), history: s.history, waiting: map[string]chan Decision{},

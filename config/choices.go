@@ -40,6 +40,6 @@ func (b *builder) choose(in map[string]any, path, values, at []string) {
 			continue
 		}
 		delete(in, key)
-		b.problem(b.originOf(here), "%s must be one of %s, not %.40q; it is ignored", strings.Join(here, "."), strings.Join(values, ", "), word)
+		b.problemAt(here, "%s must be one of %s, not %.40q; it is ignored", strings.Join(here, "."), strings.Join(values, ", "), word)
 	}
 }

@@ -38,7 +38,8 @@ type Config struct {
 	Remote         Remote                `json:"remote"`
 	Network        Network               `json:"network"`
 	Index          Index                 `json:"index"`
-	OTLP           map[string]any        `json:"otlp"`      // by name of the exporter's property
+	OTLP           map[string]any        `json:"otlp"` // by name of the exporter's property
+	Auth           Auth                  `json:"auth"`
 	NetrcFile      string                `json:"netrcFile"` // empty: ~/.netrc, then ~/_netrc
 	ExtraConfigs   Strings               `json:"extraConfigs"`
 	WelcomeMessage string                `json:"welcomeMessage"`

@@ -110,33 +110,6 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-func TestExpand(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "key.txt"), "secret\n")
-	get := env(map[string]string{"A": "x"})
-	for in, want := range map[string]string{
-		"plain": "plain", "${env:A}": "x", "a${env:A}b${env:A}": "axbx", "${env:NONE}": "", "${env:NONE:http://d:1}": "http://d:1",
-		"${file:key.txt}": "secret", "${file:" + dir + "/key.txt}": "secret", "$5 ${x} {}": "$5 ${x} {}", "${env:A": "${env:A",
-	} {
-		if got, err := Expand(in, get, dir); err != nil || got != want {
-			t.Errorf("%q: %q, %v; want %q", in, got, err, want)
-		}
-	}
-	for _, in := range []string{"${file:missing}", "${file:" + dir + "}", "${cmd:date}"} {
-		if got, err := Expand(in, get, dir); err == nil || got != "" {
-			t.Errorf("%q: %q, %v", in, got, err)
-		}
-	}
-}
-
-func TestKebab(t *testing.T) {
-	for in, want := range map[string]string{"myProvider": "my-provider", "LiteLLM": "lite-llm", "openai": "openai", "z-ai": "z-ai", "HTTPServer": "http-server", "a_b": "a-b"} {
-		if got := Kebab(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
-
 // Whatever is in a file, loading gives a usable configuration.
 func FuzzLoad(f *testing.F) {
 	f.Add(`{"providers": {"a": {"models": {"m": {"cost": {"input": 1}}}}}}`)

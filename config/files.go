@@ -44,7 +44,7 @@ func (b *builder) file(path, root string) bool {
 	var l *layer
 	var broken *Problem
 	if err != nil {
-		broken = &Problem{Origin{Source: path}, err.Error()}
+		broken = &Problem{Origin: Origin{Source: path}, Cause: err.Error()}
 	} else {
 		l, broken = parse(path, data)
 	}

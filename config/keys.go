@@ -26,24 +26,6 @@ type PathEntry struct {
 	Path string `json:"path"`
 }
 
-// Hook is one hooks.<name> (eca-features 18.1).
-type Hook struct {
-	Type        string       `json:"type"`    // the event
-	Matcher     any          `json:"matcher"` // a pattern, or selectors with argsMatchers
-	Actions     []HookAction `json:"actions"`
-	Visible     *bool        `json:"visible"` // nil: yes
-	Description string       `json:"description"`
-	RunOnError  bool         `json:"runOnError"` // of postToolCall: after failed calls too
-}
-
-// HookAction is a command that a hook runs: either Shell or File.
-type HookAction struct {
-	Type    string `json:"type"` // shell
-	Shell   string `json:"shell"`
-	File    string `json:"file"`
-	Timeout *int   `json:"timeout"` // in milliseconds; nil: 30,000
-}
-
 // CustomTool is one customTools.<name> (eca-features 17).
 type CustomTool struct {
 	Description string         `json:"description"`
@@ -143,8 +125,21 @@ type HTTPClient struct {
 	Version string `json:"version"` // http-1.1 or http-2
 }
 
-// ProviderAuth is providers.<name>.auth: who is asked when a user logs in.
+// ProviderAuth is providers.<name>.auth: the OAuth 2 server that logs users in, and as
+// which client eca, which has none of its own, asks it.
 type ProviderAuth struct {
-	URL      string `json:"url"`
-	ClientID string `json:"clientId"`
+	URL          string            `json:"url"`          // the issuer, whose metadata says what is not set below; of GitHub Copilot: the GitHub host
+	ClientID     string            `json:"clientId"`     // of the user's own application
+	ClientSecret string            `json:"clientSecret"` // empty for public clients
+	Scopes       Strings           `json:"scopes"`       // one may be written as a string
+	AuthorizeURL string            `json:"authorizeUrl"`
+	TokenURL     string            `json:"tokenUrl"`
+	DeviceURL    string            `json:"deviceUrl"`
+	RedirectURL  string            `json:"redirectUrl"` // as registered; default: http://127.0.0.1/callback at any port
+	Params       map[string]string `json:"params"`      // further parameters of the request for a login
+}
+
+// Auth is the auth section.
+type Auth struct {
+	Store string `json:"store"` // where logins are kept: auto (default), keychain or file
 }

@@ -34,7 +34,7 @@ func (l *Loaded) Values() []Value {
 
 // Secrets lists texts that must not be shown anywhere. What Values calls secret only
 // because it was included is among them unless it is plainly something else: a folder,
-// an address, prose.
+// an address, prose. What commands printed and netrc files say always is.
 func (l *Loaded) Secrets() []string {
 	set := map[string]bool{}
 	add := func(s string) {
@@ -56,6 +56,10 @@ func (l *Loaded) Secrets() []string {
 	})
 	for _, o := range l.origins {
 		for piece := range strings.SplitSeq(o.included, "\x00") {
+			if secret, ok := strings.CutPrefix(piece, secretMark); ok {
+				add(secret)
+				continue
+			}
 			harmless := len(strings.Fields(piece)) > 3
 			for _, prefix := range []string{"/", "~", "http://", "https://"} {
 				harmless = harmless || strings.HasPrefix(piece, prefix)
@@ -63,6 +67,11 @@ func (l *Loaded) Secrets() []string {
 			if !harmless {
 				add(piece)
 			}
+		}
+	}
+	if l.commands != nil {
+		for _, s := range l.commands.secrets() {
+			add(s)
 		}
 	}
 	delete(set, "")
@@ -137,7 +146,7 @@ func isZero(v any) bool {
 
 // secret says whether a value must not be shown. Numbers and switches can be.
 func secret(path []string, v any, o Origin) bool {
-	return len(texts(v)) > 0 && (secretPath(path) || o.included != "" || strings.HasPrefix(o.Source, environmentSource))
+	return len(texts(v)) > 0 && (secretPath(path) || o.included != "" || o.Shared())
 }
 
 // secretPath says whether the values at a path are secret because of what they are. Keys
@@ -145,7 +154,7 @@ func secret(path []string, v any, o Origin) bool {
 func secretPath(path []string) bool {
 	last := len(path) - 1
 	if redact.SecretName(path[last]) {
-		return true
+		return path[last] != "tokenUrl"
 	}
 	if path[0] == "mcpServers" && last >= 2 {
 		return slices.Contains([]string{"env", "headers", "args"}, path[2])
@@ -184,51 +193,15 @@ func texts(v any) []string {
 	return nil
 }
 
-// include notes which parts of a value were not written where the value stands, but
-// came from the environment or a file. A fallback is written there.
-func (l *layer) include(path []string, written, value string) {
-	if value == written {
-		return
+// KeyPath writes a path of keys for users: joined by dots, a key with dots quoted.
+func KeyPath(path []string) string {
+	out := make([]string, len(path))
+	for i, key := range path {
+		out[i] = key
+		if strings.ContainsAny(key, ". \"\n") || key == "" {
+			raw, _ := encode(key) // a string
+			out[i] = string(raw)
+		}
 	}
-	literals := literals(written)
-	rest := strings.TrimPrefix(value, literals[0])
-	for i, literal := range literals[1:] {
-		var piece string
-		switch {
-		case i == len(literals)-2:
-			piece = strings.TrimSuffix(rest, literal)
-		case literal == "":
-			continue // two side by side are one piece
-		default:
-			piece, rest, _ = strings.Cut(rest, literal)
-		}
-		if piece == "" || strings.Contains(written, piece) {
-			continue
-		}
-		if l.included == nil {
-			l.included = map[string]string{}
-		}
-		key := join(path)
-		if before := l.included[key]; before != "" {
-			piece = before + "\x00" + piece
-		}
-		l.included[key] = piece
-	}
-}
-
-// literals returns what stands in front of, between and behind the ${...} of a text.
-func literals(s string) []string {
-	var out []string
-	for {
-		i := strings.Index(s, "${")
-		end := -1
-		if i >= 0 {
-			end = strings.IndexByte(s[i:], '}')
-		}
-		if end < 0 {
-			return append(out, s)
-		}
-		out = append(out, s[:i])
-		s = s[i+end+1:]
-	}
+	return strings.Join(out, ".")
 }

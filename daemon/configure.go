@@ -26,6 +26,9 @@ func (d *Daemon) Configure(initOptions json.RawMessage, roots []string) {
 	defer d.mu.Unlock()
 	d.initOptions, d.roots = initOptions, roots
 	d.loadLocked(true)
+	if d.set.Load() != nil {
+		d.extendLocked()
+	}
 	select {
 	case d.reconfigured <- struct{}{}:
 	default:
@@ -46,7 +49,9 @@ func (d *Daemon) SetRoots(roots []string) {
 func (d *Daemon) reload() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.loadLocked(false)
+	changed := d.loadLocked(false)
+	d.extendLocked()
+	return changed
 }
 
 // loadLocked reads the configuration and puts it into effect; always if rebuild is set,
@@ -60,8 +65,15 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		ConfigFile:  d.opts.ConfigFile,
 		ConfigHome:  config.Home(d.opts.Getenv),
 		Roots:       ws.Roots(),
+		Fragments:   d.set.Load().Fragments(),
 		Previous:    old,
+		Commands:    d.dynamic,
+		Patience:    patience,
+		ToolText:    d.toolText,
 	})
+	for _, p := range d.set.Load().Wrong() {
+		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Path, Line: p.Line}, Cause: p.Cause})
+	}
 	outputs := filepath.Join(d.opts.CacheDir, "toolCallOutputs")
 	own := workspace.New(outputs, filepath.Join(d.opts.CacheDir, "jobs"))
 	inside := func(path string) bool { return ws.Contains(path) || own.Contains(path) }
@@ -118,9 +130,21 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 	var syncs sync.WaitGroup
 	defer syncs.Wait()
 	synced := make(chan struct{}, 1)
+	take := func() {
+		changed()
+		syncs.Go(func() {
+			d.models.sync(ctx)
+			select {
+			case synced <- struct{}{}:
+			default:
+			}
+		})
+	}
+	d.refreshExtensions()
 	var watched []string
 	for first := true; ; first = false {
-		if files := append(slices.Clone(d.Config().Files), d.creds.Load().Path()); first || !slices.Equal(files, watched) {
+		files := append(slices.Clone(d.Config().Files), d.creds.Load().Path())
+		if files = append(files, d.set.Load().Files...); first || !slices.Equal(files, watched) {
 			w.Set(files)
 			watched = files
 		}
@@ -130,18 +154,15 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 		case <-d.reconfigured: // there may be other files
 		case <-synced:
 			changed()
-		case <-w.Changed: // files are read when they have settled only: saving takes several steps
-			if !d.reload() {
-				continue
-			}
+		case <-d.dynamic.Finished(): // a prompt may have taken the result already
+			d.reload()
+			take()
+		case <-d.extended:
 			changed()
-			syncs.Go(func() {
-				d.models.sync(ctx)
-				select {
-				case synced <- struct{}{}:
-				default:
-				}
-			})
+		case <-w.Changed: // files are read when they have settled only: saving takes several steps
+			if d.reload() {
+				take()
+			}
 		}
 	}
 }

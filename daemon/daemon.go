@@ -7,6 +7,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/netip"
@@ -28,6 +29,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
+	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
@@ -71,8 +73,11 @@ type Daemon struct {
 	finder workspace.Finder
 
 	commands *command.Commands
+	dynamic  *config.Commands // runs ${cmd:...} of the configuration
+	loader   *extensions.Loader
 
 	reconfigured chan struct{} // hears of Configure; for Watch
+	extended     chan struct{} // hears of another Set of extensions; for Watch
 
 	mu          sync.Mutex // guards what follows, and that configurations come in order
 	initOptions json.RawMessage
@@ -82,7 +87,8 @@ type Daemon struct {
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts atomic.Pointer[artifact.Store]
 	creds     atomic.Pointer[auth.Store]
-	imported  atomic.Pointer[string] // what the user is told of an import
+	imported  atomic.Pointer[string]         // what the user is told of an import
+	set       atomic.Pointer[extensions.Set] // nil until they are read
 	scrubbers atomic.Pointer[scrubbers]
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
@@ -121,11 +127,15 @@ func New(o Options) *Daemon {
 		memory: permission.NewMemory(),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
 
+		loader:       extensions.NewLoader(o.Now),
 		reconfigured: make(chan struct{}, 1),
+		extended:     make(chan struct{}, 1),
 	}
+	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
 	d.keepStateIn(o.StateDir)
 	d.models = newModels(o, d.creds.Load)
+	d.models.settle = func() { d.settle(context.Background()) } // each command has its time limit
 	d.commands = d.newCommands()
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
@@ -137,6 +147,7 @@ func New(o Options) *Daemon {
 		Commands: d.commands,
 		System:   d.systemSources(),
 		Machine:  d.machine(),
+		Refresh:  func() { d.refreshExtensions() },
 		Config:   func() *config.Config { return d.config.Load().Config },
 		Roots:    func() []string { return d.workspace.Load().Roots() },
 		Now:      o.Now,
@@ -226,6 +237,7 @@ func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }
 
 // Close ends everything: turns, background commands, connections, the store.
 func (d *Daemon) Close() {
+	d.dynamic.Close()
 	d.engine.Close()
 	d.jobs.Close()
 	d.models.close()

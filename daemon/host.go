@@ -28,7 +28,7 @@ func (d *Daemon) Variants(model string) (variants []string, ok bool) {
 	if model == "" {
 		return []string{}, false
 	}
-	_, err := d.models.Resolve(model, "")
+	_, err := d.models.resolve(model, "")
 	return d.models.variants(model), err == nil
 }
 
@@ -51,7 +51,10 @@ func (d *Daemon) cleanUp(ctx context.Context) {
 }
 
 // SyncModels asks providers what they offer. It may take seconds.
-func (d *Daemon) SyncModels(ctx context.Context) { d.models.sync(ctx) }
+func (d *Daemon) SyncModels(ctx context.Context) {
+	d.settle(ctx) // without their keys, providers do not answer
+	d.models.sync(ctx)
+}
 
 // ToolChoices lists the native tools for an agent.
 func (d *Daemon) ToolChoices(agent string) []tools.Choice {

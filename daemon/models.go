@@ -28,6 +28,7 @@ type models struct {
 	creds    func() *auth.Store
 	recorder *cassette.Recorder // nil unless recording
 	catalog  *catalog.Catalog
+	settle   func() // waits until the configuration's commands are done
 
 	mu          sync.Mutex // guards what follows
 	cfg         *config.Loaded
@@ -207,8 +208,15 @@ func (m *models) variants(id string) []string {
 	return m.variantsOf(name, p, model, m.facts(name, p, model).Reasoning.Value).Names()
 }
 
-// Resolve implements chat.Models.
+// Resolve implements chat.Models. It waits for a key that a command of the configuration
+// still has to tell.
 func (m *models) Resolve(name, current string) (chat.Model, error) {
+	m.settle()
+	return m.resolve(name, current)
+}
+
+// resolve is Resolve with what is known.
+func (m *models) resolve(name, current string) (chat.Model, error) {
 	if name == "" {
 		if name = m.defaultID(); name == "" {
 			return chat.Model{}, chat.ErrNoModel

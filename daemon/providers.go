@@ -37,10 +37,10 @@ func (m *models) providers() map[string]provider {
 			p.FetchModels = m.cfg.FetchModels
 		}
 		origin, _ := m.cfg.Origin("providers", name, "key")
-		variable, fromEnv := origin.Variable()
+		variable, _ := origin.Variable()
 		c, loggedIn := entered[name]
 		switch {
-		case cfg.Key != "" && !fromEnv:
+		case cfg.Key != "" && !origin.Shared():
 			p.auth = auth.Status{State: auth.Authenticated, Type: auth.APIKey, Source: auth.FromConfig}
 		case loggedIn:
 			p.Key = c.Key.Reveal()

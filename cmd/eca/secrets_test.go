@@ -161,8 +161,15 @@ title: "Looking"
 
 	seen := map[string]string{"what the client was told": heard, "the log": proc.stderr.String()}
 	for _, args := range [][]string{
-		{"models"}, {"models", "--json"}, {"doctor"}, {"config"}, {"config", "show"}, {"read-chat"}, {"read-chat", "c"},
-		{"--verbose", "--log-level", "debug", "exec", "--model", "angry/m", "fail"}, {"exec", "--json", "--approve", "all", "look"},
+		{"models"},
+		{"models", "--json"},
+		{"doctor"},
+		{"config"},
+		{"config", "show"},
+		{"read-chat"},
+		{"read-chat", "c"},
+		{"--verbose", "--log-level", "debug", "exec", "--model", "angry/m", "fail"},
+		{"exec", "--json", "--approve", "all", "look"},
 	} {
 		out, errOut, _ := runProgram(t, here, "", args...)
 		seen["eca "+strings.Join(args, " ")] = out + errOut

@@ -27,7 +27,8 @@ func level(room string) int {
 		return 2
 	case room == "chat", strings.HasPrefix(room, "chat/") && room != "chat/event":
 		return 3
-	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts":
+	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts",
+		room == "extensions", strings.HasPrefix(room, "extensions/"):
 		return 4
 	case room == "workspace", room == "config", room == "auth", room == "auth/oauth", room == "esrp/artifact":
 		return 5

@@ -56,6 +56,9 @@ func (f folders) follow(path string) {
 	}
 }
 
+// all is the name that stands for all names in a folder.
+const all = "*"
+
 func (f folders) note(dir, name string) {
 	if f[dir] == nil {
 		f[dir] = map[string]bool{}
@@ -75,12 +78,12 @@ func split(path string) (root string, names []string) {
 }
 
 // concerns says whether an event at a path matters. All do but those of other names in
-// a watched folder: the end of a folder itself, and events of one that has since got
+// a watched folder, unless all its names count: the end of a folder itself, and events of one that has since got
 // another path, mean that the way must be followed again.
 func (f folders) concerns(path string) bool {
 	if _, ok := f[path]; ok {
 		return true
 	}
 	names, ok := f[filepath.Dir(path)]
-	return !ok || names[filepath.Base(path)]
+	return !ok || names[all] || names[filepath.Base(path)]
 }

@@ -2,6 +2,9 @@
 // exist, nor their folders; they may be replaced by rename, as editors save, and any
 // part of their paths may be a link.
 //
+// A path that ends in /* stands for all names in that folder; what is in folders below it
+// does not count.
+//
 // It watches folders, never files: the one a file is in, those that hold the links on
 // the way to it, and for what is missing the deepest folder that exists. There is no
 // polling. Events are hints: what a file says now is for the caller to read. A folder

@@ -207,3 +207,14 @@ func TestSettle(t *testing.T) {
 		})
 	}
 }
+
+// A star stands for all names in a folder, also when the folder comes later.
+func TestAllNames(t *testing.T) {
+	dir := tempDir(t)
+	sub := filepath.Join(dir, "a", "b")
+	w := start(t, filepath.Join(sub, "*"))
+	noticed(t, w, "the folder", func() error { return os.MkdirAll(sub, 0o700) })
+	noticed(t, w, "a file", save(filepath.Join(sub, "one"), "1"))
+	noticed(t, w, "its change", save(filepath.Join(sub, "one"), "2"))
+	noticed(t, w, "its end", func() error { return os.Remove(filepath.Join(sub, "one")) })
+}

@@ -1,0 +1,136 @@
+package config
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/netrc"
+)
+
+// Beginnings of the sources of values that nobody wrote down for eca alone.
+const (
+	environmentSource = "environment variable "
+	netrcSource       = "netrc file "
+)
+
+// Variable returns the environment variable that provided the value, because nothing
+// else did.
+func (o Origin) Variable() (name string, ok bool) {
+	return strings.CutPrefix(o.Source, environmentSource)
+}
+
+// Shared says that a value comes from where other programs look too: the environment or
+// a netrc file.
+func (o Origin) Shared() bool {
+	_, variable := o.Variable()
+	return variable || strings.HasPrefix(o.Source, netrcSource)
+}
+
+// credentials fills providers' missing keys and URLs (eca-features 5.2): from
+// <PROVIDER>_API_KEY and <PROVIDER>_API_URL, else from the netrc entry that keyRc names,
+// else from the variables that keyEnv and urlEnv name.
+func (b *builder) credentials() {
+	providers, _ := b.merged["providers"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(providers)) {
+		p, ok := providers[name].(map[string]any)
+		if !ok {
+			continue
+		}
+		upper := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		named := func(field string) string {
+			s, _ := p[field].(string)
+			return s
+		}
+		for _, from := range []struct {
+			field string
+			find  func() (value, source string)
+		}{
+			{"key", b.variable(upper + "_API_KEY")},
+			{"key", func() (string, string) { return b.password(name, named("keyRc")) }},
+			{"key", b.variable(named("keyEnv"))},
+			{"url", b.variable(upper + "_API_URL")},
+			{"url", b.variable(named("urlEnv"))},
+		} {
+			if named(from.field) != "" {
+				continue
+			}
+			if value, source := from.find(); value != "" {
+				p[from.field] = value
+				b.origins[join([]string{"providers", name, from.field})] = Origin{Source: source}
+			}
+		}
+	}
+}
+
+// variable looks an environment variable up.
+func (b *builder) variable(name string) func() (value, source string) {
+	return func() (string, string) {
+		if name == "" {
+			return "", ""
+		}
+		return b.in.Getenv(name), environmentSource + name
+	}
+}
+
+// password looks a netrc entry up. One that is not there is no problem: the provider is
+// then one without a key.
+func (b *builder) password(provider, key string) (value, source string) {
+	if key == "" {
+		return "", ""
+	}
+	at := []string{"providers", provider, "keyRc"}
+	paths := b.netrcFiles()
+	for _, path := range paths {
+		b.looked(path)
+	}
+	e, ok, err := netrc.FindKey(paths, key)
+	if err != nil {
+		b.problemAt(at, "%s: %v", strings.Join(at, "."), err)
+	}
+	if !ok {
+		return "", ""
+	}
+	if e.Exposed {
+		b.problemAt(at, "%s: others than you can read %s; run: chmod 600 %s", strings.Join(at, "."), e.File, e.File)
+	}
+	return e.Password(), netrcSource + e.File
+}
+
+// netrcFiles lists the files to look in: netrcFile, else where they usually are.
+func (b *builder) netrcFiles() []string {
+	home := b.in.Getenv("HOME")
+	if h, err := os.UserHomeDir(); home == "" && err == nil {
+		home = h
+	}
+	at := []string{"netrcFile"}
+	name, _ := b.merged["netrcFile"].(string)
+	if name == "" {
+		return netrc.DefaultPaths(home)
+	}
+	l := b.layerOf(at)
+	r := b.resolver(l, true)
+	r.netrc = func() []string { return nil } // it can not say itself where it is
+	path := r.expand(name).text
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		path = filepath.Join(home, rest)
+	}
+	if !filepath.IsAbs(path) && l != nil {
+		path = filepath.Join(l.dir, path)
+	}
+	return []string{path}
+}
+
+// googlePreset keeps configurations of the reference working, which knows only Google's
+// OpenAI-compatible API: somebody's own url without an api is such a one.
+func (b *builder) googlePreset() {
+	url, api := []string{"providers", "google", "url"}, join([]string{"providers", "google", "api"})
+	own := !b.originOf(url).IsDefault() || b.in.Getenv("GOOGLE_API_URL") != ""
+	providers, _ := b.merged["providers"].(map[string]any)
+	if p, ok := providers["google"].(map[string]any); ok && own && b.origins[api].IsDefault() {
+		p["api"] = "openai-chat"
+		b.origins[api] = b.originOf(url)
+	}
+}

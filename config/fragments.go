@@ -1,0 +1,116 @@
+package config
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// Fragment is configuration that is not one of the user's JSON files: an agent from a
+// Markdown file, say. Fragments stand over the defaults and below all that the user
+// wrote, in their order.
+type Fragment struct {
+	Source  string         // a file's path
+	Root    string         // the workspace folder the file belongs to; empty: none
+	Path    []string       // where Content belongs: agent, reviewer
+	Content map[string]any // as encoding/json decodes it; it is not changed
+	Lines   map[string]int // of the keys of Content
+}
+
+// fragments adds the layers of the fragments.
+func (b *builder) fragments() {
+	for _, f := range b.in.Fragments {
+		content := clone(f.Content)
+		raw, _ := json.Marshal(content) // it is as encoding/json decodes it
+		l := &layer{source: f.Source, text: string(raw), at: map[string]position{}}
+		for key, line := range f.Lines {
+			l.at[join(append(slices.Clone(f.Path), key))] = position{line: line}
+		}
+		for _, key := range slices.Backward(f.Path) {
+			content = map[string]any{key: content}
+		}
+		l.content = content
+		b.layer(l, f.Root)
+	}
+}
+
+// clone copies objects and lists; everything else is never changed.
+func clone[T any](v T) T {
+	var copied any = v
+	switch v := any(v).(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for key, sub := range v {
+			m[key] = clone(sub)
+		}
+		copied = m
+	case []any:
+		list := make([]any, len(v))
+		for i, sub := range v {
+			list[i] = clone(sub)
+		}
+		copied = list
+	}
+	out, _ := copied.(T)
+	return out
+}
+
+// inherit gives agents what they take from others (eca-features 12): what an agent does
+// not say itself is as in the agent that it names, deeply.
+func (b *builder) inherit() {
+	agents, _ := b.merged["agent"].(map[string]any)
+	done := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(agents)) {
+		b.inheritAgent(agents, name, done, nil)
+	}
+}
+
+// inheritAgent completes an agent after those it depends on; children are on the way to
+// it.
+func (b *builder) inheritAgent(agents map[string]any, name string, done map[string]bool, children []string) {
+	agent, ok := agents[name].(map[string]any)
+	parent, named := agent["inherit"].(string)
+	if !ok || !named || parent == "" || done[name] {
+		return
+	}
+	at := []string{"agent", name, "inherit"}
+	from, known := agents[parent].(map[string]any)
+	switch {
+	case slices.Contains(append(children, name), parent):
+		b.problemAt(at, "agent.%s.inherit: %s leads back to itself; it is ignored", name, parent)
+		delete(agent, "inherit")
+		return
+	case !known:
+		b.problemAt(at, "agent.%s.inherit: there is no agent %s; it is ignored", name, parent)
+		delete(agent, "inherit")
+		return
+	}
+	b.inheritAgent(agents, parent, done, append(children, name))
+	b.under(agent, from, []string{"agent", name}, []string{"agent", parent})
+	done[name] = true
+}
+
+// under adds to an object what another one has and it has not, with the origins.
+func (b *builder) under(base, other map[string]any, at, from []string) {
+	for key, v := range other {
+		if key == "inherit" {
+			continue
+		}
+		to, src := append(slices.Clone(at), key), append(slices.Clone(from), key)
+		sub, isMap := v.(map[string]any)
+		have, exists := base[key]
+		mine, both := have.(map[string]any)
+		switch {
+		case !exists && isMap:
+			mine = map[string]any{}
+			base[key] = mine
+			b.origins[join(to)] = b.originOf(src)
+			b.under(mine, sub, to, src)
+		case !exists:
+			base[key] = clone(v)
+			b.origins[join(to)] = b.originOf(src)
+		case isMap && both:
+			b.under(mine, sub, to, src)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package config
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// extraConfigs are above all, in their order; what is missing or broken is named, and their
+// own extraConfigs do not count.
+func TestExtraConfigs(t *testing.T) {
+	home, root, other := t.TempDir(), t.TempDir(), t.TempDir()
+	global := filepath.Join(home, "config.json")
+	write(t, filepath.Join(root, "a.json"), `{"welcomeMessage": "a", "defaultModel": "a/a", "extraConfigs": ["c.json"], "providers": {"p": {"url": "u"}}}`)
+	write(t, filepath.Join(root, "c.json"), `{"welcomeMessage": "c"}`)
+	write(t, filepath.Join(other, "b.json"), `{"welcomeMessage": "b", "prompts": {"chat": "${file:b.md}"}}`)
+	write(t, filepath.Join(other, "b.md"), "from b")
+	write(t, filepath.Join(root, ".eca", "config.json"), `{"defaultModel": "root/m", "providers": {"p": {"api": "openai-chat"}}}`)
+	write(t, global, "{\n\"extraConfigs\": [\"a.json\", \"${env:OTHER}/b.json\", \"none.json\"]\n}")
+	in := Inputs{Getenv: env(map[string]string{"OTHER": other}), ConfigHome: home, Roots: []string{root}}
+	l := Load(in)
+	if l.WelcomeMessage != "b" || l.DefaultModel != "a/a" || l.Prompts.Chat != "from b" || l.Providers["p"].URL != "u" || l.Providers["p"].API != "openai-chat" {
+		t.Errorf("%q %q %q %+v", l.WelcomeMessage, l.DefaultModel, l.Prompts.Chat, l.Providers["p"])
+	}
+	if len(l.Problems) != 1 || l.Problems[0].String() != global+":2: extraConfigs: there is no file "+filepath.Join(root, "none.json") {
+		t.Errorf("problems: %v", l.Problems)
+	}
+	for _, file := range []string{"a.json", "none.json"} {
+		if !slices.Contains(l.Files, filepath.Join(root, file)) {
+			t.Errorf("%s is not watched: %q", file, l.Files)
+		}
+	}
+	if got := l.Owner("welcomeMessage"); got != filepath.Join(other, "b.json") {
+		t.Errorf("owner %s", got)
+	}
+	// One may be a string, and with pureConfig there are none.
+	write(t, global, `{"extraConfigs": "c.json"}`)
+	if l := Load(in); l.WelcomeMessage != "c" || len(l.Problems) > 0 {
+		t.Errorf("%q %v", l.WelcomeMessage, l.Problems)
+	}
+	in.InitOptions = json.RawMessage(`{"pureConfig": true, "extraConfigs": ["c.json"], "welcomeMessage": "pure"}`)
+	if l := Load(in); l.WelcomeMessage != "pure" {
+		t.Errorf("pure: %q", l.WelcomeMessage)
+	}
+	// What a workspace's file names may do what that file may.
+	in.InitOptions = nil
+	write(t, global, `{}`)
+	write(t, filepath.Join(root, ".eca", "config.json"), `{"extraConfigs": ["c.json"]}`)
+	var asked []string
+	in.Restrict = func(_ string, content map[string]any) map[string]any {
+		for key := range content {
+			asked = append(asked, key)
+		}
+		delete(content, "welcomeMessage")
+		return content
+	}
+	if l := Load(in); l.WelcomeMessage == "c" || strings.Join(asked, " ") != "extraConfigs welcomeMessage" {
+		t.Errorf("restricted: %q, asked about %q", l.WelcomeMessage, asked)
+	}
+}
+
+// What a plugin configures is below what the user does, knows where it is, and can not
+// bring other plugins.
+func TestPluginLayers(t *testing.T) {
+	home, plugin := t.TempDir(), t.TempDir()
+	file := filepath.Join(plugin, "eca.json")
+	write(t, file, "{\"welcomeMessage\": \"plugin\", \"defaultModel\": \"plugin/m\",\n\"plugins\": {\"install\": [\"more\"]},\n"+
+		`"prompts": {"chat": "at ${plugin:root}, ${file:p.md}"}, "mcpServers": {"s": {"command": "${plugin:root}/run", "args": ["${env:A}"]}}}`)
+	write(t, filepath.Join(plugin, "p.md"), "p")
+	write(t, filepath.Join(home, "config.json"), `{"welcomeMessage": "user ${plugin:root}"}`)
+	in := Inputs{
+		Getenv: env(map[string]string{"A": "x"}), ConfigHome: home, InitOptions: json.RawMessage(`{"defaultModel": "client/m"}`),
+		PluginLayers: []PluginLayer{{File: file, Root: plugin}, {File: filepath.Join(plugin, "hooks.json"), Root: plugin, Text: []byte(`{"chat": {"defaultTrust": true}}`)}},
+	}
+	l := Load(in)
+	if l.WelcomeMessage != "user " || l.DefaultModel != "client/m" || l.Prompts.Chat != "at "+plugin+", p" || !l.Chat.DefaultTrust || len(l.Plugins.Install) > 0 {
+		t.Errorf("%q %q %q", l.WelcomeMessage, l.DefaultModel, l.Prompts.Chat)
+	}
+	if s := l.MCPServers["s"]; s.Command != plugin+"/run" || s.Args[0] != "${env:A}" {
+		t.Errorf("%+v", s)
+	}
+	got := ""
+	for _, p := range l.Problems {
+		got += p.String() + "\n"
+	}
+	for _, want := range []string{file + ":2: a plugin can not set plugins", "config.json:1: welcomeMessage: ${plugin:root} has a value in files of plugins only"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no problem %q in %s", want, got)
+		}
+	}
+	if o := l.Owner("prompts", "chat"); o != filepath.Join(home, "config.json") {
+		t.Errorf("a plugin's value is to be changed in %s", o)
+	}
+	in.PluginLayers = []PluginLayer{{File: filepath.Join(plugin, "none.json")}, {File: "broken", Text: []byte("{\n x")}}
+	if l := Load(in); len(l.Problems) != 3 || !strings.Contains(l.Problems[1].String()+l.Problems[0].String(), "none.json") {
+		t.Errorf("%v", l.Problems)
+	}
+	in.InitOptions = json.RawMessage(`{"pureConfig": true}`)
+	if l := Load(in); len(l.Problems) != 0 {
+		t.Errorf("pure: %v", l.Problems)
+	}
+}
+
+// Keys of earlier versions act, and what they say has its place.
+func TestLegacy(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "p.md"), "of a file")
+	for text, is := range map[string]func(l *Loaded) bool{
+		`{"compactPrompt": "x"}`:                                                          func(l *Loaded) bool { return l.Prompts.Compact == "x" },
+		`{"compactPromptFile": "` + dir + `/p.md"}`:                                       func(l *Loaded) bool { return l.Prompts.Compact == "of a file" },
+		`{"compactPromptFile": "p.md"}`:                                                   func(l *Loaded) bool { return l.Prompts.Compact == "of a file" },
+		`{"compactPromptFile": "prompts/title.md"}`:                                       func(l *Loaded) bool { return l.Prompts.Compact == l.Prompts.ChatTitle },
+		`{"completion": {"systemPrompt": "x"}}`:                                           func(l *Loaded) bool { return l.Prompts.Completion == "x" },
+		`{"rewrite": {"systemPromptFile": "p.md"}}`:                                       func(l *Loaded) bool { return l.Prompts.Rewrite == "of a file" },
+		`{"behavior": {"build": {"systemPromptFile": "p.md"}}}`:                           func(l *Loaded) bool { return l.Agents["code"].SystemPrompt == "of a file" },
+		`{"defaultBehavior": "plan"}`:                                                     func(l *Loaded) bool { return l.DefaultAgent == "plan" },
+		`{"chat": {"defaultBehavior": "plan"}}`:                                           func(l *Loaded) bool { return l.Chat.DefaultAgent == "plan" },
+		`{"chat": {"welcomeMessage": "x"}}`:                                               func(l *Loaded) bool { return l.WelcomeMessage == "x" },
+		`{"prompts": {"compact": "new"}, "compactPrompt": "old"}`:                         func(l *Loaded) bool { return l.Prompts.Compact == "new" },
+		`{"toolCall": {"manualApproval": false}}`:                                         func(l *Loaded) bool { return l.ToolCall.Approval.ByDefault == "allow" },
+		`{"toolCall": {"manualApproval": ["eca__grep"], "approval": {"ask": {"x": {}}}}}`: func(l *Loaded) bool { return len(l.ToolCall.Approval.Ask) == 2 },
+		`{"hooks": {"h": {"type": "prePrompt"}}}`:                                         func(l *Loaded) bool { return l.Hooks["h"].Type == "preRequest" },
+		`{"agent": {"x": {"mode": ["subagent"], "spawnableBy": "code"}}}`: func(l *Loaded) bool {
+			return !l.Agents["x"].Primary() && l.Agents["x"].Subagent() && slices.Equal(l.Agents["x"].SpawnableBy, Strings{"code"})
+		},
+		`{"providers": {"p": {"requiresAuth?": false, "httpClient": "http-1.1"}}}`: func(l *Loaded) bool {
+			return l.Providers["p"].RequiresAuth != nil && l.Providers["p"].HTTPClient.Version == "http-1.1"
+		},
+		`{"providers": {"myCo": {"url": "1"}, "my-co": {"url": "2"}}}`: func(l *Loaded) bool { return l.Providers["my-co"].URL == "2" },
+		`{"providers": {"my-co": {"url": "2"}, "myCo": {"url": "1"}}}`: func(l *Loaded) bool { return l.Providers["my-co"].URL == "1" },
+	} {
+		path := filepath.Join(dir, "config.json")
+		write(t, path, text)
+		l := Load(Inputs{Getenv: env(nil), ConfigHome: dir})
+		if !is(l) || len(l.Problems) > 0 {
+			t.Errorf("%s: %v", text, l.Problems)
+		}
+	}
+	write(t, filepath.Join(dir, "config.json"), "{\n  \"behavior\": {\n    \"mine\": {\"maxSteps\": \"x\"}}}")
+	l := Load(Inputs{Getenv: env(nil), ConfigHome: dir})
+	if len(l.Problems) != 1 || !strings.Contains(l.Problems[0].String(), "config.json:3: agent.mine.maxSteps must be a whole number") {
+		t.Errorf("%v", l.Problems)
+	}
+}
+
+// A key that nobody configured is looked for in the environment, then in the netrc file,
+// then where keyEnv says; each time what the user enters would win.
+func TestKeyFallbacks(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "rc"), "machine host login me password of-netrc\n")
+	text := `{"netrcFile": "${env:DIR}/rc", "providers": {"p": {"keyRc": "me@host", "keyEnv": "OWN", "urlEnv": "OWN_URL"}, "q": {"key": "x ${netrc:host}", "keyRc": "none"}, "r": {"keyRc": "none"}}}`
+	vars := map[string]string{"ECA_CONFIG": text, "DIR": dir, "OWN": "of-own", "OWN_URL": "http://own", "P_API_KEY": "of-variable"}
+	key := func() string {
+		l := Load(Inputs{Getenv: env(vars)})
+		o, _ := l.Origin("providers", "p", "key")
+		if !o.Shared() || l.Providers["p"].URL != "http://own" || l.Providers["q"].Key != "x of-netrc" {
+			t.Errorf("%v: %+v", o, l.Providers)
+		}
+		if !slices.Contains(l.Secrets(), "of-netrc") || !slices.Contains(l.Files, filepath.Join(dir, "rc")) {
+			t.Errorf("secrets %q, files %q", l.Secrets(), l.Files)
+		}
+		if len(l.Problems) > 0 {
+			t.Errorf("%v", l.Problems)
+		}
+		return l.Providers["p"].Key + " from " + o.String()
+	}
+	for _, want := range []string{"of-variable from environment variable P_API_KEY", "of-netrc from netrc file " + filepath.Join(dir, "rc"), "of-own from environment variable OWN"} {
+		if got := key(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if delete(vars, "P_API_KEY"); strings.HasPrefix(want, "of-netrc") {
+			vars["ECA_CONFIG"] = strings.Replace(text, `"keyRc": "me@host", `, "", 1)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package extensions
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/config"
+)
+
+// Agent is an agent from a Markdown file (eca-features 12).
+type Agent struct {
+	ID   string
+	File string
+	Root string // the workspace folder it belongs to; empty: global
+
+	keys  map[string]any // as under agent.<id> in the configuration
+	lines map[string]int
+}
+
+// fragment returns the agent as configuration.
+func (a Agent) fragment() config.Fragment {
+	lines := map[string]int{}
+	for key, line := range a.lines {
+		lines[key] = line
+	}
+	return config.Fragment{
+		Source: a.File, Root: a.Root, Path: []string{"agent", a.ID},
+		Content: a.keys, Lines: lines,
+	}
+}
+
+// parseAgent reads a Markdown agent. Its strings are expanded where the configuration's
+// are.
+func parseAgent(path, text string) (Agent, *fault) {
+	d, flt := parseDocument(text)
+	if flt != nil {
+		return Agent{}, flt
+	}
+	a := Agent{File: path, keys: map[string]any{}, lines: map[string]int{}}
+	set := func(key, from string, v any) {
+		a.keys[key] = v
+		a.lines[key] = d.line(from)
+	}
+	for _, k := range []struct{ from, to string }{
+		{"description", "description"}, {"model", "defaultModel"}, {"variant", "variant"}, {"inherit", "inherit"},
+	} {
+		v, flt := d.text(k.from)
+		if flt != nil {
+			return Agent{}, flt
+		}
+		if v != "" {
+			set(k.to, k.from, v)
+		}
+	}
+	for _, key := range []string{"mode", "spawnableBy", "disabledTools"} {
+		v, flt := d.texts(key)
+		if flt != nil {
+			return Agent{}, flt
+		}
+		if key == "mode" && slices.ContainsFunc(v, func(m string) bool { return m != "primary" && m != "subagent" }) {
+			return Agent{}, faultf(d.line(key), "mode must be primary, subagent, or both as a list")
+		}
+		if v != nil {
+			set(key, key, anys(v))
+		}
+	}
+	for _, key := range []string{"steps", "maxSteps"} {
+		v, flt := d.number(key)
+		if flt != nil {
+			return Agent{}, flt
+		}
+		if v > 0 {
+			set("maxSteps", key, float64(v))
+		}
+	}
+	approval, flt := d.approval()
+	if flt != nil {
+		return Agent{}, flt
+	}
+	if approval != nil {
+		set("toolCall", "tools", map[string]any{"approval": approval})
+	}
+	if d.body != "" {
+		a.keys["systemPrompt"] = d.body
+	}
+	id, flt := d.text("name")
+	if flt != nil {
+		return Agent{}, flt
+	}
+	if id == "" {
+		id, _, _ = strings.Cut(filepath.Base(path), ".")
+	}
+	if a.ID = strings.ToLower(id); a.ID == "" {
+		return Agent{}, faultf(1, "the agent has no name")
+	}
+	return a, nil
+}
+
+func anys(list []string) []any {
+	out := make([]any, len(list))
+	for i, s := range list {
+		out[i] = s
+	}
+	return out
+}
+
+// approval returns tools as a toolCall.approval; nil if the key is absent. A list names
+// what is allowed, and everything else is asked for.
+func (d document) approval() (map[string]any, *fault) {
+	line := d.line("tools")
+	switch v := d.meta["tools"].(type) {
+	case nil:
+		return nil, nil
+	case []any, string:
+		list, flt := d.texts("tools")
+		if flt != nil {
+			return nil, flt
+		}
+		allow, flt := selectors(list, line)
+		return map[string]any{"byDefault": "ask", "allow": allow}, flt
+	case map[string]any:
+		out := map[string]any{}
+		for key, sub := range v {
+			switch key {
+			case "byDefault":
+				s, _ := sub.(string)
+				if s != "ask" && s != "allow" && s != "deny" {
+					return nil, faultf(line, "tools.byDefault must be ask, allow or deny")
+				}
+				out[key] = s
+			case "allow", "ask", "deny":
+				list, flt := document{meta: map[string]any{key: sub}, lines: map[string]int{key: line}}.texts(key)
+				if flt != nil {
+					return nil, faultf(line, "tools.%s", flt.cause)
+				}
+				if out[key], flt = selectors(list, line); flt != nil {
+					return nil, flt
+				}
+			default:
+				return nil, faultf(line, "tools.%s is unknown; there are byDefault, allow, ask and deny", key)
+			}
+		}
+		return out, nil
+	default:
+		return nil, faultf(line, "tools must be a list, or have byDefault, allow, ask and deny, not %s", kindName(v))
+	}
+}
+
+// shellTool is the one tool whose entries may have a pattern: eca__shell_command(regex).
+const shellTool = "eca__shell_command"
+
+// selectors turns entries into the keys of an approval. Several patterns of the command
+// tool are one entry; without a pattern it stands for all commands.
+func selectors(list []string, line int) (map[string]any, *fault) {
+	out := map[string]any{}
+	var patterns []any
+	all := false
+	for _, entry := range list {
+		name, rest, has := strings.Cut(entry, "(")
+		name = strings.TrimSpace(name)
+		switch {
+		case name == "":
+			return nil, faultf(line, "tools has an entry without a name")
+		case !has:
+			out[name] = map[string]any{}
+			all = all || name == shellTool
+		case name != shellTool:
+			return nil, faultf(line, "%q: only %s can have a pattern; use toolCall.approval in the configuration", entry, shellTool)
+		case !strings.HasSuffix(rest, ")"):
+			return nil, faultf(line, "%q has no closing parenthesis", entry)
+		default:
+			patterns = append(patterns, strings.TrimSuffix(rest, ")"))
+		}
+	}
+	if len(patterns) > 0 && !all {
+		out[shellTool] = map[string]any{"argsMatchers": map[string]any{"command": patterns}}
+	}
+	return out, nil
+}

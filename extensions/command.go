@@ -1,0 +1,184 @@
+package extensions
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Command is a prompt that users call as /name (eca-features 15).
+type Command struct {
+	Name        string
+	Description string
+	Arguments   []Argument
+	File        string
+	Root        string // the workspace folder it belongs to; empty: global
+	Body        string
+
+	named bool // its arguments are {{name}}
+}
+
+// Argument of a command.
+type Argument struct {
+	Name        string
+	Description string
+	Required    bool
+}
+
+// positional are placeholders by number, or for all arguments.
+func positional() *regexp.Regexp {
+	return regexp.MustCompile(`\$(?:ARGUMENTS|ARGS|ARG(\d+)|(\d+))`)
+}
+
+// named are placeholders by name.
+func named() *regexp.Regexp {
+	return regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}`)
+}
+
+func parseCommand(path, text string) (Command, *fault) {
+	d, flt := parseDocument(text)
+	if flt != nil {
+		return Command{}, flt
+	}
+	base := filepath.Base(path)
+	c := Command{Name: strings.ToLower(strings.TrimSuffix(base, filepath.Ext(base))), File: path, Body: d.body}
+	if c.Name == "" || strings.ContainsFunc(c.Name, unicode.IsSpace) {
+		return Command{}, faultf(0, "the name of a command's file must be one word")
+	}
+	if c.Description, flt = d.text("description"); flt != nil {
+		return Command{}, flt
+	}
+	names := c.placeholders()
+	c.named = named().MatchString(c.Body)
+	if c.named && positional().MatchString(c.Body) {
+		return Command{}, faultf(0, "{{name}} and $1 or $ARGS can not be mixed in one command")
+	}
+	declared, flt := d.arguments()
+	if flt != nil {
+		return Command{}, flt
+	}
+	for i, name := range names {
+		arg := Argument{Name: name, Required: true}
+		if at := slices.IndexFunc(declared, func(a Argument) bool { return a.Name == name }); c.named && at >= 0 {
+			arg = declared[at]
+		} else if !c.named && i < len(declared) {
+			arg = declared[i]
+		}
+		c.Arguments = append(c.Arguments, arg)
+	}
+	if len(names) == 0 {
+		c.Arguments = declared
+	}
+	return c, nil
+}
+
+// placeholders names what a call has to fill, in order.
+func (c Command) placeholders() []string {
+	var out []string
+	if found := named().FindAllStringSubmatch(c.Body, -1); found != nil {
+		for _, m := range found {
+			if !slices.Contains(out, m[1]) {
+				out = append(out, m[1])
+			}
+		}
+		return out
+	}
+	highest, all := 0, ""
+	const most = 99
+	for _, m := range positional().FindAllStringSubmatch(c.Body, -1) {
+		n, err := strconv.Atoi(m[1] + m[2])
+		switch {
+		case err != nil:
+			all = strings.TrimPrefix(m[0], "$")
+		case n <= most:
+			highest = max(highest, n)
+		}
+	}
+	for n := 1; n <= highest; n++ {
+		out = append(out, "arg"+strconv.Itoa(n))
+	}
+	if highest == 0 && all != "" {
+		out = append(out, strings.ToLower(all))
+	}
+	return out
+}
+
+// arguments reads the frontmatter's list.
+func (d document) arguments() ([]Argument, *fault) {
+	line := d.line("arguments")
+	list, ok := d.meta["arguments"].([]any)
+	if !ok && d.meta["arguments"] != nil {
+		return nil, faultf(line, "arguments must be a list, not %s", kindName(d.meta["arguments"]))
+	}
+	out := make([]Argument, 0, len(list))
+	for i, e := range list {
+		m, ok := e.(map[string]any)
+		if !ok {
+			return nil, faultf(line, "arguments must be a list of name, description and required; it has %s in it", kindName(e))
+		}
+		entry := document{meta: m, lines: map[string]int{"name": line, "description": line}}
+		a := Argument{Required: true}
+		var flt *fault
+		if a.Name, flt = entry.text("name"); flt == nil {
+			a.Description, flt = entry.text("description")
+		}
+		if flt != nil {
+			return nil, flt
+		}
+		switch v := m["required"].(type) {
+		case nil:
+		case bool:
+			a.Required = v
+		default:
+			return nil, faultf(line, "required must be true or false, not %s", kindName(v))
+		}
+		if a.Name == "" {
+			a.Name = "arg" + strconv.Itoa(i+1)
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// Prompt returns the text with the arguments of a call put in. rest is what stands behind
+// the command's name, args the same as words. Placeholders by number without an argument
+// stay as they are, those by name become empty. Arguments that no placeholder takes are
+// put at the end.
+func (c Command) Prompt(rest string, args []string) string {
+	if !c.named {
+		return substitute(c.Body, rest, args)
+	}
+	names, re := c.placeholders(), named()
+	return re.ReplaceAllStringFunc(c.Body, func(place string) string {
+		i := slices.Index(names, re.FindStringSubmatch(place)[1])
+		if i >= len(args) {
+			return ""
+		}
+		return args[i]
+	})
+}
+
+// substitute replaces $ARGS, $ARGUMENTS, $ARG1 and $1.
+func substitute(text, rest string, args []string) string {
+	used, re := false, positional()
+	out := re.ReplaceAllStringFunc(text, func(place string) string {
+		m := re.FindStringSubmatch(place)
+		n, err := strconv.Atoi(m[1] + m[2])
+		switch {
+		case err != nil && m[1]+m[2] == "":
+			used = true
+			return rest
+		case err != nil || n < 1 || n > len(args):
+			return place
+		}
+		used = true
+		return args[n-1]
+	})
+	if !used && rest != "" {
+		out += "\n\n" + rest
+	}
+	return out
+}

@@ -1,0 +1,80 @@
+package extensions
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// globPattern translates a glob as Java reads them: * stays within a name, ** crosses
+// folders (so **/x needs a folder in front), ? is one character, [a-c] and [!a] are
+// classes, {a,b} are alternatives, a backslash takes the next character literally.
+func globPattern(glob string) (*regexp.Regexp, error) {
+	var b strings.Builder
+	b.WriteString(`\A(?s:`)
+	inGroup := false
+	for rest := glob; rest != ""; {
+		c := rest[0]
+		rest = rest[1:]
+		switch {
+		case c == '\\':
+			if rest == "" {
+				return nil, errors.New("it ends with a backslash")
+			}
+			b.WriteString(regexp.QuoteMeta(rest[:1]))
+			rest = rest[1:]
+		case c == '*' && strings.HasPrefix(rest, "*"):
+			b.WriteString(`.*`)
+			rest = strings.TrimLeft(rest, "*")
+		case c == '*':
+			b.WriteString(`[^/]*`)
+		case c == '?':
+			b.WriteString(`[^/]`)
+		case c == '[':
+			class, after, err := globClass(rest)
+			if err != nil {
+				return nil, err
+			}
+			b.WriteString(class)
+			rest = after
+		case c == '{':
+			if inGroup {
+				return nil, errors.New("alternatives in braces can not be nested")
+			}
+			inGroup = true
+			b.WriteString(`(?:`)
+		case c == '}' && inGroup:
+			inGroup = false
+			b.WriteString(`)`)
+		case c == ',' && inGroup:
+			b.WriteString(`|`)
+		case c >= 0x80:
+			b.WriteByte(c) // a part of a character that means itself
+		default:
+			b.WriteString(regexp.QuoteMeta(string(c)))
+		}
+	}
+	if inGroup {
+		return nil, errors.New("a brace is not closed")
+	}
+	b.WriteString(`)\z`)
+	return regexp.Compile(b.String())
+}
+
+// globClass translates what stands behind an opening bracket. No class matches a slash.
+func globClass(rest string) (class, after string, err error) {
+	end := strings.IndexByte(rest[min(1, len(rest)):], ']')
+	if end < 0 {
+		return "", "", errors.New("a bracket is not closed")
+	}
+	content, after := rest[:end+1], rest[end+2:]
+	not := ""
+	if c, ok := strings.CutPrefix(content, "!"); ok {
+		not, content = "^/", c
+	}
+	if content == "" || strings.Contains(content, "/") {
+		return "", "", errors.New("a class in brackets is empty, or has a slash in it")
+	}
+	quoted := strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `^`, `\^`, `&`, `\&`).Replace(content)
+	return "[" + not + quoted + "]", after, nil
+}

@@ -1,0 +1,103 @@
+package extensions
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// Kinds of extensions, as they are called in problems.
+const (
+	kindAgent   = "agents"
+	kindSkill   = "skills"
+	kindRule    = "rules"
+	kindCommand = "commands"
+)
+
+// agents collects the Markdown agents. A workspace's wins over a global one.
+func (g *gather) agents() {
+	if g.in.Pure {
+		return
+	}
+	byID := map[string]Agent{}
+	want := func(name string) bool { return markdown(name) && plain(name) }
+	parse := func(path, text string) (any, *fault) { return asAny(parseAgent(path, text)) }
+	g.look(kindAgent, search{flat: true, want: want}, g.places(nil, ".eca/agents"), parse, func(f found, item any) {
+		a := item.(Agent)
+		a.Root = f.root
+		if first, taken := byID[a.ID]; taken {
+			g.taken(f, first.File, first.Root, "agent", a.ID)
+			return
+		}
+		byID[a.ID] = a
+		g.set.Agents = append(g.set.Agents, a)
+	})
+}
+
+// asAny makes a parser's result an item.
+func asAny[T any](item T, flt *fault) (any, *fault) {
+	if flt != nil {
+		return nil, flt
+	}
+	return item, nil
+}
+
+// taken names a file whose name another file of the same place has. Where a workspace's
+// file takes the place of a global one, that is what the user wants.
+func (g *gather) taken(f found, first, root, what, name string) {
+	if f.root == root {
+		g.problem(f.path, 0, "the %s %s is not used: %s has the same name", what, name, first)
+	}
+}
+
+func (g *gather) skills() {
+	byName := map[string]Skill{}
+	s := search{want: func(name string) bool { return name == skillFile }, ends: true}
+	parse := func(path, text string) (any, *fault) { return asAny(parseSkill(path, text)) }
+	g.look(kindSkill, s, g.places(g.in.Skills, ".eca/skills", ".agents/skills"), parse, func(f found, item any) {
+		k := item.(Skill)
+		k.Root = f.root
+		if first, taken := byName[k.Name]; taken {
+			g.taken(f, first.File, first.Root, "skill", k.Name)
+			return
+		}
+		byName[k.Name] = k
+		g.set.Skills = append(g.set.Skills, k)
+	})
+}
+
+func (g *gather) rules() {
+	seen := map[string]bool{}
+	parse := func(path, text string) (any, *fault) { return asAny(parseRule(path, text)) }
+	g.look(kindRule, search{want: plain, loose: true}, g.places(g.in.Rules, ".eca/rules"), parse, func(f found, item any) {
+		r := item.(Rule)
+		if r.ID = resolve(f.path); seen[r.ID] || r.Text == "" {
+			return
+		}
+		seen[r.ID] = true
+		if f.root != "" {
+			r.Root = resolve(f.root)
+		}
+		for _, root := range g.set.roots {
+			if r.Root == "" && strings.HasPrefix(r.ID, root+string(filepath.Separator)) {
+				r.Root = root
+			}
+		}
+		g.set.Rules = append(g.set.Rules, r)
+	})
+}
+
+func (g *gather) commands() {
+	byName := map[string]Command{}
+	s := search{want: func(name string) bool { return markdown(name) && plain(name) }, loose: true}
+	parse := func(path, text string) (any, *fault) { return asAny(parseCommand(path, text)) }
+	g.look(kindCommand, s, g.places(g.in.Commands, ".eca/commands"), parse, func(f found, item any) {
+		c := item.(Command)
+		c.Root = f.root
+		if first, taken := byName[c.Name]; taken {
+			g.taken(f, first.File, first.Root, "command", c.Name)
+			return
+		}
+		byName[c.Name] = c
+		g.set.Commands = append(g.set.Commands, c)
+	})
+}

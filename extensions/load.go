@@ -1,0 +1,294 @@
+package extensions
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Loader reads extensions, each file once as long as it stays as it is.
+type Loader struct {
+	now  func() time.Time
+	read func(path string) ([]byte, error)
+
+	mu      sync.Mutex // guards what follows
+	entries map[key]*entry
+	last    *Set
+	marks   []mark // what the last Set was made of
+}
+
+// NewLoader returns a loader that has read nothing. now is the time.
+func NewLoader(now func() time.Time) *Loader {
+	return &Loader{now: now, read: readFile, entries: map[key]*entry{}}
+}
+
+// key is a file in a role: the same file may be a rule and a command.
+type key struct{ kind, path string }
+
+// mark tells one state of what a Set is made of from another.
+type mark struct {
+	key
+	entry *entry
+	root  string
+	cause string // of a folder that can not be read
+}
+
+// entry is a file as it was read.
+type entry struct {
+	item     any // Agent, Skill, Rule or Command; nil if it never could be used
+	problems []Problem
+	stamps   []stamp // of the file and of those that it includes
+	sum      [sha256.Size]byte
+}
+
+// stamp is the state of a file when it was read.
+type stamp struct {
+	path  string
+	info  fs.FileInfo // nil: it did not exist
+	fresh bool        // it had changed so shortly before that it may change again unnoticed
+}
+
+// settled is how old a change must be to be told from the next by the time of the file.
+const settled = 2 * time.Second
+
+// Load returns what the files say now. changed is false if it is the same Set as before.
+func (l *Loader) Load(in Inputs) (set *Set, changed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := &gather{loader: l, in: in, set: &Set{}, used: map[key]bool{}}
+	for _, root := range in.Roots {
+		g.set.roots = append(g.set.roots, resolve(root))
+	}
+	g.agents()
+	g.skills()
+	g.rules()
+	g.commands()
+	for k := range l.entries {
+		if !g.used[k] {
+			delete(l.entries, k)
+		}
+	}
+	if l.last != nil && slices.Equal(l.marks, g.marks) && slices.Equal(l.last.roots, g.set.roots) && slices.Equal(l.last.Files, g.files()) {
+		return l.last, false
+	}
+	g.finish()
+	l.last, l.marks = g.set, g.marks
+	return g.set, true
+}
+
+// gather makes one Set.
+type gather struct {
+	loader *Loader
+	in     Inputs
+	set    *Set
+	used   map[key]bool
+	marks  []mark
+	watch  []string
+	later  []func() // fill the Set, if it is another one
+}
+
+func (g *gather) problem(path string, line int, format string, args ...any) {
+	g.set.Problems = append(g.set.Problems, Problem{path, line, fmt.Sprintf(format, args...)})
+}
+
+// files returns what to watch.
+func (g *gather) files() []string {
+	slices.Sort(g.watch)
+	g.watch = slices.Compact(g.watch)
+	return g.watch
+}
+
+func (g *gather) finish() {
+	for _, fill := range g.later {
+		fill()
+	}
+	g.set.Files = g.files()
+	slices.SortFunc(g.set.Agents, func(a, b Agent) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(g.set.Skills, func(a, b Skill) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(g.set.Rules, func(a, b Rule) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(g.set.Commands, func(a, b Command) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(g.set.Problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), a.Line-b.Line, cmp.Compare(a.Cause, b.Cause))
+	})
+}
+
+// place is a file or a folder to look at.
+type place struct{ path, root string }
+
+// places lists where a kind of extension is, what wins first: the workspace folders in
+// their order, the global folder, what the configuration names.
+func (g *gather) places(named []string, folders ...string) []place {
+	var out []place
+	for _, root := range g.in.Roots {
+		for _, f := range folders {
+			out = append(out, place{filepath.Join(root, filepath.FromSlash(f)), root})
+		}
+	}
+	if g.in.ConfigHome != "" && !g.in.Pure {
+		out = append(out, place{filepath.Join(g.in.ConfigHome, filepath.Base(folders[0])), ""})
+	}
+	for _, path := range named {
+		if path == "" {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(path, "~/"); ok {
+			if home, err := os.UserHomeDir(); err == nil {
+				path = filepath.Join(home, rest)
+			}
+		}
+		if filepath.IsAbs(path) {
+			out = append(out, place{path, ""})
+			continue
+		}
+		for _, root := range g.in.Roots {
+			out = append(out, place{filepath.Join(root, path), root})
+		}
+	}
+	return out
+}
+
+// look calls use with each file that can be used.
+func (g *gather) look(kind string, s search, places []place, parse func(path, text string) (any, *fault), use func(f found, item any)) {
+	for _, p := range places {
+		files, watch, err := s.find(p.path, p.root)
+		g.watch = append(g.watch, watch...)
+		if err != nil {
+			g.problem(p.path, 0, "%s: %v", kind, withoutPath(err))
+			g.marks = append(g.marks, mark{key: key{kind, p.path}, cause: err.Error()})
+		}
+		for _, f := range files {
+			k := key{kind, f.path}
+			if g.used[k] {
+				continue
+			}
+			g.used[k] = true
+			e := g.loader.entry(k, f, g.in, parse)
+			g.marks = append(g.marks, mark{key: k, entry: e, root: p.root})
+			for _, s := range e.stamps {
+				g.watch = append(g.watch, s.path)
+			}
+			g.set.Problems = append(g.set.Problems, e.problems...)
+			if e.item != nil {
+				g.later = append(g.later, func() { use(f, e.item) })
+			}
+		}
+	}
+}
+
+// entry returns a file as it is, from memory if it has not changed.
+func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) (any, *fault)) *entry {
+	before := l.entries[k]
+	if before != nil && before.current(f.info) {
+		return before
+	}
+	e := &entry{stamps: []stamp{l.stamp(f.path, f.info)}}
+	data, err := l.read(f.path)
+	e.sum = sha256.Sum256(data)
+	if err == nil && before != nil && before.sum == e.sum && before.included() {
+		before.stamps[0] = e.stamps[0] // it was only touched
+		return before
+	}
+	l.entries[k] = e
+	var flt *fault
+	switch {
+	case err != nil:
+		flt = faultf(0, "it can not be read: %v", withoutPath(err))
+	case bytes.IndexByte(data, 0) >= 0:
+		flt = faultf(0, "it is no text")
+	default:
+		e.item, flt = parse(f.path, l.expand(string(data), f.path, in, k.kind, e))
+	}
+	if flt != nil {
+		e.item = nil
+		if before != nil && before.item != nil {
+			e.item = before.item
+			flt.cause += " (what the file said before stays in effect)"
+		}
+		e.problems = append(e.problems, Problem{f.path, flt.line, flt.cause})
+	}
+	return e
+}
+
+// expand resolves the dynamic strings of a file. Those of agents are resolved with the
+// configuration's.
+func (l *Loader) expand(text, path string, in Inputs, kind string, e *entry) string {
+	if in.Expand == nil || kind == kindAgent {
+		return text
+	}
+	out, files, err := in.Expand(text, filepath.Dir(path))
+	if err != nil {
+		e.problems = append(e.problems, Problem{path, 0, strings.ReplaceAll(err.Error(), "\n", "; ")})
+	}
+	for _, included := range files {
+		e.stamps = append(e.stamps, l.stamp(included, stat(included)))
+	}
+	return out
+}
+
+// stat returns a file's state, nil if there is none.
+func stat(path string) fs.FileInfo {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+// stamp notes a file's state before it is read.
+func (l *Loader) stamp(path string, info fs.FileInfo) stamp {
+	s := stamp{path: path, info: info}
+	if info != nil {
+		age := l.now().Sub(info.ModTime())
+		s.fresh = age < settled // and if the file is from the future
+	}
+	return s
+}
+
+// current says whether nothing has changed since an entry was read. info is the file's
+// now.
+func (e *entry) current(info fs.FileInfo) bool { return e.stamps[0].same(info) && e.included() }
+
+// included says whether what a file includes has not changed.
+func (e *entry) included() bool {
+	return !slices.ContainsFunc(e.stamps[1:], func(s stamp) bool { return !s.same(stat(s.path)) })
+}
+
+func (s stamp) same(now fs.FileInfo) bool {
+	if s.info == nil || now == nil {
+		return s.info == nil && now == nil
+	}
+	return !s.fresh && os.SameFile(s.info, now) && s.info.ModTime().Equal(now.ModTime()) && s.info.Size() == now.Size()
+}
+
+// readFile reads a file of at most maxFile bytes.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("it has more than %d bytes", maxFile)
+	}
+	return data, err
+}
+
+// withoutPath drops the path from an error of the file system: it is named already.
+func withoutPath(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

@@ -1,0 +1,62 @@
+package extensions
+
+import (
+	"path/filepath"
+	"strings"
+	"unicode"
+)
+
+// skillFile is the name of the file that makes a folder a skill.
+const skillFile = "SKILL.md"
+
+// maxSkillDescription is the limit of agentskills.io, in characters: all descriptions are
+// in each request. What is longer is cut.
+const maxSkillDescription = 1024
+
+// Skill is something a model can learn when it needs it (eca-features 15,
+// agentskills.io).
+type Skill struct {
+	Name        string
+	Description string
+	Dir         string // what its text refers to is in there
+	File        string
+	Root        string // the workspace folder it belongs to; empty: global
+	Body        string
+}
+
+func parseSkill(path, text string) (Skill, *fault) {
+	d, flt := parseDocument(text)
+	if flt != nil {
+		return Skill{}, flt
+	}
+	s := Skill{File: path, Dir: filepath.Dir(path), Body: d.body}
+	for _, k := range []struct {
+		key string
+		to  *string
+	}{{"name", &s.Name}, {"description", &s.Description}} {
+		v, flt := d.text(k.key)
+		if flt != nil {
+			return Skill{}, flt
+		}
+		if v == "" {
+			return Skill{}, faultf(1, "a skill needs a name and a description in its frontmatter; it has no %s", k.key)
+		}
+		*k.to = v
+	}
+	if strings.ContainsFunc(s.Name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '/' }) {
+		return Skill{}, faultf(d.line("name"), "the name %q must be one word without a slash", s.Name)
+	}
+	if s.Description = strings.Join(strings.Fields(s.Description), " "); len([]rune(s.Description)) > maxSkillDescription {
+		s.Description = string([]rune(s.Description)[:maxSkillDescription]) + "…"
+	}
+	return s, nil
+}
+
+// Invoke returns the prompt of a skill that is called like a command: with arguments its
+// text with these put in, without a request to load it.
+func (s Skill) Invoke(rest string, args []string) string {
+	if len(args) == 0 {
+		return "Load the skill \"" + s.Name + "\" with the tool eca__skill and do what it says."
+	}
+	return "Skill \"" + s.Name + "\". The files it refers to are in " + s.Dir + ".\n\n" + substitute(s.Body, rest, args)
+}

@@ -1,0 +1,143 @@
+package extensions
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Bounds of what is looked through below one folder: links may lead anywhere.
+const (
+	maxFolders = 1000
+	maxFiles   = 2000
+	maxDepth   = 16
+	maxFile    = 1 << 20 // bytes
+)
+
+// found is a file that may be an extension.
+type found struct {
+	path string
+	info fs.FileInfo // of what it leads to
+	root string      // the workspace folder it was found for; empty: global
+}
+
+// search says which files below a folder count.
+type search struct {
+	flat  bool                   // only those in the folder itself
+	want  func(name string) bool // by name
+	ends  bool                   // a folder with such a file has no others
+	loose bool                   // a file that the user named counts whatever its name
+}
+
+// walk looks through folders.
+type walk struct {
+	search
+	root    string
+	files   []found
+	watch   []string
+	folders int
+	seen    map[string]bool // folders that links lead to
+	full    bool
+}
+
+// find lists what is at path: the file itself, or the files below a folder, in the order
+// of their names. It names what to watch, also where there is nothing yet.
+func (s search) find(path, root string) (files []found, watch []string, err error) {
+	info, statErr := os.Stat(path)
+	switch {
+	case errors.Is(statErr, fs.ErrNotExist):
+		return nil, []string{path}, nil
+	case statErr != nil:
+		return nil, []string{path}, statErr
+	case !info.IsDir():
+		if !s.loose && !s.want(filepath.Base(path)) {
+			return nil, []string{path}, nil
+		}
+		return []found{{path, info, root}}, []string{path}, nil
+	}
+	w := &walk{search: s, root: root, seen: map[string]bool{}}
+	// Level by level: what is left out of too much is what lies deepest.
+	level := []string{path}
+	for depth := 0; len(level) > 0 && !w.full; depth++ {
+		var next []string
+		for _, dir := range level {
+			below, failed := w.folder(dir)
+			next, err = append(next, below...), errors.Join(err, failed)
+		}
+		w.full = w.full || depth == maxDepth && len(next) > 0
+		level = next
+	}
+	if err == nil && w.full {
+		err = fmt.Errorf("there are more than %d files, %d folders or %d levels below it; the rest is left out", maxFiles, maxFolders, maxDepth)
+	}
+	return w.files, w.watch, err
+}
+
+// folder looks into one folder and returns those below it.
+func (w *walk) folder(dir string) (below []string, err error) {
+	if w.folders++; w.folders > maxFolders {
+		w.full = true
+		return nil, nil
+	}
+	w.watch = append(w.watch, filepath.Join(dir, "*"))
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		info, err := e.Info()
+		link := err == nil && info.Mode()&fs.ModeSymlink != 0
+		if link {
+			info, err = os.Stat(path)
+			w.watch = append(w.watch, path) // where it leads is elsewhere
+		}
+		switch {
+		case err != nil: // gone, or a link to nowhere
+		case info.IsDir():
+			if !w.flat && w.enter(path, e.Name(), link) {
+				below = append(below, path)
+			}
+		case info.Mode().IsRegular() && w.want(e.Name()):
+			if len(w.files) == maxFiles {
+				w.full = true
+				return nil, nil
+			}
+			w.files = append(w.files, found{path, info, w.root})
+			if w.ends {
+				return nil, nil
+			}
+		}
+	}
+	return below, nil
+}
+
+// enter says whether to look into a folder: not what version control and package managers
+// keep, and none twice.
+func (w *walk) enter(path, name string, link bool) bool {
+	if slices.Contains([]string{".git", ".hg", ".svn", "node_modules"}, name) {
+		return false
+	}
+	if !link {
+		return true
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || w.seen[real] || strings.HasPrefix(path+string(filepath.Separator), real+string(filepath.Separator)) {
+		return false
+	}
+	w.seen[real] = true
+	return true
+}
+
+// markdown says whether a name is a Markdown file's.
+func markdown(name string) bool { return strings.HasSuffix(strings.ToLower(name), ".md") }
+
+// plain says whether a name is one that people give: not a hidden one, and not what
+// editors leave behind.
+func plain(name string) bool {
+	return !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, "~") && !strings.HasPrefix(name, "#") && !strings.HasSuffix(name, ".swp")
+}
