@@ -61,6 +61,7 @@ func resource(name string, tool func(name string) (string, bool)) (string, error
 		{"plan_behavior", "plan"},
 		{"inline_completion", "completion"},
 		{"explorer_agent", "explorer"},
+		{"additional_system_info", "environment"},
 	} {
 		if short == old[0] {
 			short = old[1]

@@ -238,8 +238,10 @@ const shutdownTime = 2 * time.Second
 func (s *Server) Shutdown(context.Context, protocol.Request[protocol.None]) (protocol.Later[protocol.Null], error) {
 	s.advance(shutDown)
 	return func(context.Context) (protocol.Null, error) {
-		closed := make(chan struct{})
+		stored, closed := make(chan struct{}), make(chan struct{})
 		go func() {
+			s.host.Engine().CloseChats()
+			close(stored)
 			s.host.Engine().Close()
 			close(closed)
 		}()
@@ -247,6 +249,11 @@ func (s *Server) Shutdown(context.Context, protocol.Request[protocol.None]) (pro
 		case <-closed:
 			return protocol.Null{}, nil
 		case <-time.After(shutdownTime):
+			select {
+			case <-stored:
+				return protocol.Null{}, nil // hooks go on until exit
+			default:
+			}
 			return protocol.Null{}, fmt.Errorf("some work did not end within %s", shutdownTime)
 		}
 	}, nil

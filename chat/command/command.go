@@ -25,6 +25,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
@@ -49,7 +51,8 @@ type Deps struct {
 	Store      Store
 	Models     chat.Models
 	Choice     func() chat.ModelChoice
-	Status     func() Status
+	Doctor     func(ctx context.Context) doctor.Report // checks the installation
+	Hooks      func() []hooks.Info
 	TempDir    string // for files without a name of the user's
 	Now        func() time.Time
 	NewID      func() string
@@ -124,9 +127,10 @@ func definitions() []definition {
 		{Info: Info{"export", "Write this chat to a JSON file", file("File or folder; default: the folder for temporary files")}, run: (*Commands).export},
 		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "path", Description: "The file", Required: true}}}, run: (*Commands).importChat},
 		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "text", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
+		{Info: Info{"hooks", "Show the hooks, what they are attached to, and where they come from", nil}, run: (*Commands).hooks},
 		{Info: Info{"sync-system-prompt", "Make this chat's system prompt anew, from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
-		{Info: Info{"doctor", "Check the installation: providers, environment, configuration, chat store", nil}, run: (*Commands).doctor},
+		{Info: Info{"doctor", "Check the installation: configuration, providers, network, chat store", nil}, run: (*Commands).doctor},
 		{Info: Info{"skills", "List the skills", nil}, run: (*Commands).skills},
 		{Info: Info{"skill-create", "Write a skill", []Argument{{Name: "name", Description: "One word", Required: true}, {Name: "prompt", Description: "What it is for", Required: true}}}, rest: true, prompt: (*Commands).skillCreate},
 		{Info: Info{"rules", "List the rules, with whom and what they are for", nil}, run: (*Commands).rules},
@@ -140,7 +144,7 @@ func definitions() []definition {
 func absent() []string {
 	return []string{
 		"login", "remote", "repo-map-show",
-		"plugins", "plugin-install", "plugin-uninstall", "hooks",
+		"plugins", "plugin-install", "plugin-uninstall",
 	}
 }
 
