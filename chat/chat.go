@@ -96,6 +96,10 @@ type Model struct {
 	Limit     config.Limit
 	Cost      config.Cost
 
+	// Reads says whether reasoning marked with an API can be sent back to the model; nil if
+	// it is not sent any of earlier turns, or nobody knows.
+	Reads func(api string) bool
+
 	// Retry says how an answer that was cut is gone on with. Client repeats requests that
 	// failed before they were answered by itself.
 	Retry llm.RetryPolicy

@@ -39,16 +39,48 @@ func tooLongFor(err error) bool {
 	return errors.As(err, &e) && e.Kind == llm.ErrContextOverflow
 }
 
-// compactIfFull compacts when the last request came near the model's limit.
+// compactIfFull compacts when the last request came near the model's limit, as often as
+// that happens. If nobody can write a summary, the turn goes on without: it is the limit
+// itself that ends it, and then recoverOverflow has its turn.
 func (t *turn) compactIfFull() error {
 	limit, share := t.model.Limit.Context, int64(t.cfg.AutoCompact(t.agent))
 	t.mu.Lock()
-	used := t.history.used
+	full := t.history.full(limit, share)
 	t.mu.Unlock()
-	if limit == 0 || share <= 0 || used*100 < limit*share {
+	if !full {
 		return nil
 	}
-	return t.compact("", true)
+	err := t.compact("", true)
+	if err == nil || t.ctx.Err() != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.history.least = t.history.used
+	t.emitLocked(event.Notice{Text: "\n" + capital(err.Error()) + ". It goes on as it is.\n"})
+	return nil
+}
+
+// capital begins a text with a capital letter.
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// full says whether a conversation takes its share, in percent, of the model's limit. What
+// a summary did not make shorter, or nobody could summarize, has to grow first: the
+// instructions alone may be that long, and a summary for each request would help nobody.
+func (h *history) full(limit, share int64) bool {
+	const growth = 10 // percent of the limit
+	if limit == 0 || share <= 0 || h.used*100 < limit*share {
+		return false
+	}
+	return h.least == 0 || (h.used-h.least)*100 >= limit*growth
+}
+
+// usage takes what a request of the conversation and its answer took.
+func (h *history) usage(b event.UsageReported) {
+	h.used = b.InputTokens + b.OutputTokens + b.CacheReadTokens + b.CacheWriteTokens
+	if h.fresh {
+		h.least, h.fresh = h.used, false
+	}
 }
 
 // compact puts a summary in place of what was said. instructions are the user's.
@@ -62,13 +94,27 @@ func (t *turn) compact(instructions string, auto bool) error {
 	return nil
 }
 
-// summarize asks for a summary of the conversation, with less and less of it if it is
-// too long even for that.
+// summarize asks for a summary: the model that is configured for it, and the chat's own if
+// there is none, or if that one fails.
 func (t *turn) summarize(instructions string) (string, error) {
-	model, err := t.compactModel()
-	if err != nil {
-		return "", err
+	name := t.cfg.Compact.Model
+	if name == "" || name == t.model.ID {
+		return t.summarizeWith(t.model, instructions)
 	}
+	model, err := t.s.eng.deps.Models.Resolve(name, t.model.ID)
+	if err == nil {
+		var summary string
+		if summary, err = t.summarizeWith(model, instructions); err == nil || t.ctx.Err() != nil {
+			return summary, err
+		}
+	}
+	t.s.eng.deps.Log.Warn("compact.model could not summarize; the chat's own model does", "chat", t.s.id, "model", name, "err", err)
+	return t.summarizeWith(t.model, instructions)
+}
+
+// summarizeWith asks a model for a summary of the conversation, with less and less of it if
+// it is too long even for that.
+func (t *turn) summarizeWith(model Model, instructions string) (string, error) {
 	question := t.render(cmp.Or(t.cfg.Agents[t.agent].Prompts.Compact, t.cfg.Prompts.Compact))
 	if instructions = strings.TrimSpace(instructions); instructions != "" {
 		question += "\n\nThe user adds: " + instructions
@@ -97,14 +143,6 @@ func (t *turn) summarize(instructions string) (string, error) {
 			return "", errTooLong
 		}
 	}
-}
-
-// compactModel is the model that writes summaries: the chat's own unless configured.
-func (t *turn) compactModel() (Model, error) {
-	if name := t.cfg.Compact.Model; name != "" && name != t.model.ID {
-		return t.s.eng.deps.Models.Resolve(name, t.model.ID)
-	}
-	return t.model, nil
 }
 
 // summaryRequest asks the chat's own model behind the conversation as it is, which the
@@ -245,7 +283,7 @@ func (t *turn) size() int64 {
 // compact puts a summary in place of all but the prompt that is not answered yet.
 func (h *history) compact(c event.Compacted) {
 	h.flush()
-	h.used = 0
+	h.used, h.fresh = 0, true
 	if c.Summary == "" { // imported: a message with the summary follows
 		h.done = nil
 		clear(h.blind)

@@ -17,11 +17,14 @@ type history struct {
 	turns int             // user messages so far
 	ids   map[string]bool // of calls and reasoning
 	used  int64           // tokens that the last request and its answer took; 0 is unknown
+	least int64           // what used was when the last summary did what it could; 0 is unknown
+	fresh bool            // nothing was asked since the last summary
 	tasks *event.Tasks    // the list of tasks, if there is one
-	blind map[string]int  // by model: in how many of the first messages it is not sent images
+	model modelChange
 
 	system event.SystemPrompt // the pinned one; without parts there is none
 	told   string             // the system prompt whose difference to that the user was told
+	blind  map[string]int     // by model: in how many of the first messages it is not sent images
 
 	// The assistant message that is being built.
 	parts   []llm.Part
@@ -38,6 +41,7 @@ func newHistory() *history {
 
 // add folds one event.
 func (h *history) add(b event.Body) {
+	h.model.add(b)
 	switch b := b.(type) {
 	case event.UserMessage:
 		h.user(b)
@@ -78,7 +82,7 @@ func (h *history) add(b event.Body) {
 		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b), Failed: true})
 	case event.UsageReported:
 		if b.Purpose == "" {
-			h.used = b.InputTokens + b.OutputTokens + b.CacheReadTokens + b.CacheWriteTokens
+			h.usage(b)
 		}
 	case event.Compacted:
 		h.compact(b)

@@ -154,6 +154,9 @@ func (t *turn) start() Accepted {
 	if len(problems) > 0 {
 		t.emit(event.Notice{Text: "Left out of the context: " + strings.Join(problems, "; ") + "\n\n"})
 	}
+	if err == nil && (!isCommand || command.Prompt != "") {
+		t.noteSwitch()
+	}
 	switch {
 	case isCommand && command.Prompt == "" && (err == nil || command.Run != nil):
 		go t.run(func() error { return t.command(command) })

@@ -241,6 +241,7 @@ func (b *builder) layer(l *layer, root string) {
 		l.dir = filepath.Dir(l.source)
 	}
 	l.migrate()
+	b.userOnly(l)
 	if root != "" && b.in.Restrict != nil {
 		l.content = b.in.Restrict(root, l.content)
 	}

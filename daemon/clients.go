@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"reflect"
@@ -27,23 +26,34 @@ import (
 // configuration, and when somebody logs in or out in this process or in another.
 type providerClient struct {
 	llm.Model
+	raw      llm.Model // without retries and recording
 	provider config.Provider
 	limits   llm.Limits
 }
 
 // client returns the provider's client, with retries and recording.
-func (m *models) client(name string, p provider) (llm.Model, error) {
+func (m *models) client(name string, p provider) (*providerClient, error) {
 	limits := m.limits(p.Provider)
 	if c, ok := m.clients[name]; ok && c.limits == limits && reflect.DeepEqual(c.provider, p.Provider) {
-		return c.Model, nil
+		return c, nil
 	}
 	raw, err := m.newClient(name, p.Provider)
 	if err != nil {
 		return nil, err
 	}
-	c := providerClient{m.recorded(llm.WithRetry(raw, m.retryPolicy(p.Provider))), p.Provider, limits}
+	c := &providerClient{m.recorded(llm.WithRetry(raw, m.retryPolicy(p.Provider))), raw, p.Provider, limits}
 	m.clients[name] = c
-	return c.Model, nil
+	return c, nil
+}
+
+// reads says whose earlier reasoning a model can be sent; nil if it is sent none of it, or
+// nobody knows.
+func (c *providerClient) reads(model config.Model, name string) func(api string) bool {
+	r, ok := c.raw.(llm.Reader)
+	if !ok || model.History == llm.HistoryOff || model.History == llm.HistoryTurn {
+		return nil
+	}
+	return func(api string) bool { return r.Reads(name, api) }
 }
 
 func (m *models) recorded(c llm.Model) llm.Model {
@@ -120,25 +130,11 @@ func (m *models) endpoint(name string, p config.Provider) llm.Endpoint {
 	for k, v := range p.ExtraHeaders {
 		headers[http.CanonicalHeaderKey(k)] = v // the user's wins, however it is written
 	}
-	return llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(limits.Connect), Limits: limits, Now: m.opts.Now}
+	return llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(p, limits.Connect), Limits: limits, Now: m.opts.Now}
 }
 
 // aws is where AWS's own tools keep credentials.
 func (m *models) aws() bedrock.AWS { return bedrock.AWS{Getenv: m.opts.Getenv} }
-
-// http returns the client whose connections must stand within a limit.
-func (m *models) http(connect time.Duration) *http.Client {
-	if c, ok := m.httpClients[connect]; ok {
-		return c
-	}
-	dialer := &net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}
-	c := &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: connect,
-		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second, ReadBufferSize: 32 << 10,
-	}}
-	m.httpClients[connect] = c
-	return c
-}
 
 // limits merges the time limits of a provider over the global ones.
 func (m *models) limits(p config.Provider) llm.Limits {
@@ -176,25 +172,30 @@ func (m *models) sync(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { m.refreshCatalog(limited) })
 	for name, p := range providers {
-		wg.Go(func() {
-			m.mu.Lock()
-			at := m.endpoint(name, p.Provider)
-			m.mu.Unlock()
-			found := fetched{from: p.Provider}
-			var err error
-			if found.models, err = listModels(limited, p.API, at); err != nil {
-				m.opts.Log.Debug("models could not be listed", "provider", name, "err", err)
-				found.failed = err.Error()
-			}
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			still := sameModels(m.providers()[name].Provider, p.Provider)
-			if still && (err == nil || ctx.Err() == nil) { // being stopped says nothing of the provider
-				m.fetched[name] = found
-			}
-		})
+		wg.Go(func() { _, _ = m.ask(ctx, limited, name, p) })
 	}
 	wg.Wait()
+}
+
+// ask asks a provider for its models within the limits of a context, and keeps what came
+// of it unless ctx was ended.
+func (m *models) ask(ctx, limited context.Context, name string, p provider) (map[string]llm.Facts, error) {
+	m.mu.Lock()
+	at := m.endpoint(name, p.Provider)
+	m.mu.Unlock()
+	found := fetched{from: p.Provider}
+	var err error
+	if found.models, err = listModels(limited, p.API, at); err != nil {
+		m.opts.Log.Debug("models could not be listed", "provider", name, "err", err)
+		found.failed = err.Error()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	still := sameModels(m.providers()[name].Provider, p.Provider)
+	if still && (err == nil || ctx.Err() == nil) { // being stopped says nothing of the provider
+		m.fetched[name] = found
+	}
+	return found.models, err
 }
 
 // listModels asks a server for its models in the way of its wire format.

@@ -88,6 +88,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: fmt.Sprintf("variantsByModel: %q is no pattern: %v", pattern, bad[pattern])})
 	}
 	cfg.Problems = append(cfg.Problems, badRetryRules(cfg)...)
+	otherNetwork := d.useCertificates(cfg)
 	if cfg.Env == config.EnvTest {
 		// Suites that compare traffic keep themselves apart by the cache folder alone.
 		d.keepStateIn(filepath.Join(d.opts.CacheDir, "state"))
@@ -108,7 +109,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		d.models.refreshCatalog(context.Background()) // reads the file that suites put there, no more
 	}
 	if !rebuild && reflect.DeepEqual(old.Config, cfg.Config) {
-		return !slices.Equal(old.Problems, cfg.Problems) || !reflect.DeepEqual(before, d.entered)
+		return otherNetwork || !slices.Equal(old.Problems, cfg.Problems) || !reflect.DeepEqual(before, d.entered)
 	}
 	d.workspace.Store(ws)
 	d.policy.Store(policy)
@@ -143,8 +144,7 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 	d.refreshExtensions()
 	var watched []string
 	for first := true; ; first = false {
-		files := append(slices.Clone(d.Config().Files), d.creds.Load().Path())
-		if files = append(files, d.set.Load().Files...); first || !slices.Equal(files, watched) {
+		if files := d.watched(); first || !slices.Equal(files, watched) {
 			w.Set(files)
 			watched = files
 		}

@@ -30,6 +30,7 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/extensions"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
@@ -71,6 +72,8 @@ type Daemon struct {
 	jobs   *shell.Jobs
 	finder workspace.Finder
 
+	network *netclient.Network // of all that speaks HTTP
+
 	commands *command.Commands
 	dynamic  *config.Commands // runs ${cmd:...} of the configuration
 	loader   *extensions.Loader
@@ -86,6 +89,7 @@ type Daemon struct {
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts atomic.Pointer[artifact.Store]
 	creds     atomic.Pointer[auth.Store]
+	identity  atomic.Pointer[netclient.Identity]
 	imported  atomic.Pointer[string]         // what the user is told of an import
 	set       atomic.Pointer[extensions.Set] // nil until they are read
 	config    atomic.Pointer[config.Loaded]
@@ -122,6 +126,7 @@ func New(o Options) *Daemon {
 		memory: permission.NewMemory(),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
 
+		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
 		reconfigured: make(chan struct{}, 1),
 		extended:     make(chan struct{}, 1),
@@ -129,7 +134,7 @@ func New(o Options) *Daemon {
 	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
 	d.keepStateIn(o.StateDir)
-	d.models = newModels(o, d.creds.Load)
+	d.models = newModels(o, d.creds.Load, d.network)
 	d.models.settle = func() { d.settle(context.Background()) } // each command has its time limit
 	d.commands = d.newCommands()
 	d.engine = chat.New(chat.Deps{
@@ -198,11 +203,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, asked client, outputs string) *
 	var list []tools.Tool
 	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
 	list = append(list, search.Tools()...)
-	list = append(list, shell.Tools(shell.Options{
-		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
-		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs,
-	})...)
+	list = append(list, shell.Tools(d.shellOptions(cfg))...)
 	list = append(list, editor.Tools(editor.Options{
 		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
 		Timeout: time.Duration(cfg.LSPTimeoutSeconds * float64(time.Second)),
@@ -216,6 +217,15 @@ func (d *Daemon) nativeTools(cfg *config.Config, asked client, outputs string) *
 		list[i] = tools.Limit(t, limits)
 	}
 	return tools.NewRegistry(list...)
+}
+
+// shellOptions says how commands are run.
+func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
+	return shell.Options{
+		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
+		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
+		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs,
+	}
 }
 
 // Engine returns the engine.
@@ -235,7 +245,7 @@ func (d *Daemon) Close() {
 	d.dynamic.Close()
 	d.engine.Close()
 	d.jobs.Close()
-	d.models.close()
+	d.network.Close()
 	if err := d.store.Close(); err != nil {
 		d.opts.Log.Warn("chat store could not be closed", "err", err)
 	}

@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/bedrock"
@@ -26,25 +25,25 @@ import (
 type models struct {
 	opts     Options
 	creds    func() *auth.Store
+	network  *netclient.Network
 	recorder *cassette.Recorder // nil unless recording
 	catalog  *catalog.Catalog
 	settle   func() // waits until the configuration's commands are done
 
-	mu          sync.Mutex // guards what follows
-	cfg         *config.Loaded
-	rules       *catalog.Variants
-	clients     map[string]providerClient      // by provider; made when first needed
-	httpClients map[time.Duration]*http.Client // by connection limit
-	fetched     map[string]fetched             // by provider, from the network
+	mu      sync.Mutex // guards what follows
+	cfg     *config.Loaded
+	rules   *catalog.Variants
+	clients map[string]*providerClient // by provider; made when first needed
+	fetched map[string]fetched         // by provider, from the network
 }
 
-func newModels(o Options, creds func() *auth.Store) *models {
+func newModels(o Options, creds func() *auth.Store, network *netclient.Network) *models {
 	m := &models{
-		opts: o, creds: creds, cfg: &config.Loaded{Config: &config.Config{}}, clients: map[string]providerClient{}, fetched: map[string]fetched{},
-		httpClients: map[time.Duration]*http.Client{},
+		opts: o, creds: creds, cfg: &config.Loaded{Config: &config.Config{}}, clients: map[string]*providerClient{}, fetched: map[string]fetched{},
+		network: network,
 	}
 	m.catalog = catalog.New(catalog.Options{
-		Path: filepath.Join(o.CacheDir, catalogFile), URL: o.CatalogURL, Client: m.http(llm.DefaultLimits().Connect), Now: o.Now,
+		Path: filepath.Join(o.CacheDir, catalogFile), URL: o.CatalogURL, Client: m.http(config.Provider{}, llm.DefaultLimits().Connect), Now: o.Now,
 	})
 	if o.RecordDir != "" {
 		m.recorder = cassette.NewRecorder(o.RecordDir, m.clean, func(err error) { o.Log.Warn("recording failed", "err", err) })
@@ -100,14 +99,6 @@ func sameModels(a, b config.Provider) bool {
 // listsModels says whether to ask a provider for its models.
 func listsModels(p config.Provider) bool {
 	return usable(p) && p.API != apiCassette && p.API != bedrock.API && (p.FetchModels == nil || *p.FetchModels)
-}
-
-func (m *models) close() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, c := range m.httpClients {
-		c.CloseIdleConnections()
-	}
 }
 
 // usable says whether a provider has all it needs.
@@ -249,11 +240,12 @@ func (m *models) resolve(name, current string) (chat.Model, error) {
 	}
 	mc, f := p.Models[model], m.facts(provider, p, model)
 	out := chat.Model{
-		ID: provider + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(llm.WithRetention(client, llm.Retention(p.CacheRetention)), mc.History),
+		ID: provider + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(llm.WithRetention(client.Model, llm.Retention(p.CacheRetention)), mc.History),
 		Headers: mc.ExtraHeaders, Extra: mc.ExtraPayload, Variants: m.variantsOf(provider, p, model, f.Reasoning.Value),
 		Limit: limit(f), Cost: price(f), Reasoning: f.Reasoning.Value, NoImages: !f.Images.Value, NoTools: !f.Tools.Value,
 		Retry: m.retryPolicy(p.Provider),
 	}
+	out.Reads = client.reads(mc, out.Name)
 	if !out.Reasoning {
 		out.Extra = catalog.WithoutReasoning(out.Extra)
 	}

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
@@ -99,7 +99,10 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	err = read(watched)
 	var typed *Error
 	switch {
-	case err == nil, errors.Is(err, ErrStopped):
+	case err == nil:
+		e.drain(dog, watched)
+		return nil
+	case errors.Is(err, ErrStopped):
 		return err
 	case errors.As(context.Cause(ctx), &typed):
 		return e.transportError(ctx, err)
@@ -111,6 +114,20 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 		return &Error{Kind: ErrProtocol, Message: e.Provider + ": " + err.Error(), Cause: err}
 	}
 	return e.transportError(ctx, err)
+}
+
+// drainTime and drainSize bound how far an answer is read that is complete.
+const (
+	drainTime = 50 * time.Millisecond
+	drainSize = 4 << 10
+)
+
+// drain reads what comes behind the last event: only a connection whose answer was read
+// to its end carries the next request.
+func (e Endpoint) drain(dog *Watchdog, rest io.Reader) {
+	timer := time.AfterFunc(drainTime, dog.Stop)
+	defer timer.Stop()
+	_, _ = io.CopyN(io.Discard, rest, drainSize)
 }
 
 // statusError explains an answer that is not 2xx.
@@ -180,26 +197,15 @@ func (e Endpoint) transportError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	out := &Error{Kind: ErrNetwork, Cause: err, Message: fmt.Sprintf("%s: the connection failed: %v", e.Provider, unwrapURL(err))}
-	var dns *net.DNSError
-	var op *net.OpError
+	why := netclient.Explain(err, "")
+	out := &Error{Kind: ErrNetwork, Cause: err, Message: e.Provider + ": " + why.Message}
 	switch {
-	case errors.As(err, &dns):
-		out.Message = fmt.Sprintf("%s: host %q was not found", e.Provider, dns.Name)
-	case errors.As(err, &op) && op.Op == "dial":
-		out.Message = fmt.Sprintf("%s: no connection to %s: %v", e.Provider, op.Addr, op.Err)
+	case why.Permanent():
+		out.Kind = ErrUnreachable
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		out.Kind, out.Message = ErrPrematureStop, e.Provider+" closed the connection in the middle of its answer"
 	}
 	return out
-}
-
-// unwrapURL drops the method and URL that net/http puts in front of a cause.
-func unwrapURL(err error) error {
-	if u := errors.Unwrap(err); u != nil {
-		return u
-	}
-	return err
 }
 
 // ErrorText finds the human text in an error body.

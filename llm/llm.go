@@ -26,6 +26,13 @@ type Model interface {
 	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 }
 
+// Reader is a Model that knows whose reasoning it can send back: APIs take none that
+// another one made.
+type Reader interface {
+	// Reads says whether reasoning marked with api (Reasoning.API) can be sent to a model.
+	Reads(model, api string) bool
+}
+
 // Purpose tells scripted models and logs what a request is for.
 type Purpose string
 

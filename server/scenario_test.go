@@ -61,6 +61,8 @@ type options struct {
 	env    map[string]string               // beside the rig's own
 	wrap   func(http.Handler) http.Handler // around the provider
 	closed bool                            // do not open: the test does the handshake itself
+
+	providers func(url string) map[string]any // beside mock, on the same server
 }
 
 // noServer is where nothing answers, in place of what may run on this machine.
@@ -114,6 +116,9 @@ func newHost(t testing.TB, o options) *rig {
 		}},
 		"defaultModel": "mock/m",
 		"chat":         map[string]any{"title": false},
+	}
+	if o.providers != nil {
+		merge(cfg, map[string]any{"providers": o.providers(provider.URL + "/v1")})
 	}
 	merge(cfg, o.config)
 	raw, err := json.Marshal(cfg)

@@ -136,7 +136,9 @@ func TestLimitImages(t *testing.T) {
 	for range 30 {
 		all = append(all, event.Image{MediaType: "image/gif", Data: gif})
 	}
-	tool := Limit(define(func(args) (Result, error) { return Result{Outputs: []string{strings.Repeat("x\n", 9)}, Images: all}, nil }), Limits{Lines: 1, Dir: t.TempDir()})
+	tool := Limit(define(func(args) (Result, error) {
+		return Result{Outputs: []string{strings.Repeat("x\n", 9)}, Images: all}, nil
+	}), Limits{Lines: 1, Dir: t.TempDir()})
 	res, err := tool.Run(t.Context(), Call{ID: "c", Arguments: json.RawMessage(`{"path":"p"}`)}, nil)
 	if err != nil || len(res.Images) != 20 || res.Images[0].MediaType != "image/gif" {
 		t.Fatalf("%d images, %v", len(res.Images), err)

@@ -49,7 +49,7 @@ type Tokens struct {
 
 // Client talks to authorisation servers.
 type Client struct {
-	HTTP  *http.Client
+	HTTP  *http.Client // whose Transport is used; it must have one
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error // waits; returns ctx's error if that ends first
 }
@@ -142,12 +142,8 @@ func (c *Client) context(ctx context.Context) context.Context {
 }
 
 func (c *Client) own() *http.Client {
-	base := c.HTTP.Transport
-	if base == nil {
-		base = http.DefaultTransport
-	}
 	return &http.Client{
-		Transport: honest{base}, Timeout: requestTime,
+		Transport: honest{c.HTTP.Transport}, Timeout: requestTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

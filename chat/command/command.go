@@ -24,6 +24,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
@@ -45,8 +46,8 @@ type Deps struct {
 	Store   Store
 	Models  chat.Models
 	Choice  func() chat.ModelChoice
-	Status  func() Status
-	TempDir string // for files without a name of the user's
+	Doctor  func(ctx context.Context) doctor.Report // checks the installation
+	TempDir string                                  // for files without a name of the user's
 	Now     func() time.Time
 	NewID   func() string
 }
@@ -116,7 +117,7 @@ func definitions() []definition {
 		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "text", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
 		{Info: Info{"sync-system-prompt", "Make this chat's system prompt anew, from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
-		{Info: Info{"doctor", "Check the installation: providers, environment, configuration, chat store", nil}, run: (*Commands).doctor},
+		{Info: Info{"doctor", "Check the installation: configuration, providers, network, chat store", nil}, run: (*Commands).doctor},
 		{Info: Info{"debug-chat", "Write this chat's events to a file, for a bug report", file("File or folder; default: the folder for temporary files")}, run: (*Commands).debugChat},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/llm"
@@ -69,80 +68,14 @@ func problems(cfg *config.Loaded) string {
 	return b.String()
 }
 
-// Status is what only the assembled program knows about itself.
-type Status struct {
-	Command   []string // how it was started
-	Default   string   // the default model; empty: none
-	Why       string   // why it is that
-	Providers []ProviderStatus
-	// Environment lists the variables that matter and are set; an empty value is hidden.
-	Environment []Variable
-	StoreFile   string
-}
-
-// ProviderStatus says whether a provider can be used.
-type ProviderStatus struct {
-	Name, API string
-	Problem   string // empty if it has what it needs
-}
-
-// Variable is an environment variable.
-type Variable struct{ Name, Value string }
-
 // doctor reports what somebody would ask first when something does not work.
 func (c *Commands) doctor(ctx context.Context, _ input) (string, error) {
-	st, cfg := c.deps.Status(), c.deps.Config()
-	var b strings.Builder
-	section := func(name string) { fmt.Fprintf(&b, "\n### %s\n\n", name) }
-	fmt.Fprintf(&b, "- Version: %s\n- Command: `%s`\n", c.deps.Version, strings.Join(st.Command, " "))
-	for _, root := range c.deps.Roots() {
-		fmt.Fprintf(&b, "- Workspace folder: `%s`\n", root)
+	report := c.deps.Doctor(ctx)
+	verdict := "Nothing that is configured is broken."
+	if !report.Healthy {
+		verdict = "❌ Something that is configured does not work."
 	}
-	if len(c.deps.Roots()) == 0 {
-		b.WriteString("- Workspace folders: none\n")
-	}
-
-	section("Models")
-	model := "none"
-	if st.Default != "" {
-		model = "`" + st.Default + "`"
-	}
-	fmt.Fprintf(&b, "- Default model: %s (%s)\n- Models to choose from: %d\n", model, st.Why, len(c.deps.Choice().IDs))
-	for _, p := range st.Providers {
-		mark, state := "✅", "has what it needs"
-		if p.Problem != "" {
-			mark, state = "❌", p.Problem
-		}
-		fmt.Fprintf(&b, "- %s Provider `%s` (%s): %s\n", mark, p.Name, p.API, state)
-	}
-
-	section("Environment")
-	for _, v := range st.Environment {
-		value := "set, hidden"
-		if v.Value != "" {
-			value = "`" + v.Value + "`"
-		}
-		fmt.Fprintf(&b, "- `%s`: %s\n", v.Name, value)
-	}
-	if len(st.Environment) == 0 {
-		b.WriteString("- None of the variables that eca reads is set.\n")
-	}
-
-	section("Chat store")
-	list, err := c.deps.Engine().List(ctx, chat.ByUpdated, 0)
-	if err != nil {
-		fmt.Fprintf(&b, "- ❌ `%s`: %v\n", st.StoreFile, err)
-	} else {
-		fmt.Fprintf(&b, "- ✅ `%s` can be read; %s of these workspace folders\n", st.StoreFile, count(len(list), "chat"))
-	}
-
-	section("Configuration")
-	if found := problems(cfg); found != "" {
-		b.WriteString("❌ " + strings.TrimSpace(found) + "\n")
-	} else {
-		b.WriteString("✅ No problems. `/config` shows every value and where it comes from.\n")
-	}
-	return b.String(), nil
+	return verdict + "\n" + report.Markdown(), ctx.Err()
 }
 
 // promptShow shows the request that a prompt would make.

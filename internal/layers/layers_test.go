@@ -84,6 +84,11 @@ func onlyImporter(path string) string {
 	return ""
 }
 
+// forTests says whether a room is for tests only.
+func forTests(room string) bool {
+	return slices.Contains([]string{"editors/fake", "internal/txtest", "internal/nettest"}, room)
+}
+
 type pkg struct {
 	ImportPath                         string
 	Imports, TestImports, XTestImports []string
@@ -115,14 +120,14 @@ func TestImports(t *testing.T) {
 	}
 	for _, p := range list {
 		from := strings.TrimPrefix(p.ImportPath, module+"/")
-		testOnly := from == "editors/fake" || from == "internal/txtest"
+		testOnly := forTests(from)
 		if level(from) == 0 && !testOnly {
 			t.Errorf("%s has no level: add it to level() in this file", from)
 		}
 		for _, imp := range p.Imports {
 			to, ours := strings.CutPrefix(imp, module+"/")
 			switch {
-			case ours && (to == "editors/fake" || to == "internal/txtest"):
+			case ours && forTests(to):
 				t.Errorf("%s imports %s, which is for tests", from, to)
 			case ours && !testOnly && !allowed(from, to):
 				t.Errorf("%s (level %d) must not import %s (level %d)", from, level(from), to, level(to))
@@ -132,7 +137,7 @@ func TestImports(t *testing.T) {
 		}
 		for _, imp := range slices.Concat(p.TestImports, p.XTestImports) {
 			to, ours := strings.CutPrefix(imp, module+"/")
-			helper := to == "editors/fake" || to == "internal/txtest" || to == "daemon"
+			helper := forTests(to) || to == "daemon"
 			if ours && !helper && to != from && !allowed(from, to) && level(from) >= level(to) {
 				t.Errorf("tests of %s must not import %s", from, to)
 			}

@@ -27,6 +27,15 @@ const (
 	statusFD = 4
 )
 
+// Gaps says what of the promises about children does not hold here; none on Linux with a
+// supervisor.
+func Gaps(supervisor string) []string {
+	if supervisor == "" {
+		return []string{"without a supervisor, commands that leave their process group, or whose daemon is killed, go on"}
+	}
+	return nil
+}
+
 // supervised starts spec below a supervisor and waits until the child runs.
 func supervised(cmd *exec.Cmd, spec Spec) (sup *supervision, err error) {
 	life, lifeW, err := os.Pipe()

@@ -50,6 +50,9 @@ func NewMessages(at llm.Endpoint) *Messages { return &Messages{at} }
 // origin marks reasoning with who made it: another provider can not read it back.
 func (m *Messages) origin() string { return m.at.Provider + "/" + API }
 
+// Reads implements llm.Reader.
+func (m *Messages) Reads(_, api string) bool { return api == m.origin() }
+
 // Stream implements llm.Model.
 func (m *Messages) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {

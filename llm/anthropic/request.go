@@ -14,6 +14,9 @@ import (
 // defaultMaxTokens is sent if the model's limit is unknown: the API demands a number.
 const defaultMaxTokens = 32000
 
+// maxName is the longest name of a tool that the API takes.
+const maxName = 128
+
 // maxImage is the largest image that the API takes, in bytes of base64.
 const maxImage = 5 << 20
 
@@ -82,8 +85,8 @@ func (m message) has(kind string) bool {
 
 // encode makes the body of a request. from is who this request goes to, as it marks
 // reasoning; tools has the names of the tools by what the model is told they are.
-func encode(req llm.Request, from string) (body []byte, tools aliases, err error) {
-	e := encoder{from: from, thinks: req.Reasoning, tools: newAliases(), calls: newAliases()}
+func encode(req llm.Request, from string) (body []byte, tools llm.Aliases, err error) {
+	e := encoder{from: from, thinks: req.Reasoning, tools: llm.NewAliases(maxName), calls: llm.NewAliases(maxName)}
 	r := request{Model: req.Model, MaxTokens: req.MaxOutput, Stream: true}
 	if r.MaxTokens <= 0 {
 		r.MaxTokens = defaultMaxTokens
@@ -93,7 +96,7 @@ func encode(req llm.Request, from string) (body []byte, tools aliases, err error
 		if err != nil {
 			return nil, tools, fmt.Errorf("schema of tool %s: %w", t.Name, err)
 		}
-		r.Tools = append(r.Tools, tool{Name: e.tools.add(t.Name), Description: t.Description, InputSchema: schema})
+		r.Tools = append(r.Tools, tool{Name: e.tools.Add(t.Name), Description: t.Description, InputSchema: schema})
 	}
 	r.System = text(req.System)
 	fixed := len(r.System)
@@ -168,7 +171,7 @@ func markCache(r *request, fixed int, mark *llm.CacheControl) {
 type encoder struct {
 	from         string
 	thinks       bool
-	tools, calls aliases
+	tools, calls llm.Aliases
 }
 
 // messages makes the API's messages of a history: roles alternate, and none is empty.
@@ -202,7 +205,7 @@ func (e *encoder) content(m llm.Message) []block {
 				rest = append(rest, block{raw: raw})
 			}
 		case llm.ToolCall:
-			rest = append(rest, block{Type: "tool_use", ID: e.calls.add(part.ID), Name: e.tools.add(part.Name), Input: object(part.Arguments)})
+			rest = append(rest, block{Type: "tool_use", ID: e.calls.Add(part.ID), Name: e.tools.Add(part.Name), Input: object(part.Arguments)})
 		case llm.ToolResult:
 			result, more := e.result(part)
 			results = append(results, result)
@@ -215,7 +218,7 @@ func (e *encoder) content(m llm.Message) []block {
 // result makes the block of a tool's result, and what has to follow the results: one of
 // a failed call takes text only.
 func (e *encoder) result(r llm.ToolResult) (result block, more []block) {
-	result = block{Type: "tool_result", ToolUseID: e.calls.add(r.ID), Content: text(r.Text), IsError: r.Failed}
+	result = block{Type: "tool_result", ToolUseID: e.calls.Add(r.ID), Content: text(r.Text), IsError: r.Failed}
 	for _, i := range r.Images {
 		if r.Failed {
 			more = append(more, image(i, llm.User))

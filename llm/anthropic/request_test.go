@@ -114,7 +114,7 @@ func TestRequests(t *testing.T) {
 // breakpoint there: this is what makes the cache hit.
 func TestPrefixIsStable(t *testing.T) {
 	prefix := func(history []llm.Message, marks, upTo int) string {
-		e := encoder{from: from, tools: newAliases(), calls: newAliases()}
+		e := encoder{from: from, tools: llm.NewAliases(maxName), calls: llm.NewAliases(maxName)}
 		r := request{Messages: e.messages(history)}
 		markCache(&r, 0, llm.Retention("").Mark())
 		var b strings.Builder
@@ -150,19 +150,6 @@ func TestPrefixIsStable(t *testing.T) {
 func TestSchemaMustBeAnObject(t *testing.T) {
 	got := answers(llm.Endpoint{Provider: "p"}, llm.Request{Tools: []llm.ToolSpec{{Name: "f", Schema: json.RawMessage(`[1]`)}}})
 	if !strings.HasPrefix(got, "!bad_request The request could not be encoded: schema of tool f: ") {
-		t.Error(got)
-	}
-}
-
-func TestAliases(t *testing.T) {
-	a := newAliases()
-	long := strings.Repeat("x", 200)
-	for _, c := range [][2]string{{"plain_1-a", "plain_1-a"}, {"a.b", "a_b"}, {"a/b", "a_b-2"}, {"a_b", "a_b-3"}, {"a.b", "a_b"}, {"", "_"}, {"ü", "_-2"}, {long, long[:128]}, {long + "y", long[:126] + "-2"}} {
-		if got := a.add(c[0]); got != c[1] || a.name(got) != c[0] {
-			t.Errorf("%q: %q, back %q", c[0], got, a.name(got))
-		}
-	}
-	if got := a.name("unheard"); got != "unheard" {
 		t.Error(got)
 	}
 }

@@ -59,7 +59,7 @@ type usage struct {
 type stream struct {
 	provider, origin string
 	yield            func(llm.Delta, error) bool
-	tools            aliases
+	tools            llm.Aliases
 	retention        llm.Retention
 
 	blocks []part
@@ -204,7 +204,7 @@ func (s *stream) begin(ev *streamEvent) error {
 	case "tool_use":
 		p.call, p.input, s.called = true, b.Input, true
 		s.blocks = append(s.blocks, p)
-		return s.emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: s.tools.name(b.Name)})
+		return s.emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: s.tools.Name(b.Name)})
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func answers(at llm.Endpoint, req llm.Request) string {
 // decode renders what a stream makes of bytes, without HTTP.
 func decode(r io.Reader) string {
 	var out []string
-	s := stream{provider: "p", origin: "p/anthropic", tools: newAliases(), yield: func(d llm.Delta, err error) bool {
+	s := stream{provider: "p", origin: "p/anthropic", tools: llm.NewAliases(maxName), yield: func(d llm.Delta, err error) bool {
 		out = append(out, render(d, err))
 		return true
 	}}
@@ -274,7 +274,7 @@ func FuzzStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		stops := 0
 		open, ids := map[string]bool{}, map[string]bool{}
-		s := stream{provider: "p", origin: "o", tools: newAliases(), yield: func(d llm.Delta, _ error) bool {
+		s := stream{provider: "p", origin: "o", tools: llm.NewAliases(maxName), yield: func(d llm.Delta, _ error) bool {
 			if stops > 0 {
 				t.Errorf("a delta after the end: %+v", d)
 			}

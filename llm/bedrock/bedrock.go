@@ -71,9 +71,14 @@ func escape(s string) string {
 	return out.String()
 }
 
+// Reads implements llm.Reader.
+func (c *Converse) Reads(model, api string) bool { return api == c.origin(model) }
+
 // Stream implements llm.Model.
 func (c *Converse) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	req, names := llm.Conform(req, llm.Form{Name: 64})
 	return func(yield func(llm.Delta, error) bool) {
+		yield = names.Back(yield)
 		err := c.stream(ctx, req, yield)
 		if err != nil && !errors.Is(err, llm.ErrStopped) {
 			yield(llm.Delta{}, classify(err))

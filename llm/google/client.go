@@ -46,9 +46,14 @@ func New(at llm.Endpoint) *Model {
 // origin marks reasoning with who made it: another provider can not read it back.
 func (m *Model) origin() string { return m.at.Provider + "/" + API }
 
+// Reads implements llm.Reader.
+func (m *Model) Reads(_, api string) bool { return api == m.origin() }
+
 // Stream implements llm.Model.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	req, names := llm.Conform(req, llm.Form{Name: 64, Letter: true})
 	return func(yield func(llm.Delta, error) bool) {
+		yield = names.Back(yield)
 		at := m.at
 		body, err := encode(req, m.origin())
 		if err == nil {

@@ -55,6 +55,9 @@ func New(server llm.Endpoint, path string) *Model {
 // origin marks reasoning with who made it.
 func (m *Model) origin() string { return m.at.Provider + "/" + API }
 
+// Reads implements llm.Reader.
+func (m *Model) Reads(_, api string) bool { return api == m.origin() }
+
 // Stream implements llm.Model.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {

@@ -28,9 +28,14 @@ var _ llm.Model = (*Chat)(nil)
 // NewChat returns a client for the Chat Completions endpoint.
 func NewChat(at llm.Endpoint, o ChatOptions) *Chat { return &Chat{at, o} }
 
+// Reads implements llm.Reader.
+func (c *Chat) Reads(_, api string) bool { return api == origin(c.at, APIChat) }
+
 // Stream implements llm.Model.
 func (c *Chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	req, names := llm.Conform(req, llm.Form{Name: 64, ID: 40})
 	return func(yield func(llm.Delta, error) bool) {
+		yield = names.Back(yield)
 		body, err := chatBody(req, chatEncoder{from: origin(c.at, APIChat), dialect: dialectOf(c.at.URL)})
 		if err != nil {
 			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
@@ -120,6 +125,9 @@ func chatBody(req llm.Request, e chatEncoder) ([]byte, error) {
 	for _, m := range req.Messages {
 		r.Messages = append(r.Messages, e.messages(m)...)
 	}
+	if e.strict {
+		r.Messages = answeredResults(r.Messages)
+	}
 	markCache(req, r.Messages)
 	for _, t := range req.Tools {
 		r.Tools = append(r.Tools, chatTool{"function", chatToolSpec{t.Name, t.Description, t.Schema}})
@@ -129,6 +137,19 @@ func chatBody(req llm.Request, e chatEncoder) ([]byte, error) {
 		return nil, err
 	}
 	return llm.MergeExtra(body, req.Extra)
+}
+
+// answeredResults has the model say something between results and what the user says next,
+// or the results' images: strict servers refuse the one right behind the other.
+func answeredResults(msgs []chatMessage) []chatMessage {
+	var out []chatMessage
+	for i, m := range msgs {
+		if i > 0 && m.Role == string(llm.User) && msgs[i-1].Role == "tool" {
+			out = append(out, chatMessage{Role: string(llm.Assistant), Content: "I have the results."})
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 // chatEncoder encodes the history for one server.

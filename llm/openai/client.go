@@ -66,6 +66,18 @@ type withFallback struct {
 	fallen bool
 }
 
+// Reads implements llm.Reader: for the one that answers.
+func (f *withFallback) Reads(model, api string) bool {
+	f.mu.Lock()
+	m := f.first
+	if f.fallen {
+		m = f.second
+	}
+	f.mu.Unlock()
+	r, ok := m.(llm.Reader)
+	return ok && r.Reads(model, api)
+}
+
 func (f *withFallback) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		f.mu.Lock()

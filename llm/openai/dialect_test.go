@@ -43,6 +43,13 @@ func TestChatBody(t *testing.T) {
 			`{"model":"m","stream":true,"max_tokens":9,"messages":[{"role":"system","content":"s"},{"role":"user","content":"one"},
 			{"role":"assistant","content":null,"tool_calls":[{"id":"74196fe72","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"74196fe72","content":"r"}]}`,
 		},
+		"Mistral, images of results": {
+			"https://api.mistral.ai/v1/chat/completions", "m", "",
+			[]llm.Message{history[0], {Role: llm.Assistant, Parts: history[1].Parts[6:]}, result},
+			`{"model":"m","stream":true,"max_tokens":9,"messages":[{"role":"system","content":"s"},{"role":"user","content":"one"},
+			{"role":"assistant","content":null,"tool_calls":[{"id":"74196fe72","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"74196fe72","content":"r"},
+			{"role":"assistant","content":"I have the results."},{"role":"user","content":[{"type":"text","text":"Images of the result of 74196fe72:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}]}`,
+		},
 		"DeepSeek": {
 			"https://api.deepseek.com/chat/completions", "m", "short", history[:1],
 			`{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":9,"messages":[{"role":"system","content":"s"},{"role":"user","content":"one"}]}`,

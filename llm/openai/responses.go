@@ -24,9 +24,14 @@ var _ llm.Model = (*Responses)(nil)
 // NewResponses returns a client for the Responses endpoint.
 func NewResponses(at llm.Endpoint) *Responses { return &Responses{at} }
 
+// Reads implements llm.Reader.
+func (r *Responses) Reads(_, api string) bool { return api == origin(r.at, APIResponses) }
+
 // Stream implements llm.Model.
 func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	req, names := llm.Conform(req, llm.Form{Name: 64, ID: 64})
 	return func(yield func(llm.Delta, error) bool) {
+		yield = names.Back(yield)
 		body, err := responsesBody(req, origin(r.at, APIResponses))
 		if err != nil {
 			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})

@@ -1,0 +1,76 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// A chat may go on with any other model. What was said and done is sent to it; what only
+// the models before it can read, or see, is not, and the user is told so once: when the
+// model changes (eca-features 7).
+
+// modelChange follows which models answer, as the events tell it.
+type modelChange struct {
+	now, before string // full ids; of turns that ask a model
+	command     bool   // the last message was for eca only
+}
+
+// add folds one event.
+func (c *modelChange) add(b event.Body) {
+	switch b := b.(type) {
+	case event.UserMessage:
+		c.command = b.Command && b.Prompt == ""
+	case event.TurnStarted:
+		if !c.command {
+			c.now, c.before = b.Model, c.now
+		}
+	}
+}
+
+// noteSwitch says what the model of this turn is not sent of what the one before it was.
+func (t *turn) noteSwitch() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.history.model; c.before == "" || c.before == t.model.ID {
+		return
+	}
+	if lost := t.model.withheld(t.history.messages()); lost != "" {
+		t.emitLocked(event.Notice{Text: fmt.Sprintf("This chat goes on with %s. It %s. What was said and done it is sent as it is.\n\n", t.model.ID, lost)})
+	}
+}
+
+// withheld completes a sentence about the model with what it is not sent of a history;
+// empty if that is nothing.
+func (m Model) withheld(messages []llm.Message) string {
+	reasoning, images := false, 0
+	for _, msg := range messages {
+		for _, p := range msg.Parts {
+			switch p := p.(type) {
+			case llm.Reasoning:
+				reasoning = reasoning || m.Reads != nil && p.API != "" && !m.Reads(p.API)
+			case llm.Image:
+				images++
+			case llm.ToolResult:
+				images += len(p.Images)
+			}
+		}
+	}
+	var out []string
+	if reasoning {
+		out = append(out, "is not sent the reasoning of the models before it, which only they can read")
+	}
+	if m.NoImages && images > 0 {
+		out = append(out, fmt.Sprintf("can not see %s", countImages(images)))
+	}
+	return strings.Join(out, ", and ")
+}
+
+func countImages(n int) string {
+	if n == 1 {
+		return "the image in it"
+	}
+	return fmt.Sprintf("the %d images in it", n)
+}

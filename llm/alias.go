@@ -1,0 +1,134 @@
+package llm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Aliases gives names of tools and ids of calls a form that APIs take: letters, digits, _
+// and -. Most have it already. Other APIs and MCP servers know no such limit, and one name
+// out of form would make the whole conversation unusable.
+type Aliases struct {
+	longest int
+	letter  bool              // they begin with a letter or _
+	of      map[string]string // by name
+	names   map[string]string // by alias
+}
+
+// NewAliases returns aliases of at most longest bytes.
+func NewAliases(longest int) Aliases {
+	return Aliases{longest: longest, of: map[string]string{}, names: map[string]string{}}
+}
+
+// Add returns the alias of a name, always the same and of no other name.
+func (a Aliases) Add(name string) string {
+	if alias, ok := a.of[name]; ok {
+		return alias
+	}
+	base := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, name)
+	if base == "" || a.letter && (base[0] == '-' || base[0] >= '0' && base[0] <= '9') {
+		base = "_" + base
+	}
+	base = base[:min(len(base), a.longest)]
+	alias := base
+	for n := 2; a.taken(alias); n++ {
+		suffix := "-" + strconv.Itoa(n)
+		alias = base[:min(len(base), a.longest-len(suffix))] + suffix
+	}
+	a.of[name], a.names[alias] = alias, name
+	return alias
+}
+
+func (a Aliases) taken(alias string) bool {
+	_, ok := a.names[alias]
+	return ok
+}
+
+// Name returns what an alias stands for; what is no alias stands for itself.
+func (a Aliases) Name(alias string) string {
+	if name, ok := a.names[alias]; ok {
+		return name
+	}
+	return alias
+}
+
+// Form is what an API takes as names of tools and as ids of calls, in bytes; 0 is anything.
+type Form struct {
+	Name   int  // and of letters, digits, _ and - only
+	Letter bool // names do not begin with a digit or -
+	ID     int
+}
+
+// Conform brings a request into a form: a conversation may have begun with another API, and
+// tools may come from anywhere. The request given stays as it is. What the answer calls
+// tools has to go through names.
+func Conform(req Request, f Form) (out Request, names Aliases) {
+	names = NewAliases(f.Name)
+	names.letter = f.Letter
+	name := func(s string) string {
+		if f.Name == 0 {
+			return s
+		}
+		return names.Add(s)
+	}
+	req.Tools = slices.Clone(req.Tools)
+	for i := range req.Tools {
+		req.Tools[i].Name = name(req.Tools[i].Name)
+	}
+	req.Messages = slices.Clone(req.Messages)
+	for i, m := range req.Messages {
+		if !slices.ContainsFunc(m.Parts, isCallOrResult) {
+			continue
+		}
+		parts := slices.Clone(m.Parts)
+		for j, p := range parts {
+			switch p := p.(type) {
+			case ToolCall:
+				p.ID, p.Name = shortID(p.ID, f.ID), name(p.Name)
+				parts[j] = p
+			case ToolResult:
+				p.ID = shortID(p.ID, f.ID)
+				parts[j] = p
+			}
+		}
+		req.Messages[i].Parts = parts
+	}
+	return req, names
+}
+
+func isCallOrResult(p Part) bool {
+	switch p.(type) {
+	case ToolCall, ToolResult:
+		return true
+	}
+	return false
+}
+
+// shortID returns an id of at most longest bytes: the same for a call and its result, and
+// in every request.
+func shortID(id string, longest int) string {
+	if longest == 0 || len(id) <= longest {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:])[:min(longest, 2*len(sum))]
+}
+
+// Back returns a consumer of deltas that hears the tools' real names.
+func (a Aliases) Back(yield func(Delta, error) bool) func(Delta, error) bool {
+	return func(d Delta, err error) bool {
+		if d.Kind == ToolStart {
+			d.Name = a.Name(d.Name)
+		}
+		return yield(d, err)
+	}
+}
