@@ -27,6 +27,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -189,7 +190,8 @@ type Deps struct {
 	System   []SystemSource // what the system prompt has besides the agent's own; may be nil
 	Machine  Machine
 	Config   func() *config.Config
-	Roots    func() []string // workspace folders
+	Roots    func() []string   // workspace folders
+	Hooks    func() *hooks.Set // current hooks; asked once per turn; may be nil
 	Now      func() time.Time
 	NewID    func() string
 	Log      *slog.Logger
@@ -199,6 +201,11 @@ type Deps struct {
 type Engine struct {
 	deps Deps
 
+	queue  *hookQueue
+	begin  sync.Once
+	begun  chan struct{} // closed when the hooks of the session's start have run
+	ending sync.Once
+
 	mu       sync.Mutex // guards what follows
 	sessions map[string]*Session
 	deleting map[string]chan struct{} // closed when the chat is gone
@@ -207,7 +214,10 @@ type Engine struct {
 
 // New returns an engine. Close must be called.
 func New(deps Deps) *Engine {
-	return &Engine{deps: deps, sessions: map[string]*Session{}, deleting: map[string]chan struct{}{}}
+	return &Engine{
+		deps: deps, sessions: map[string]*Session{}, deleting: map[string]chan struct{}{},
+		queue: newHookQueue(deps.Log.Warn), begun: make(chan struct{}),
+	}
 }
 
 // Open returns the session with an id; an empty id makes a new chat with an id of
@@ -287,11 +297,21 @@ func (e *Engine) erase(id string) error {
 	default:
 		defer free()
 	}
+	e.endChat(id)
 	return e.deps.Store.Delete(context.Background(), id)
 }
 
-// Close ends all turns, stores what is left and closes all sessions.
+// Close ends all turns, stores what is left, closes all sessions, and runs the hooks of
+// the end.
 func (e *Engine) Close() {
+	timer := time.AfterFunc(closingTime, e.queue.cancel)
+	defer timer.Stop()
+	e.CloseChats()
+	e.end()
+}
+
+// CloseChats is Close without the hooks: when it returns, everything is stored.
+func (e *Engine) CloseChats() {
 	e.mu.Lock()
 	e.closed = true
 	open := slices.Collect(maps.Values(e.sessions))

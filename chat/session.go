@@ -55,10 +55,14 @@ type Session struct {
 	busy  atomic.Bool // state is running
 	cost  cost
 
+	// What hooks told the model when the chat began, for its instructions.
+	instructions atomic.Pointer[string]
+
 	// Owned by the session's goroutine; history is lent to the running turn.
 	state   state
 	turn    *turn
 	history *history
+	begun   bool // the hooks of a chat's start have run; lent like history
 }
 
 func newSession(e *Engine, meta Meta, last event.Seq) *Session {
@@ -141,6 +145,7 @@ func (s *Session) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Ev
 
 // Prompt is what the user asks for.
 type Prompt struct {
+	Parent   string // the chat that a subagent's chat works for
 	TurnID   string // names the turn; empty: the session names it
 	Text     string
 	Model    string // full or bare id; empty: the chat's last model, then the default

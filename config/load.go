@@ -150,6 +150,7 @@ func Load(in Inputs) *Loaded {
 	b.inherit()
 	b.checkChoices()
 	cfg := b.decode()
+	cfg.nameProviders()
 	b.checkPrompts(cfg)
 	// In an order of their own: two loads of the same can be compared.
 	slices.Sort(b.files)

@@ -88,15 +88,19 @@ func (l *Loaded) each(fn func(v Value, set bool)) {
 	l.walk(all, nil, fn)
 }
 
-func (l *Loaded) walk(v any, path []string, fn func(Value, bool)) {
+// walk calls fn with the values at and below a path. It reports whether one is set.
+func (l *Loaded) walk(v any, path []string, fn func(Value, bool)) (found bool) {
 	if m, ok := v.(map[string]any); ok {
-		maps.DeleteFunc(m, func(_ string, sub any) bool { return sub == nil }) // unset
 		for key, sub := range m {
-			l.walk(sub, append(slices.Clone(path), key), fn)
+			if sub != nil && l.walk(sub, append(slices.Clone(path), key), fn) {
+				found = true
+			}
 		}
-		if len(m) > 0 || len(path) == 0 {
-			return
+		if found || len(path) == 0 {
+			return found
 		}
+		// Nothing in it is set, but it may be there: a model of which all is known.
+		v = map[string]any{}
 	}
 	origin, set := l.Origin(path...)
 	if !set && !isZero(v) {
@@ -106,6 +110,7 @@ func (l *Loaded) walk(v any, path []string, fn func(Value, bool)) {
 		}
 	}
 	fn(Value{Path: path, Value: v, Origin: origin, Secret: secret(path, v, origin)}, set && v != nil)
+	return set && v != nil
 }
 
 func isZero(v any) bool {

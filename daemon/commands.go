@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/command"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
@@ -15,24 +17,27 @@ import (
 // newCommands wires the slash commands.
 func (d *Daemon) newCommands() *command.Commands {
 	return command.New(command.Deps{
-		Version: d.opts.Version,
-		Machine: d.machine(),
-		Config:  d.Config,
-		Secrets: d.secrets,
-		Roots:   func() []string { return d.workspace.Load().Roots() },
-		Engine:  d.Engine,
-		Store:   d.store,
-		Models:  d.models,
-		Choice:  d.ModelChoice,
-		Doctor:  func(ctx context.Context) doctor.Report { return d.Doctor(ctx, false) },
-		TempDir: os.TempDir(),
-		Now:     d.opts.Now,
-		NewID:   d.opts.NewID,
+		Version:    d.opts.Version,
+		Machine:    d.machine(),
+		Config:     d.Config,
+		Extensions: d.Extensions,
+		ConfigHome: config.Home(d.opts.Getenv),
+		Secrets:    d.secrets,
+		Roots:      func() []string { return d.workspace.Load().Roots() },
+		Engine:     d.Engine,
+		Store:      d.store,
+		Models:     d.models,
+		Choice:     d.ModelChoice,
+		Doctor:     func(ctx context.Context) doctor.Report { return d.Doctor(ctx, false) },
+		Hooks:      func() []hooks.Info { return d.hooks.Load().List() },
+		TempDir:    os.TempDir(),
+		Now:        d.opts.Now,
+		NewID:      d.opts.NewID,
 	})
 }
 
 // Commands lists the slash commands.
-func (d *Daemon) Commands() []command.Info { return d.commands.List() }
+func (d *Daemon) Commands() []command.Offer { return d.commands.List() }
 
 // secrets lists texts that nothing may show: those of the configuration, of logins and of
 // the environment.

@@ -82,6 +82,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	for _, err := range errs {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: "toolCall.approval"}, Cause: err.Error()})
 	}
+	userHooks := d.newHooks(cfg)
 	rules, bad := catalog.NewVariants(cfg.VariantsByModel)
 	for _, pattern := range slices.Sorted(maps.Keys(bad)) {
 		origin, _ := cfg.Origin("variantsByModel", pattern)
@@ -113,8 +114,9 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	}
 	d.workspace.Store(ws)
 	d.policy.Store(policy)
-	asked := *d.client.Load()
-	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, asked, outputs) })
+	d.hooks.Store(userHooks)
+	asked, set := *d.client.Load(), d.set.Load()
+	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, set, asked, outputs) })
 	d.registry.Store(&registry)
 	return true
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/extensions"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
@@ -55,6 +56,7 @@ type Options struct {
 	Command    []string            // how eca was started, for /doctor
 	Keychain   auth.Keychain       // where secrets are kept, if it takes them; nil: in a file
 	Supervisor string              // executable that supervises children (proc.Spec); empty: none
+	NoCommands bool                // ${cmd:...} of the configuration are not run; a mark stands for what they print
 	Log        *slog.Logger        // default: slog.Default
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
@@ -97,6 +99,7 @@ type Daemon struct {
 	client    atomic.Pointer[client]
 	registry  atomic.Pointer[func() *tools.Registry] // built when first asked for: not before initialize is answered
 	policy    atomic.Pointer[permission.Policy]
+	hooks     atomic.Pointer[hooks.Set]
 }
 
 // New assembles a daemon without reading any configuration: call Configure before
@@ -145,6 +148,7 @@ func New(o Options) *Daemon {
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
 		Commands: d.commands,
+		Hooks:    d.hooks.Load,
 		Refresh:  func() { d.refreshExtensions() },
 		System:   d.systemSources(),
 		Machine:  d.machine(),
@@ -199,7 +203,7 @@ func (d *Daemon) Connect(e editor.Client, questions ask.Client) {
 	d.client.Store(&client{e, questions})
 }
 
-func (d *Daemon) nativeTools(cfg *config.Config, asked client, outputs string) *tools.Registry {
+func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked client, outputs string) *tools.Registry {
 	var list []tools.Tool
 	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
 	list = append(list, search.Tools()...)
@@ -210,6 +214,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, asked client, outputs string) *
 	})...)
 	list = append(list, ask.Tools(asked.questions)...)
 	list = append(list, task.Tools()...)
+	list = d.guided(list, cfg, set)
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
 	}

@@ -273,6 +273,7 @@ type transcript struct {
 //	finished N          wait until N turns have ended
 //	await TYPE PIECE... wait for a content
 //	approve ID | approve-session ID | reject ID | reject-go-on ID
+//	call METHOD JSON    any request
 //	answer METHOD JSON  how requests of the daemon are answered from now on
 //	stop | trust TEXT | delete
 func (s *transcript) step(t *testing.T, line string) {
@@ -317,6 +318,9 @@ func (s *transcript) step(t *testing.T, line string) {
 	case "await":
 		kind, pieces, _ := strings.Cut(rest, " ")
 		s.Await(s.mark, line, fake.Content(kind, strings.Fields(pieces)...))
+	case "call":
+		method, params, _ := strings.Cut(rest, " ")
+		s.lines = append(s.lines, "result "+string(s.Call(method, json.RawMessage(strings.ReplaceAll(params, "$WS", s.root)))))
 	case "answer":
 		method, result, _ := strings.Cut(rest, " ")
 		s.Answer(method, func(context.Context, json.RawMessage) (any, error) { return json.RawMessage(result), nil })

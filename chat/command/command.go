@@ -24,6 +24,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/extensions"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
@@ -40,16 +42,20 @@ type Deps struct {
 	Version string // of eca
 	Machine chat.Machine
 	Config  func() *config.Loaded
-	Secrets func() []string // texts that must not be shown
-	Roots   func() []string
-	Engine  func() *chat.Engine
-	Store   Store
-	Models  chat.Models
-	Choice  func() chat.ModelChoice
-	Doctor  func(ctx context.Context) doctor.Report // checks the installation
-	TempDir string                                  // for files without a name of the user's
-	Now     func() time.Time
-	NewID   func() string
+	// Extensions are what users added, as of the last turn or change.
+	Extensions func() *extensions.Set
+	ConfigHome string          // folder of the global configuration; may be empty
+	Secrets    func() []string // texts that must not be shown
+	Roots      func() []string
+	Engine     func() *chat.Engine
+	Store      Store
+	Models     chat.Models
+	Choice     func() chat.ModelChoice
+	Doctor     func(ctx context.Context) doctor.Report // checks the installation
+	Hooks      func() []hooks.Info
+	TempDir    string // for files without a name of the user's
+	Now        func() time.Time
+	NewID      func() string
 }
 
 // Info describes a command.
@@ -57,6 +63,12 @@ type Info struct {
 	Name        string
 	Description string
 	Arguments   []Argument
+}
+
+// Offer is a command that users can choose.
+type Offer struct {
+	Info
+	Type string // native, customPrompt or skill
 }
 
 // Argument of a command.
@@ -115,9 +127,14 @@ func definitions() []definition {
 		{Info: Info{"export", "Write this chat to a JSON file", file("File or folder; default: the folder for temporary files")}, run: (*Commands).export},
 		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "path", Description: "The file", Required: true}}}, run: (*Commands).importChat},
 		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "text", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
+		{Info: Info{"hooks", "Show the hooks, what they are attached to, and where they come from", nil}, run: (*Commands).hooks},
 		{Info: Info{"sync-system-prompt", "Make this chat's system prompt anew, from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
 		{Info: Info{"doctor", "Check the installation: configuration, providers, network, chat store", nil}, run: (*Commands).doctor},
+		{Info: Info{"skills", "List the skills", nil}, run: (*Commands).skills},
+		{Info: Info{"skill-create", "Write a skill", []Argument{{Name: "name", Description: "One word", Required: true}, {Name: "prompt", Description: "What it is for", Required: true}}}, rest: true, prompt: (*Commands).skillCreate},
+		{Info: Info{"rules", "List the rules, with whom and what they are for", nil}, run: (*Commands).rules},
+		{Info: Info{"subagents", "List the agents that other agents can start", nil}, run: (*Commands).subagents},
 		{Info: Info{"debug-chat", "Write this chat's events to a file, for a bug report", file("File or folder; default: the folder for temporary files")}, run: (*Commands).debugChat},
 	}
 }
@@ -126,18 +143,33 @@ func definitions() []definition {
 // Sent to a model it would cost money and lead nowhere.
 func absent() []string {
 	return []string{
-		"login", "skills", "skill-create", "remote", "repo-map-show", "rules",
-		"subagents", "plugins", "plugin-install", "plugin-uninstall", "hooks",
+		"login", "remote", "repo-map-show",
+		"plugins", "plugin-install", "plugin-uninstall",
 	}
 }
 
-// List describes the commands, always in the same order.
-func (c *Commands) List() []Info {
-	out := make([]Info, len(c.list))
+// List describes the commands: our own, always in the same order, and then those that
+// the user added. Where one of these has the name of our own, ours is called.
+func (c *Commands) List() []Offer {
+	out := make([]Offer, len(c.list))
 	for i, d := range c.list {
-		out[i] = d.Info
+		out[i] = Offer{d.Info, typeNative}
+	}
+	for _, o := range c.customs() {
+		if _, own := c.own(o.Name); !own && !slices.Contains(absent(), o.Name) {
+			out = append(out, o)
+		}
 	}
 	return out
+}
+
+// own finds one of our commands.
+func (c *Commands) own(name string) (definition, bool) {
+	i := slices.IndexFunc(c.list, func(d definition) bool { return d.Name == name })
+	if i < 0 {
+		return definition{}, false
+	}
+	return c.list[i], true
 }
 
 // Find implements chat.Commands.
@@ -151,11 +183,10 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 			return "This version of eca does not have `/" + name + "` yet.", nil
 		}), true
 	}
-	i := slices.IndexFunc(c.list, func(d definition) bool { return d.Name == name })
-	if i < 0 {
-		return chat.Command{}, false
+	d, ok := c.own(name)
+	if !ok {
+		return c.custom(name, rest)
 	}
-	d := c.list[i]
 	in := input{args: words(rest), rest: rest}
 	if err := d.check(in.args); err != nil {
 		return c.runs(name, func(context.Context, *chat.Session) (string, error) { return "", err }), true

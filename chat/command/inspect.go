@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
-	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -18,41 +17,22 @@ func (c *Commands) config(context.Context, input) (string, error) {
 	b.WriteString("The effective configuration, with the place of each value. Secrets are hidden.\n\n")
 	var lines strings.Builder
 	for _, v := range cfg.Values() {
-		fmt.Fprintf(&lines, "%s = %s  // %s\n", dotted(v.Path), shownValue(v), v.Origin)
+		fmt.Fprintf(&lines, "%s = %s  // %s\n", config.KeyPath(v.Path), shownValue(v), v.Origin)
 	}
 	b.WriteString(fence("jsonc", lines.String()))
 	b.WriteString(problems(cfg))
 	return b.String(), nil
 }
 
-// dotted joins a path of keys; a key with dots is quoted.
-func dotted(path []string) string {
-	out := make([]string, len(path))
-	for i, key := range path {
-		out[i] = key
-		if strings.ContainsAny(key, ". \"\n") || key == "" {
-			raw, _ := marshal(key)
-			out[i] = string(raw)
-		}
-	}
-	return strings.Join(out, ".")
-}
-
 // maxValue is how much of one value is shown, in runes.
 const maxValue = 160
 
 func shownValue(v config.Value) string {
-	if v.Secret {
-		return redact.Mark
-	}
-	raw, err := marshal(v.Value)
-	if err != nil {
-		return err.Error()
-	}
-	if r := []rune(string(raw)); len(r) > maxValue {
+	text := v.Text()
+	if r := []rune(text); len(r) > maxValue {
 		return fmt.Sprintf("%s... (%s)", string(r[:maxValue]), count(len(r), "character"))
 	}
-	return string(raw)
+	return text
 }
 
 // problems lists what is wrong with the configuration; empty if nothing is.

@@ -255,7 +255,7 @@ func (c *execClient) end(chatID, reason string, interrupted bool) int {
 	switch {
 	case interrupted:
 		return exitInterrupted
-	case reason == "failed":
+	case reason == "failed", reason == "blocked":
 		return exitFailed
 	case c.refused:
 		return exitRefused

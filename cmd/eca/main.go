@@ -103,7 +103,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), f, stdin, stdout, stderr)
 		},
-	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), doctorCommand(&f, stdout, stderr))
+	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), configCommand(&f, stdout, stderr), doctorCommand(&f, stdout, stderr))
 	return root
 }
 
@@ -111,7 +111,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 // their editors' settings across versions. The commands for scripts are strict, since a
 // script should hear of a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
-	if slices.ContainsFunc(args, func(a string) bool { return a == "exec" || a == "read-chat" || a == "models" || a == "doctor" }) {
+	if slices.ContainsFunc(args, func(a string) bool { return a == "exec" || a == "read-chat" || a == "models" || a == "config" || a == "doctor" }) {
 		return args
 	}
 	var out []string
@@ -154,6 +154,14 @@ func logger(level string, stderr io.Writer) (*slog.Logger, error) {
 
 // newDaemon assembles the daemon for the flags.
 func newDaemon(f serverFlags, log *slog.Logger) (*daemon.Daemon, error) {
+	o, err := daemonOptions(f, log)
+	if err != nil {
+		return nil, err
+	}
+	return daemon.New(o), nil
+}
+
+func daemonOptions(f serverFlags, log *slog.Logger) (daemon.Options, error) {
 	o := daemon.Options{Log: log, Version: version, Command: os.Args, CatalogURL: catalog.URL}
 	var err error
 	for path, dst := range map[string]*string{f.configFile: &o.ConfigFile, f.record: &o.RecordDir} {
@@ -161,14 +169,14 @@ func newDaemon(f serverFlags, log *slog.Logger) (*daemon.Daemon, error) {
 			continue
 		}
 		if *dst, err = filepath.Abs(path); err != nil {
-			return nil, err
+			return o, err
 		}
 	}
 	if o.Executable, err = os.Executable(); err != nil {
 		log.Warn("own executable is unknown; commands run without a supervisor", "err", err)
 	}
 	o.Supervisor = o.Executable
-	return daemon.New(o), nil
+	return o, nil
 }
 
 // serve runs the daemon for one editor.

@@ -52,7 +52,7 @@ func allowed(from, to string) bool {
 	case level(from) == 4 && level(to) == 4:
 		return to == "llm" || to == "tools" // siblings meet in the root packages
 	case from == "chat" && level(to) == 4:
-		return slices.Contains([]string{"llm", "tools", "contexts"}, to)
+		return slices.Contains([]string{"llm", "tools", "contexts", "extensions/hooks"}, to)
 	case from == "chat/inline" && level(to) == 4:
 		return to == "llm"
 	case level(from) == 6:
@@ -159,6 +159,8 @@ func TestRules(t *testing.T) {
 		{"chat", "llm", true},
 		{"chat", "llm/openai", false},
 		{"chat", "tools/permission", false},
+		{"chat", "extensions/hooks", true},
+		{"extensions/hooks", "tools", true},
 		{"chat/inline", "chat", true},
 		{"chat/inline", "llm", true},
 		{"chat/inline", "tools", false},

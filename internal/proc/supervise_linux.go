@@ -141,16 +141,11 @@ func startChild(path string, argv []string) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("supervise: %w", err)
 	}
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return 0, err
-	}
-	defer null.Close()
 	if full, err := exec.LookPath(path); err == nil {
 		path = full
 	}
 	p, err := os.StartProcess(path, argv, &os.ProcAttr{
-		Files: []*os.File{null, os.Stdout, os.Stderr},
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {

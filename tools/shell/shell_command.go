@@ -66,6 +66,7 @@ func Tools(o Options) []tools.Tool {
 			}
 			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}}
 			commands, ok := Parse(a.Command)
+			plan.ReadOnly = ok && a.Background == "" && reads(commands)
 			if ok || a.Background != "" {
 				plan.Details = &event.Details{ShellCommand: &event.ShellCommand{Commands: commands, Background: a.Background != ""}}
 			}
