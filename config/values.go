@@ -78,6 +78,26 @@ func (l *Loaded) Secrets() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
+// Credentials lists the texts whose names say plainly that they are secret, and passwords
+// in addresses: less than Secrets, for text in which a word too many would be missed.
+func (l *Loaded) Credentials() []string {
+	var out []string
+	l.each(func(v Value, _ bool) {
+		for _, s := range texts(v.Value) {
+			words := strings.Fields(s)
+			if redact.SecretName(v.Path[len(v.Path)-1]) && len(words) > 0 && len(words) <= 2 {
+				out = append(out, s, words[len(words)-1]) // Bearer ...
+			}
+			if u, err := url.Parse(s); err == nil && u.User != nil {
+				if password, ok := u.User.Password(); ok {
+					out = append(out, password)
+				}
+			}
+		}
+	})
+	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
+}
+
 // each calls fn with every value; set is false for one that nobody set.
 func (l *Loaded) each(fn func(v Value, set bool)) {
 	raw, err := json.Marshal(l.Config)

@@ -99,12 +99,12 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	if d.entered, err = creds.All(); err != nil {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: creds.Path()}, Cause: err.Error()})
 	}
-	for _, p := range cfg.Problems {
+	d.config.Store(cfg)
+	for _, p := range cfg.Problems { // logs leave out the secrets of the configuration in effect
 		if old == nil || !slices.Contains(old.Problems, p) {
 			d.opts.Log.Warn("configuration problem", "at", p.Origin.String(), "cause", p.Cause)
 		}
 	}
-	d.config.Store(cfg)
 	d.models.configure(cfg, rules)
 	if cfg.Env == config.EnvTest {
 		d.models.refreshCatalog(context.Background()) // reads the file that suites put there, no more

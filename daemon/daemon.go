@@ -46,6 +46,7 @@ import (
 // Options are what differs between a real start and a test.
 type Options struct {
 	Getenv     func(string) string // default: os.Getenv
+	Environ    func() []string     // default: os.Environ, or nothing if Getenv is set
 	ConfigFile string              // --config-file
 	StateDir   string              // default: $XDG_STATE_HOME/eca or ~/.local/state/eca
 	CacheDir   string              // default: $XDG_CACHE_HOME/eca or ~/.cache/eca
@@ -94,6 +95,7 @@ type Daemon struct {
 	identity  atomic.Pointer[netclient.Identity]
 	imported  atomic.Pointer[string]         // what the user is told of an import
 	set       atomic.Pointer[extensions.Set] // nil until they are read
+	scrubbers atomic.Pointer[scrubbers]
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
 	client    atomic.Pointer[client]
@@ -105,6 +107,9 @@ type Daemon struct {
 // New assembles a daemon without reading any configuration: call Configure before
 // anything else. Close must be called.
 func New(o Options) *Daemon {
+	if o.Environ == nil {
+		o.Environ = environ(o)
+	}
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
@@ -219,7 +224,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
 	}
 	for i, t := range list {
-		list[i] = tools.Limit(t, limits)
+		list[i] = tools.Limit(tools.Redact(t, d.cleanOutput), limits)
 	}
 	return tools.NewRegistry(list...)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -241,56 +240,4 @@ func ErrorText(body []byte) string {
 		text = strings.ToValidUTF8(text[:500], "") + "…"
 	}
 	return text
-}
-
-// MergeExtra puts extra into a JSON object: objects merge deeply, other values
-// replace, null removes (eca-features 6.3).
-func MergeExtra(body []byte, extra map[string]any) ([]byte, error) {
-	if len(extra) == 0 {
-		return body, nil
-	}
-	var m map[string]any
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber()
-	if err := dec.Decode(&m); err != nil {
-		return nil, err
-	}
-	return json.Marshal(DeepMerge(m, extra))
-}
-
-// DeepMerge returns base with over put into it, as MergeExtra does.
-func DeepMerge(base, over map[string]any) map[string]any {
-	out := maps.Clone(base)
-	for k, v := range over {
-		switch v := v.(type) {
-		case nil:
-			delete(out, k)
-		case map[string]any:
-			b, ok := out[k].(map[string]any)
-			if !ok {
-				b = map[string]any{}
-			}
-			out[k] = DeepMerge(b, v)
-		default:
-			out[k] = v
-		}
-	}
-	return out
-}
-
-// MergePayloads returns base with over put into it, for MergeExtra: null stays, so that
-// it removes there.
-func MergePayloads(base, over map[string]any) map[string]any {
-	out := maps.Clone(base)
-	if out == nil {
-		out = map[string]any{}
-	}
-	for k, v := range over {
-		o, isMap := v.(map[string]any)
-		if b, ok := out[k].(map[string]any); ok && isMap {
-			v = MergePayloads(b, o)
-		}
-		out[k] = v
-	}
-	return out
 }

@@ -101,7 +101,7 @@ func withConfig(sf serverFlags, stderr io.Writer, fn func(*daemon.Daemon) error)
 	if err != nil {
 		return err
 	}
-	o, err := daemonOptions(sf, log)
+	o, err := daemonOptions(sf, log.Logger)
 	if err != nil {
 		return err
 	}

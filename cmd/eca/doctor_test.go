@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 )
 
-const planted = "sk-planted-0123456789"
+const plantedKey = "sk-plantedKey-0123456789"
 
 // examined runs the doctor and returns its findings by subject.
 func examined(t *testing.T, here place, args ...string) (found map[string][]doctor.Finding, code int) {
@@ -32,7 +32,7 @@ func examined(t *testing.T, here place, args ...string) (found map[string][]doct
 			found[f.Subject] = append(found[f.Subject], f)
 		}
 	}
-	if strings.Contains(out+stderr, planted) {
+	if strings.Contains(out+stderr, plantedKey) {
 		t.Errorf("a secret is shown: %s%s", out, stderr)
 	}
 	return found, code
@@ -45,7 +45,7 @@ func TestDoctor(t *testing.T) {
 		switch {
 		case strings.HasPrefix(r.URL.Path, "/bare"):
 			w.WriteHeader(http.StatusNotFound)
-		case r.Header.Get("Authorization") != "Bearer "+planted:
+		case r.Header.Get("Authorization") != "Bearer "+plantedKey:
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = w.Write([]byte(`{"error": {"message": "who is ` + r.Header.Get("Authorization") + `?"}}`))
 		default:
@@ -61,7 +61,7 @@ func TestDoctor(t *testing.T) {
 	}
 
 	// All that is configured works, as far as it can be known.
-	here := newPlace(t, "OLLAMA_API_URL=", "ACME_API_KEY="+planted, "no_proxy=*", "https_proxy=http://me:"+planted+"@proxy.example:3128", `ECA_CONFIG={"defaultModel": "acme/one", "providers": {
+	here := newPlace(t, "OLLAMA_API_URL=", "ACME_API_KEY="+plantedKey, "no_proxy=*", "https_proxy=http://me:"+plantedKey+"@proxy.example:3128", `ECA_CONFIG={"defaultModel": "acme/one", "providers": {
 		"acme": {"api": "openai-chat", "url": "`+srv.URL+`/v1"},
 		"here": {"api": "openai-chat", "url": "`+srv.URL+`/bare", "models": {"m": {}}},
 		"quiet": {"api": "openai-chat", "url": "`+srv.URL+`/bare/quiet", "fetchModels": false, "models": {"m": {}}}}}`)
@@ -90,7 +90,7 @@ func TestDoctor(t *testing.T) {
 	}
 
 	// Each thing that does not is named, and the exit code says so.
-	here = newPlace(t, "ALL_PROXY=ftp://me:"+planted+"@proxy", "OPENAI_API_KEY="+planted, `ECA_CONFIG={"defaultModel": "nowhere/m", "network": {"caCertFile": "/nowhere/ca.pem"}, "toolCall": {"shellCommand": {"path": "/nowhere/shell"}}, "providers": {
+	here = newPlace(t, "ALL_PROXY=ftp://me:"+plantedKey+"@proxy", "OPENAI_API_KEY="+plantedKey, `ECA_CONFIG={"defaultModel": "nowhere/m", "network": {"caCertFile": "/nowhere/ca.pem"}, "toolCall": {"shellCommand": {"path": "/nowhere/shell"}}, "providers": {
 		"wrong": {"api": "openai-chat", "url": "`+srv.URL+`/v1", "key": "sk-wrong-0123456789"},
 		"keyless": {"api": "openai-chat", "url": "https://keyless.example"},
 		"tape": {"api": "cassette", "url": "/nowhere/tape.yaml"},
@@ -119,7 +119,7 @@ func TestDoctor(t *testing.T) {
 	expect(found, "shell", doctor.Problem, "/nowhere/shell")
 
 	out, stderr, code := runProgram(t, here, "", "doctor", "--offline")
-	if code != 1 || !strings.Contains(out, "\n  PROBLEM  provider keyless: ") || !strings.Contains(stderr, "does not work") || strings.Contains(out+stderr, planted) {
+	if code != 1 || !strings.Contains(out, "\n  PROBLEM  provider keyless: ") || !strings.Contains(stderr, "does not work") || strings.Contains(out+stderr, plantedKey) {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 	if _, stderr, code := runProgram(t, here, "", "doctor", "--ofline"); code != 1 || !strings.Contains(stderr, "--ofline") {
