@@ -2,7 +2,7 @@
 // store, from one configuration. The commands and the tests use it; nothing else
 // does. Besides wiring it decides which model a name means and how its provider is
 // reached (models.go, clients.go), keeps the configuration up to date (configure.go),
-// logs in and out (providers.go), edits the configuration of MCP servers (mcp.go), and
+// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go), and
 // has chats of the reference server imported (import.go).
 package daemon
 
@@ -32,6 +32,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
@@ -61,7 +62,10 @@ type Options struct {
 	Log        *slog.Logger        // default: slog.Default
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
-	Random     func() float64      // in [0,1), spreads the waits before retries; default: random
+
+	// Sleep waits between questions whether a login is done; default: for real.
+	Sleep  func(context.Context, time.Duration) error
+	Random func() float64 // in [0,1), spreads the waits before retries; default: random
 }
 
 // Daemon is an assembled eca. It implements the hosts of the faces.
@@ -74,6 +78,7 @@ type Daemon struct {
 	memory *permission.Memory
 	jobs   *shell.Jobs
 	finder workspace.Finder
+	logins *logins
 
 	network *netclient.Network // of all that speaks HTTP
 
@@ -82,6 +87,7 @@ type Daemon struct {
 	loader   *extensions.Loader
 
 	reconfigured chan struct{} // hears of Configure; for Watch
+	loginDone    chan struct{} // hears of LoginDone; for Watch
 	extended     chan struct{} // hears of another Set of extensions; for Watch
 
 	mu          sync.Mutex // guards what follows, and that configurations come in order
@@ -122,6 +128,9 @@ func New(o Options) *Daemon {
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
+	if o.Sleep == nil {
+		o.Sleep = llm.Sleep
+	}
 	if o.StateDir == "" {
 		o.StateDir = StateDir(o.Getenv)
 	}
@@ -133,10 +142,12 @@ func New(o Options) *Daemon {
 		store:  store.New(o.StateDir),
 		memory: permission.NewMemory(),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
+		logins: newLogins(),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
 		reconfigured: make(chan struct{}, 1),
+		loginDone:    make(chan struct{}, 1),
 		extended:     make(chan struct{}, 1),
 	}
 	d.dynamic = config.NewCommands(d.runCommand)
@@ -252,8 +263,10 @@ func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }
 
 // Close ends everything: turns, background commands, connections, the store.
 func (d *Daemon) Close() {
+	d.logins.close()
 	d.dynamic.Close()
 	d.engine.Close()
+	d.creds.Load().Close()
 	d.jobs.Close()
 	d.network.Close()
 	if err := d.store.Close(); err != nil {

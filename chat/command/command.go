@@ -28,6 +28,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
 // Store is what commands need of the chats' store besides sessions.
@@ -53,7 +54,9 @@ type Deps struct {
 	Choice     func() chat.ModelChoice
 	Doctor     func(ctx context.Context) doctor.Report // checks the installation
 	Hooks      func() []hooks.Info
-	TempDir    string // for files without a name of the user's
+	Logins     Logins
+	Ask        func() ask.Client // the user's client, for questions; nil: it takes none
+	TempDir    string            // for files without a name of the user's
 	Now        func() time.Time
 	NewID      func() string
 }
@@ -86,13 +89,14 @@ type Commands struct {
 
 var _ chat.Commands = (*Commands)(nil)
 
-// definition is a command with what it does: prompt or run, or it compacts.
+// definition is a command with what it does: prompt, run or dialog, or it compacts.
 type definition struct {
 	Info
 	rest    bool // its last argument is the rest of the message
 	compact bool
 	prompt  func(c *Commands, rest string) (string, error)
 	run     func(c *Commands, ctx context.Context, in input) (string, error)
+	dialog  func(c *Commands) chat.Dialog
 }
 
 // input is what a command is called with.
@@ -117,6 +121,7 @@ func definitions() []definition {
 	file := func(what string) []Argument { return []Argument{{Name: "path", Description: what}} }
 	return []definition{
 		{Info: Info{"init", "Write or improve AGENTS.md for this project", []Argument{{Name: "wishes", Description: "What it should pay attention to"}}}, rest: true, prompt: (*Commands).initPrompt},
+		{Info: Info{"login", "Log in to a provider of models", []Argument{{Name: "provider", Description: "Its name in the configuration"}}}, dialog: (*Commands).login},
 		{Info: Info{"model", "Show the models, or choose one for this chat", []Argument{{Name: "model", Description: "provider/model"}}}, run: (*Commands).model},
 		{Info: Info{"resume", "List earlier chats, or go on with a copy of one in this chat", []Argument{{Name: "chat", Description: "A number of the list, latest, or a chat's id"}}}, run: (*Commands).resume},
 		{Info: Info{"rename", "Give this chat a title", []Argument{{Name: "title", Description: "The title", Required: true}}}, rest: true, run: (*Commands).rename},
@@ -143,7 +148,7 @@ func definitions() []definition {
 // Sent to a model it would cost money and lead nowhere.
 func absent() []string {
 	return []string{
-		"login", "remote", "repo-map-show",
+		"remote", "repo-map-show",
 		"plugins", "plugin-install", "plugin-uninstall",
 	}
 }
@@ -193,6 +198,9 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 	}
 	if d.compact {
 		return chat.Command{Compact: rest}, true
+	}
+	if d.dialog != nil {
+		return chat.Command{Dialog: d.dialog(c), Text: rest}, true
 	}
 	if d.prompt != nil {
 		text, err := d.prompt(c, rest)

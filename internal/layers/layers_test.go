@@ -44,7 +44,7 @@ func allowed(from, to string) bool {
 	case strings.HasPrefix(from, "chat/") && level(from) == 3 && to == "chat":
 		return true // they implement its interfaces, or share them
 	case to == "auth":
-		return slices.Contains([]string{"daemon", "server", "llm"}, from) // the last two for what a login is called
+		return slices.Contains([]string{"daemon", "server", "llm", "chat/command", "cmd/eca"}, from) // all but the first for what a login is called
 	case to == "auth/oauth":
 		return from == "daemon"
 	case to == "server/protocol":
@@ -76,6 +76,7 @@ func onlyImporter(path string) string {
 		"github.com/fsnotify":         "internal/watch",
 		"golang.org/x/oauth2":         "auth/oauth",
 		"github.com/zalando":          "internal/keychain",
+		"golang.org/x/term":           "cmd/eca",
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return room
