@@ -54,6 +54,9 @@ func (l *Loaded) Secrets() []string {
 			}
 		}
 	})
+	for _, layer := range l.layers {
+		eachSecret(layer.withheld, nil, add) // what has no effect is no less secret
+	}
 	for _, o := range l.origins {
 		for piece := range strings.SplitSeq(o.included, "\x00") {
 			if secret, ok := strings.CutPrefix(piece, secretMark); ok {
@@ -209,4 +212,22 @@ func KeyPath(path []string) string {
 		}
 	}
 	return strings.Join(out, ".")
+}
+
+// eachSecret calls add with the texts of an object whose keys say that they are secret.
+func eachSecret(v any, path []string, add func(string)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, sub := range v {
+			eachSecret(sub, append(slices.Clone(path), key), add)
+		}
+	case []any:
+		for _, sub := range v {
+			eachSecret(sub, path, add)
+		}
+	case string:
+		if v != "" && !strings.Contains(v, "${") && secretPath(path) {
+			add(v)
+		}
+	}
 }

@@ -2,7 +2,7 @@
 // store, from one configuration. The commands and the tests use it; nothing else
 // does. Besides wiring it decides which model a name means and how its provider is
 // reached (models.go, clients.go), keeps the configuration up to date (configure.go),
-// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go), and
+// asks whether workspaces' files are trusted (trust.go), logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go), and
 // has chats of the reference server imported (import.go).
 package daemon
 
@@ -32,6 +32,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/trust"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
@@ -85,15 +86,19 @@ type Daemon struct {
 	commands *command.Commands
 	dynamic  *config.Commands // runs ${cmd:...} of the configuration
 	loader   *extensions.Loader
+	record   *trust.Store // which workspaces' files the user trusts
 
 	reconfigured chan struct{} // hears of Configure; for Watch
 	loginDone    chan struct{} // hears of LoginDone; for Watch
 	extended     chan struct{} // hears of another Set of extensions; for Watch
+	trusted      chan struct{} // hears of what the user trusts now; for Watch
 
 	mu          sync.Mutex // guards what follows, and that configurations come in order
 	initOptions json.RawMessage
 	roots       []string
 	entered     map[string]auth.Credential // as of the last load
+	trust       trust.View                 // as of the last load
+	asked       map[string]bool            // sums of units the user was asked about
 
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts atomic.Pointer[artifact.Store]
@@ -149,6 +154,9 @@ func New(o Options) *Daemon {
 		reconfigured: make(chan struct{}, 1),
 		loginDone:    make(chan struct{}, 1),
 		extended:     make(chan struct{}, 1),
+		trusted:      make(chan struct{}, 1),
+		record:       trust.New(o.StateDir, o.Now),
+		asked:        map[string]bool{},
 	}
 	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
@@ -286,6 +294,9 @@ func (d *Daemon) Notices() []string {
 	}
 	if n := d.imported.Load(); n != nil {
 		out = append(out, *n)
+	}
+	if n := d.trustNotice(); n != "" {
+		out = append(out, n)
 	}
 	return out
 }

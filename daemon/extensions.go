@@ -43,6 +43,7 @@ func (d *Daemon) extendLocked() {
 		Commands:   paths(cfg.Commands),
 		Skills:     paths(cfg.Skills),
 		Pure:       cfg.PureConfig,
+		Trusts:     d.trustsLocked,
 		Expand: func(text, dir string) (string, []string, error) {
 			return cfg.Expand(context.Background(), text, config.Place{Dir: dir}) // commands have a time limit
 		},

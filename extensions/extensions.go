@@ -30,8 +30,9 @@ type Set struct {
 	Rules    []Rule    // by id
 	Commands []Command // by name; one for each
 
-	Problems []Problem // what is not used, by file and line
-	Files    []string  // to watch: files, and folders as path/* (see package watch)
+	Problems []Problem     // what is not used, by file and line
+	Units    []config.Unit // files that need trust, trusted or not; of agents, what needs it beyond their configuration
+	Files    []string      // to watch: files, and folders as path/* (see package watch)
 
 	roots []string // workspace folders, links resolved
 }
@@ -62,6 +63,11 @@ type Inputs struct {
 	// Expand resolves the dynamic strings of a text that stands in a file in dir. It
 	// returns the files that it looked for.
 	Expand func(text, dir string) (out string, files []string, err error)
+
+	// Trusts says whether the user trusts a file of a workspace folder that runs commands,
+	// reads what is not in the folder, or leads out of it. Without that it is not used. Nil
+	// trusts all.
+	Trusts func(config.Unit) bool
 }
 
 // Fragments returns the agents as configuration, in the order in which they are merged:
@@ -87,7 +93,7 @@ func (s *Set) Wrong() []Problem {
 
 // Empty says that there is nothing, also nothing wrong.
 func (s *Set) Empty() bool {
-	return len(s.Agents)+len(s.Skills)+len(s.Rules)+len(s.Commands)+len(s.Problems) == 0
+	return len(s.Agents)+len(s.Skills)+len(s.Rules)+len(s.Commands)+len(s.Problems)+len(s.Units) == 0
 }
 
 // Skill finds a skill by its name.
