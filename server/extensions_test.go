@@ -131,6 +131,8 @@ func TestPlanChangesNothing(t *testing.T) {
 		{"grep", `{path: "${workspace}", pattern: one}`},
 		{"task", `{op: read}`},
 		{"skill", `{name: s}`},
+		// Which does all this again, as another agent.
+		{"spawn_agent", `{agent: general, task: go}`},
 		{"fetch_rule", `{id: "${workspace}/.eca/rules/r.md", path: "${workspace}/c.txt"}`},
 	}
 	model := "cassette: 1\nturns:\n  - steps:\n"
