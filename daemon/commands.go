@@ -23,6 +23,7 @@ func (d *Daemon) newCommands() *command.Commands {
 		Models:  d.models,
 		Choice:  d.ModelChoice,
 		Status:  d.status,
+		RepoMap: d.maps.show,
 		TempDir: os.TempDir(),
 		Now:     d.opts.Now,
 		NewID:   d.opts.NewID,

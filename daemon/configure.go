@@ -111,6 +111,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		return !slices.Equal(old.Problems, cfg.Problems) || !reflect.DeepEqual(before, d.entered)
 	}
 	d.workspace.Store(ws)
+	d.maps.index.Forget(ws.Roots())
 	d.policy.Store(policy)
 	asked := *d.client.Load()
 	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, asked, outputs) })

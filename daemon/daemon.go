@@ -35,6 +35,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/editor"
 	"github.com/seed-dec29ce4/eca/tools/fs"
 	"github.com/seed-dec29ce4/eca/tools/permission"
+	toolmap "github.com/seed-dec29ce4/eca/tools/repomap"
 	"github.com/seed-dec29ce4/eca/tools/search"
 	"github.com/seed-dec29ce4/eca/tools/shell"
 	"github.com/seed-dec29ce4/eca/tools/task"
@@ -70,6 +71,7 @@ type Daemon struct {
 	memory *permission.Memory
 	jobs   *shell.Jobs
 	finder workspace.Finder
+	maps   mapper
 
 	commands *command.Commands
 	dynamic  *config.Commands // runs ${cmd:...} of the configuration
@@ -114,13 +116,14 @@ func New(o Options) *Daemon {
 		o.StateDir = StateDir(o.Getenv)
 	}
 	if o.CacheDir == "" {
-		o.CacheDir = home(o.Getenv, "XDG_CACHE_HOME", ".cache")
+		o.CacheDir = CacheDir(o.Getenv)
 	}
 	d := &Daemon{
 		opts:   o,
 		store:  store.New(o.StateDir),
 		memory: permission.NewMemory(),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
+		maps:   newMapper(o),
 
 		loader:       extensions.NewLoader(o.Now),
 		reconfigured: make(chan struct{}, 1),
@@ -135,7 +138,7 @@ func New(o Options) *Daemon {
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
 		Models:   d.models,
-		Contexts: contexts.Local{},
+		Contexts: contexts.Local{Mapper: d.maps},
 		Tools:    d.Tools,
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
@@ -162,6 +165,11 @@ func New(o Options) *Daemon {
 // StateDir returns where chats are kept.
 func StateDir(getenv func(string) string) string {
 	return home(getenv, "XDG_STATE_HOME", ".local/state")
+}
+
+// CacheDir returns where is kept what can be made again.
+func CacheDir(getenv func(string) string) string {
+	return home(getenv, "XDG_CACHE_HOME", ".cache")
 }
 
 // home returns eca's folder below an XDG base directory.
@@ -198,6 +206,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, asked client, outputs string) *
 	var list []tools.Tool
 	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
 	list = append(list, search.Tools()...)
+	list = append(list, toolmap.Tools(d.maps)...)
 	list = append(list, shell.Tools(shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
@@ -236,6 +245,7 @@ func (d *Daemon) Close() {
 	d.engine.Close()
 	d.jobs.Close()
 	d.models.close()
+	d.maps.index.Close()
 	if err := d.store.Close(); err != nil {
 		d.opts.Log.Warn("chat store could not be closed", "err", err)
 	}

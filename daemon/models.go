@@ -33,7 +33,7 @@ type models struct {
 	mu          sync.Mutex // guards what follows
 	cfg         *config.Loaded
 	rules       *catalog.Variants
-	clients     map[string]*providerClient      // by provider; made when first needed
+	clients     map[string]*providerClient     // by provider; made when first needed
 	httpClients map[time.Duration]*http.Client // by connection limit
 	fetched     map[string]fetched             // by provider, from the network
 }

@@ -60,7 +60,7 @@ func TestQueryCommands(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	all := "init model resume rename compact fork costs context export import prompt-show sync-system-prompt config doctor debug-chat"
+	all := "init model resume rename compact fork costs context export import prompt-show sync-system-prompt repo-map-show config doctor debug-chat"
 	for query, want := range map[any]string{nil: all, "": all, " EXP": "export import", "/costs": "costs", "agents.MD": "init", "xyz": ""} {
 		if got := names(query); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%v: %s, want %s", query, got, want)

@@ -46,6 +46,9 @@ type Deps struct {
 	Models  chat.Models
 	Choice  func() chat.ModelChoice
 	Status  func() Status
+	// RepoMap returns a map of the folders with regard to paths and names; empty if they
+	// have no source code.
+	RepoMap func(ctx context.Context, roots, focus []string) (string, error)
 	TempDir string // for files without a name of the user's
 	Now     func() time.Time
 	NewID   func() string
@@ -115,6 +118,7 @@ func definitions() []definition {
 		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "path", Description: "The file", Required: true}}}, run: (*Commands).importChat},
 		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "text", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
 		{Info: Info{"sync-system-prompt", "Make this chat's system prompt anew, from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
+		{Info: Info{"repo-map-show", "Show the map of the repository", []Argument{{Name: "focus", Description: "Paths or names; what is connected with them comes first"}}}, rest: true, run: (*Commands).repoMapShow},
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
 		{Info: Info{"doctor", "Check the installation: providers, environment, configuration, chat store", nil}, run: (*Commands).doctor},
 		{Info: Info{"debug-chat", "Write this chat's events to a file, for a bug report", file("File or folder; default: the folder for temporary files")}, run: (*Commands).debugChat},
@@ -125,7 +129,7 @@ func definitions() []definition {
 // Sent to a model it would cost money and lead nowhere.
 func absent() []string {
 	return []string{
-		"login", "skills", "skill-create", "remote", "repo-map-show", "rules",
+		"login", "skills", "skill-create", "remote", "rules",
 		"subagents", "plugins", "plugin-install", "plugin-uninstall", "hooks",
 	}
 }

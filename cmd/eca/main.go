@@ -103,7 +103,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), f, stdin, stdout, stderr)
 		},
-	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr))
+	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), repomapCommand(stdout))
 	return root
 }
 
@@ -111,7 +111,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 // their editors' settings across versions. The commands for scripts are strict, since a
 // script should hear of a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
-	if slices.ContainsFunc(args, func(a string) bool { return a == "exec" || a == "read-chat" || a == "models" }) {
+	if slices.ContainsFunc(args, func(a string) bool { return a == "exec" || a == "read-chat" || a == "models" || a == "repomap" }) {
 		return args
 	}
 	var out []string
