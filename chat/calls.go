@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -16,9 +18,13 @@ import (
 // runCalls decides about the calls of one response one after the other, runs those
 // that may, concurrently, and waits for them (eca-protocol 8.2).
 func (t *turn) runCalls(calls []call) error {
-	rejected := false
+	rejected, byHook := false, false
 	for i := range calls {
 		stop, err := t.runCall(&calls[i])
+		if errors.Is(err, errByHook) {
+			byHook = true
+			break // those that run may end
+		}
 		if err != nil {
 			return err
 		}
@@ -34,7 +40,13 @@ func (t *turn) runCalls(calls []call) error {
 	case <-t.ctx.Done():
 		return context.Cause(t.ctx)
 	}
-	if rejected {
+	t.mu.Lock()
+	byHook = byHook || t.byHook
+	t.mu.Unlock()
+	switch {
+	case byHook:
+		return errByHook
+	case rejected:
 		return errRejected
 	}
 	return nil
@@ -58,25 +70,33 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		t.failCall(judged, fmt.Errorf("Tool '%s' not found", c.Name)) //nolint:staticcheck // shown as it is
 		return false, nil
 	}
-	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Roots: t.roots, Arguments: args, Files: fileLog{t, c.CallID}, Tasks: t.taskList()}
-	plan, err := tool.Plan(t.ctx, tc)
+	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Model: t.model.ID, Roots: t.roots, Arguments: args, Files: fileLog{t, c.CallID}, Tasks: t.taskList(), Rules: t.fetchedRules()}
+	p, err := t.plan(tool, tc)
 	if err != nil {
 		t.failCall(judged, err)
 		return false, nil
 	}
-	judged.Summary, judged.Details = plan.Summary, plan.Details
-	verdict := t.policy.Judge(tc, tool.Spec(), plan)
-	judged.Rule = verdict.Rule
-	if verdict.Details != nil {
-		judged.Details = verdict.Details
+	h, err := t.beforeCall(p)
+	if err != nil {
+		return false, err
 	}
-	t.s.eng.deps.Log.Debug("tool call judged", "tool", tool.Spec().FullName(), "decision", verdict.Decision, "rule", verdict.Rule, "reason", verdict.Reason)
+	judged = h.judged(judged)
+	if h.rejected != nil && h.verdict.Decision != tools.Deny {
+		t.emit(judged, *h.rejected, event.Progress{Text: progressGenerating})
+	}
+	switch {
+	case h.stop:
+		return false, errByHook
+	case h.rejected != nil && h.verdict.Decision != tools.Deny:
+		return false, nil
+	}
+	tc, plan, verdict := h.call, h.plan, h.verdict
 	switch verdict.Decision {
 	case tools.Deny:
 		t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig})
 		return false, nil
 	case tools.Ask:
-		if t.s.log.Meta().Trust || tool.Spec().OwnChat {
+		if t.s.log.Meta().Trust && !h.mustAsk && !verdict.Insist || tool.Spec().OwnChat {
 			break
 		}
 		judged.Manual = true
@@ -107,11 +127,47 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 	return false, nil
 }
 
+// planned is a call with what it would do and what the policy says about that.
+type planned struct {
+	tool    tools.Tool
+	call    tools.Call
+	plan    tools.Plan
+	verdict tools.Verdict
+}
+
+// plan asks what a call would do, and judges it.
+func (t *turn) plan(tool tools.Tool, tc tools.Call) (planned, error) {
+	plan, err := tool.Plan(t.ctx, tc)
+	if err != nil {
+		return planned{}, err
+	}
+	v := t.policy.Judge(tc, tool.Spec(), plan)
+	t.s.eng.deps.Log.Debug("tool call judged", "tool", tool.Spec().FullName(), "decision", v.Decision, "rule", v.Rule, "reason", v.Reason)
+	return planned{tool, tc, plan, v}, nil
+}
+
+// judged fills in what is announced of a call.
+func (p planned) judged(j event.ToolJudged) event.ToolJudged {
+	j.Arguments, j.Rule = p.call.Arguments, p.verdict.Rule
+	j.Summary, j.Details = p.plan.Summary, p.plan.Details
+	if p.verdict.Details != nil {
+		j.Details = p.verdict.Details
+	}
+	return j
+}
+
 // taskList returns the chat's list of tasks.
 func (t *turn) taskList() *event.Tasks {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.history.tasks
+}
+
+// fetchedRules returns the ids of the path-scoped rules that the model knows.
+func (t *turn) fetchedRules() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Values(t.history.rules))
 }
 
 // fileLog records what a call does to files.
@@ -184,9 +240,20 @@ func (t *turn) execute(tool tools.Tool, tc tools.Call) {
 	for i, o := range res.Outputs {
 		res.Outputs[i] = strings.ToValidUTF8(o, "�")
 	}
+	elapsed := t.since(start)
+	extra, stop := t.afterCall(tool, tc, &res)
+	if t.ctx.Err() != nil {
+		return
+	}
 	t.emit(event.ToolFinished{
-		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: t.since(start), Details: res.Details,
+		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Context: extra,
 	}, event.Progress{Text: progressGenerating})
+	if stop != nil {
+		t.say(stop.Notice())
+		t.mu.Lock()
+		t.byHook = true
+		t.mu.Unlock()
+	}
 }
 
 // runTool keeps a tool's panic from taking the daemon down.

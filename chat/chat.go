@@ -27,6 +27,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -161,13 +162,16 @@ type Files interface {
 }
 
 // Command is what a message that begins with a slash means: a prompt for the model,
-// something that eca does itself, or else that the conversation shall be compacted.
+// something that eca does itself, a dialog with it, or else that the conversation shall be compacted.
 type Command struct {
 	Prompt  string
 	Compact string // what the user adds to the question for a summary
 	// Run does it; the user is shown the text it returns. It may wait, and call any method
 	// of the session.
 	Run func(ctx context.Context, s *Session) (string, error)
+	// Dialog begins a conversation; Text is its first answer.
+	Dialog Dialog
+	Text   string
 }
 
 // Commands knows the slash commands.
@@ -185,11 +189,12 @@ type Deps struct {
 	Policy   func() tools.Policy
 	Files    Files
 	Commands Commands
-	Refresh  func() // takes over what changed in files, before a turn; may be nil
+	Refresh  func()         // takes over what changed in files, before a turn; may be nil
 	System   []SystemSource // what the system prompt has besides the agent's own; may be nil
 	Machine  Machine
 	Config   func() *config.Config
-	Roots    func() []string // workspace folders
+	Roots    func() []string   // workspace folders
+	Hooks    func() *hooks.Set // current hooks; asked once per turn; may be nil
 	Now      func() time.Time
 	NewID    func() string
 	Log      *slog.Logger
@@ -199,6 +204,11 @@ type Deps struct {
 type Engine struct {
 	deps Deps
 
+	queue  *hookQueue
+	begin  sync.Once
+	begun  chan struct{} // closed when the hooks of the session's start have run
+	ending sync.Once
+
 	mu       sync.Mutex // guards what follows
 	sessions map[string]*Session
 	deleting map[string]chan struct{} // closed when the chat is gone
@@ -207,7 +217,10 @@ type Engine struct {
 
 // New returns an engine. Close must be called.
 func New(deps Deps) *Engine {
-	return &Engine{deps: deps, sessions: map[string]*Session{}, deleting: map[string]chan struct{}{}}
+	return &Engine{
+		deps: deps, sessions: map[string]*Session{}, deleting: map[string]chan struct{}{},
+		queue: newHookQueue(deps.Log.Warn), begun: make(chan struct{}),
+	}
 }
 
 // Open returns the session with an id; an empty id makes a new chat with an id of
@@ -287,11 +300,21 @@ func (e *Engine) erase(id string) error {
 	default:
 		defer free()
 	}
+	e.endChat(id)
 	return e.deps.Store.Delete(context.Background(), id)
 }
 
-// Close ends all turns, stores what is left and closes all sessions.
+// Close ends all turns, stores what is left, closes all sessions, and runs the hooks of
+// the end.
 func (e *Engine) Close() {
+	timer := time.AfterFunc(closingTime, e.queue.cancel)
+	defer timer.Stop()
+	e.CloseChats()
+	e.end()
+}
+
+// CloseChats is Close without the hooks: when it returns, everything is stored.
+func (e *Engine) CloseChats() {
 	e.mu.Lock()
 	e.closed = true
 	open := slices.Collect(maps.Values(e.sessions))

@@ -47,12 +47,16 @@ func (t *turn) compactIfFull() error {
 	t.mu.Lock()
 	full := t.history.full(limit, share)
 	t.mu.Unlock()
-	if !full {
+	if !full || t.noCompact {
 		return nil
 	}
 	err := t.compact("", true)
-	if err == nil || t.ctx.Err() != nil {
+	switch {
+	case err == nil, t.ctx.Err() != nil, errors.Is(err, errByHook):
 		return err
+	case errors.Is(err, errCompactBlocked):
+		t.noCompact = true // the hook is not asked again and again
+		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,12 +89,27 @@ func (h *history) usage(b event.UsageReported) {
 
 // compact puts a summary in place of what was said. instructions are the user's.
 func (t *turn) compact(instructions string, auto bool) error {
+	trigger := "manual"
+	if auto {
+		trigger = "auto"
+	}
+	if err := t.beforeCompact(trigger, instructions); err != nil {
+		return err
+	}
 	t.enter(progressCompacting)
 	summary, err := t.summarize(instructions)
 	if err != nil {
 		return fmt.Errorf("the conversation could not be compacted: %w", err)
 	}
+	stop, err := t.afterCompact(trigger, &summary)
+	if err != nil {
+		return err
+	}
 	t.emit(event.Compacted{Summary: summary, Auto: auto})
+	if stop != nil {
+		t.say(stop.Notice())
+		return errByHook
+	}
 	return nil
 }
 
@@ -264,7 +283,9 @@ func (t *turn) recoverOverflow(attempt int) error {
 	}
 	t.emit(event.Notice{Text: noticeOverflow})
 	before := t.size()
-	if err := t.compact("", true); err != nil {
+	if err := t.compact("", true); errors.Is(err, errCompactBlocked) {
+		return errTooLong
+	} else if err != nil {
 		return err
 	}
 	if t.size() >= before {
@@ -284,6 +305,7 @@ func (t *turn) size() int64 {
 func (h *history) compact(c event.Compacted) {
 	h.flush()
 	h.used, h.fresh = 0, true
+	clear(h.rules)
 	if c.Summary == "" { // imported: a message with the summary follows
 		h.done = nil
 		clear(h.blind)
@@ -318,6 +340,9 @@ const prunedText = "(This result was left out because the conversation became to
 // prune leaves out results.
 func (h *history) prune(callIDs []string) {
 	h.flush()
+	for _, id := range callIDs {
+		delete(h.rules, id)
+	}
 	out := make([]llm.Message, len(h.done))
 	for i, m := range h.done {
 		out[i] = llm.Message{Role: m.Role, Parts: slices.Clone(m.Parts)}

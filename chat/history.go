@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -22,9 +23,16 @@ type history struct {
 	tasks *event.Tasks    // the list of tasks, if there is one
 	model modelChange
 
+	before  int  // the messages in front of the last prompt
+	counted bool // it is among turns
+
 	system event.SystemPrompt // the pinned one; without parts there is none
 	told   string             // the system prompt whose difference to that the user was told
-	blind map[string]int  // by model: in how many of the first messages it is not sent images
+	blind  map[string]int     // by model: in how many of the first messages it is not sent images
+
+	// rules are the path-scoped rules whose text is in the history, by the call that
+	// fetched them.
+	rules map[string]string
 
 	// The assistant message that is being built.
 	parts   []llm.Part
@@ -36,7 +44,10 @@ type history struct {
 }
 
 func newHistory() *history {
-	return &history{ids: map[string]bool{}, blind: map[string]int{}, reason: map[string]*strings.Builder{}, results: map[string]llm.ToolResult{}}
+	return &history{
+		ids: map[string]bool{}, blind: map[string]int{}, reason: map[string]*strings.Builder{},
+		results: map[string]llm.ToolResult{}, rules: map[string]string{},
+	}
 }
 
 // add folds one event.
@@ -74,9 +85,12 @@ func (h *history) add(b event.Body) {
 		}
 		h.calls = append(h.calls, b)
 	case event.ToolFinished:
-		h.result(llm.ToolResult{ID: b.CallID, Text: lines(b.Outputs), Failed: b.Failed, Images: images(b.Images)})
+		h.result(llm.ToolResult{ID: b.CallID, Text: joinContext(lines(b.Outputs), b.Context), Failed: b.Failed, Images: images(b.Images)})
 		if b.Details != nil && b.Details.Tasks != nil {
 			h.tasks = b.Details.Tasks
+		}
+		if b.Details != nil && b.Details.Rule != nil {
+			h.rules[b.CallID] = b.Details.Rule.ID
 		}
 	case event.ToolRejected:
 		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b), Failed: true})
@@ -98,6 +112,8 @@ func (h *history) add(b event.Body) {
 		h.blind[b.Model] = len(h.done)
 	case event.TasksCleared:
 		h.tasks = nil
+	case event.PromptAmended:
+		h.amend(b)
 	case event.SystemPrompt:
 		h.system, h.told = b, ""
 	case event.Notice:
@@ -106,16 +122,20 @@ func (h *history) add(b event.Body) {
 		}
 	case event.TurnFinished:
 		h.flush()
+		if b.Reason == event.FinishedBlocked {
+			h.forget()
+		}
 	}
 }
 
 // user adds what the user said, unless it was for eca only.
 func (h *history) user(m event.UserMessage) {
 	h.flush()
+	h.before, h.counted = len(h.done), !m.Steer && !m.Command
 	if m.Command && m.Prompt == "" {
 		return
 	}
-	if !m.Steer && !m.Command {
+	if h.counted {
 		h.turns++
 	}
 	h.done = append(h.done, userMessage(m))
@@ -218,6 +238,14 @@ func (h *history) uniqueID(id string, fresh func() string) string {
 	return unique
 }
 
+// joinContext adds what hooks tell the model to a result.
+func joinContext(text string, more []string) string {
+	if len(more) == 0 {
+		return text
+	}
+	return text + wrapped(more) + "\n"
+}
+
 // lines joins outputs, each of them with the end of its last line.
 func lines(outputs []string) string {
 	var b strings.Builder
@@ -271,6 +299,10 @@ func contextText(b event.Block) string {
 func rejection(r event.ToolRejected) string {
 	var text string
 	switch r.Reason {
+	case event.RejectedByHook:
+		text = cmp.Or(r.Message, "A hook rejected this call. It did not run.")
+	case event.StoppedByHook:
+		text = "This call did not run."
 	case event.RejectedByUser:
 		text = "The user rejected this call. It did not run."
 	case event.RejectedByConfig:

@@ -371,7 +371,7 @@ func weight(b event.Body) int {
 		n += len(b.Arguments) + detailsWeight(b.Details)
 	case event.ToolFinished:
 		n += detailsWeight(b.Details)
-		for _, o := range b.Outputs {
+		for _, o := range append(b.Outputs[:len(b.Outputs):len(b.Outputs)], b.Context...) {
 			n += len(o)
 		}
 		for _, i := range b.Images {
@@ -381,6 +381,17 @@ func weight(b event.Body) int {
 		n += len(b.Opaque)
 	case event.Flag:
 		n += len(b.Text)
+	case event.HookFinished:
+		n += len(b.Output) + len(b.Error)
+	case event.ToolRejected:
+		n += len(b.Message)
+	case event.PromptAmended:
+		if b.Prompt != nil {
+			n += len(*b.Prompt)
+		}
+		for _, c := range b.Context {
+			n += len(c)
+		}
 	case event.Compacted:
 		n += len(b.Summary)
 	case event.Continued:
@@ -403,6 +414,9 @@ func detailsWeight(d *event.Details) int {
 		for _, c := range d.ShellCommand.Commands {
 			n += len(c.Name) + len(strings.Join(c.Args, " "))
 		}
+	}
+	if d != nil && d.Rule != nil {
+		n += len(d.Rule.ID)
 	}
 	if d != nil && d.Tasks != nil {
 		for _, t := range d.Tasks.Tasks {

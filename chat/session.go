@@ -52,13 +52,19 @@ type Session struct {
 	gone       chan struct{}  // the session's goroutine has ended
 
 	lease lease
-	busy  atomic.Bool // state is running
+	busy  atomic.Bool  // state is running
+	talk  atomic.Int32 // the dialogState
 	cost  cost
 
-	// Owned by the session's goroutine; history is lent to the running turn.
+	// What hooks told the model when the chat began, for its instructions.
+	instructions atomic.Pointer[string]
+
+	// Owned by the session's goroutine; history and dialog are lent to the running turn.
 	state   state
 	turn    *turn
 	history *history
+	dialog  Dialog // that the next prompt answers; nil: none
+	begun   bool   // the hooks of a chat's start have run; lent like history
 }
 
 func newSession(e *Engine, meta Meta, last event.Seq) *Session {
@@ -141,6 +147,7 @@ func (s *Session) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Ev
 
 // Prompt is what the user asks for.
 type Prompt struct {
+	Parent   string // the chat that a subagent's chat works for
 	TurnID   string // names the turn; empty: the session names it
 	Text     string
 	Model    string // full or bare id; empty: the chat's last model, then the default
@@ -154,6 +161,7 @@ type Prompt struct {
 type Accepted struct {
 	TurnID string
 	Model  string          // full id; empty if there is none
+	Dialog bool            // it answered a dialog
 	Failed bool            // the turn ended before it reached a model; the log says why
 	Done   <-chan struct{} // closed when the turn has ended
 }
@@ -223,6 +231,7 @@ func (s *Session) close() {
 	s.cancel()
 	s.mail.putLast(func() {
 		s.endTurn(errShutdown)
+		s.closeDialog()
 		s.become(closed)
 	})
 	<-s.gone

@@ -160,6 +160,9 @@ func (t *turn) makeSystem() (*system, []string) {
 		more, bad := source.Blocks(t.ctx, q)
 		blocks, problems = append(blocks, more...), append(problems, bad...)
 	}
+	if text := t.s.instructions.Load(); text != nil {
+		blocks = append(blocks, SystemBlock{Place: PlaceVolatile, Name: "hooks", Text: *text})
+	}
 	slices.SortStableFunc(blocks, func(a, b SystemBlock) int { return int(a.Place - b.Place) })
 	out := &system{SystemPrompt: event.SystemPrompt{Agent: t.agent, Model: t.model.ID}}
 	var tail []string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/template"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -44,9 +46,12 @@ type turn struct {
 	tools  *tools.Registry
 	policy tools.Policy
 	roots  []string
-	vars   func() template.Vars // of prompts
-	quiet  bool                 // nothing is recorded: a preview
-	sys    *system              // the system prompt, once it is known; see systemPrompt
+	hooks  *hooks.Set
+
+	noCompact bool                 // a hook forbids it
+	vars      func() template.Vars // of prompts
+	quiet     bool                 // nothing is recorded: a preview
+	sys       *system              // the system prompt, once it is known; see systemPrompt
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -59,6 +64,10 @@ type turn struct {
 	phase   string                   // the last progress
 	waiting map[string]chan Decision // announced calls that wait for the user
 	steers  []string                 // what the user said since the model was asked
+	byHook  bool                     // a hook ends the turn after the calls that run
+
+	activity activity            // for hooks
+	scripts  []event.HookStarted // that run and are shown
 }
 
 func (s *Session) newTurn(p Prompt) *turn {
@@ -67,7 +76,7 @@ func (s *Session) newTurn(p Prompt) *turn {
 		deps.Refresh()
 	}
 	t := &turn{
-		s: s, id: p.TurnID, first: s.log.Next(), prompt: p, cfg: deps.Config(), tools: deps.Tools(), policy: deps.Policy(), roots: deps.Roots(),
+		s: s, id: p.TurnID, first: s.log.Next(), prompt: p, cfg: deps.Config(), tools: deps.Tools(), policy: deps.Policy(), roots: deps.Roots(), hooks: s.eng.hookSet(),
 		done: make(chan struct{}), history: s.history, waiting: map[string]chan Decision{},
 	}
 	if t.id == "" {
@@ -97,9 +106,14 @@ func (t *turn) emitLocked(bodies ...event.Body) {
 	}
 	for _, b := range bodies {
 		t.history.add(b)
+		t.reportActivity(b)
 		switch b := b.(type) {
 		case event.Progress:
 			t.phase = b.Text
+		case event.HookStarted:
+			t.scripts = append(t.scripts, b)
+		case event.HookFinished:
+			t.scripts = slices.DeleteFunc(t.scripts, func(s event.HookStarted) bool { return s.ID == b.ID })
 		case event.TurnFinished:
 			t.over = true
 		}
@@ -137,6 +151,13 @@ func (t *turn) start() Accepted {
 	})
 	msg := event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}
 	command, isCommand := t.s.eng.deps.Commands.Find(msg.Text)
+	answers := t.s.dialog != nil
+	if answers {
+		command, isCommand = Command{Dialog: t.s.dialog, Text: msg.Text}, true
+		if t.s.dialog.Secret() {
+			msg.Text, t.prompt.Text = Masked, Masked
+		}
+	}
 	if isCommand {
 		msg.Command, msg.Prompt = true, command.Prompt
 	}
@@ -158,8 +179,16 @@ func (t *turn) start() Accepted {
 		t.noteSwitch()
 	}
 	switch {
-	case isCommand && command.Prompt == "" && (err == nil || command.Run != nil):
+	case isCommand && command.Dialog != nil: // no hooks: what is said is for eca alone
 		go t.run(func() error { return t.command(command) })
+		return Accepted{TurnID: t.id, Done: t.done, Model: meta.Model, Dialog: answers}
+	case isCommand && command.Prompt == "" && (err == nil || command.Run != nil):
+		go t.run(func() error {
+			if err := t.before(false); err != nil {
+				return err
+			}
+			return t.command(command)
+		})
 		return Accepted{TurnID: t.id, Done: t.done, Model: meta.Model}
 	case err != nil:
 		t.finish(fmt.Errorf("Error: %w", err)) //nolint:staticcheck // shown as it is
@@ -169,15 +198,30 @@ func (t *turn) start() Accepted {
 	}
 	if t.cfg.Env == config.EnvTest {
 		go t.run(func() error {
+			if err := t.before(!isCommand); err != nil {
+				return err
+			}
 			t.title(t.transcript())
 			t.enter(progressWaiting)
-			return t.answer()
+			return t.converse()
 		})
 		return Accepted{TurnID: t.id, Done: t.done, Model: model.ID}
 	}
+	if t.hooked() { // which may take long: nobody else waits for them
+		go t.run(func() error {
+			if err := t.before(!isCommand); err != nil {
+				return err
+			}
+			t.enter(progressWaiting)
+			t.titleLater()
+			return t.converse()
+		})
+		return Accepted{TurnID: t.id, Done: t.done, Model: model.ID}
+	}
+	t.s.begun = true
 	t.emit(event.Progress{Text: progressWaiting})
 	t.titleLater()
-	go t.run(t.answer)
+	go t.run(t.converse)
 	return Accepted{TurnID: t.id, Done: t.done, Model: model.ID}
 }
 
@@ -201,8 +245,15 @@ func (t *turn) chooseModel() (Model, error) {
 
 // command does what a slash command says.
 func (t *turn) command(c Command) error {
+	if c.Dialog != nil {
+		return t.talkOn(c.Dialog, c.Text)
+	}
 	if c.Run == nil {
-		return t.compact(c.Compact, false)
+		err := t.compact(c.Compact, false)
+		if errors.Is(err, errCompactBlocked) {
+			return nil
+		}
+		return err
 	}
 	text, err := c.Run(t.ctx, t.s)
 	if err == nil && text != "" {
@@ -295,7 +346,7 @@ func (t *turn) finish(err error) {
 	if t.ctx.Err() != nil {
 		err = context.Cause(t.ctx)
 	}
-	end := event.TurnFinished{Reason: event.FinishedDone}
+	end := event.TurnFinished{Reason: event.FinishedDone, Dialog: t.s.InDialog()}
 	var notice event.Body
 	switch {
 	case err == nil:
@@ -305,6 +356,10 @@ func (t *turn) finish(err error) {
 	case errors.Is(err, errStopped):
 		end.Reason = event.FinishedStopped
 		notice = event.Notice{Text: noticeStopped}
+	case errors.Is(err, errByHook):
+		end.Reason = event.FinishedByHook
+	case errors.Is(err, errBlocked):
+		end.Reason = event.FinishedBlocked
 	case errors.Is(err, errSuperseded):
 		end.Reason = event.FinishedSuperseded
 	case errors.Is(err, errShutdown), errors.Is(err, context.Canceled):
@@ -319,9 +374,15 @@ func (t *turn) finish(err error) {
 	if notice != nil {
 		bodies = append(bodies, notice)
 	}
+	for _, s := range t.scripts { // of a call that has not returned yet
+		bodies = append(bodies, event.HookFinished{ID: s.ID, Name: s.Name, Action: s.Action, Status: 1, Error: "it was stopped"})
+	}
 	reason := event.Interrupted
 	if end.Reason == event.FinishedStopped || end.Reason == event.FinishedSuperseded {
 		reason = event.RejectedByStop
+	}
+	if end.Reason == event.FinishedByHook {
+		reason = event.StoppedByHook
 	}
 	for _, id := range t.history.openCalls() {
 		bodies = append(bodies, event.ToolRejected{CallID: id, Reason: reason})

@@ -30,7 +30,7 @@ func (b *builder) prompts() {
 	l := &layer{source: defaults}
 	b.merge(b.merged, map[string]any{
 		"prompts": map[string]any{
-			"chat": text("code"), "chatTitle": text("title"), "compact": text("compact"), "init": text("init"),
+			"chat": text("code"), "chatTitle": text("title"), "compact": text("compact"), "init": text("init"), "skillCreate": text("skill-create"),
 			"completion": text("completion"), "rewrite": text("rewrite"), "environment": text("environment"),
 		},
 		"agent": map[string]any{"plan": chat("plan"), "explorer": chat("explorer"), "general": chat("general")},
@@ -61,6 +61,7 @@ func resource(name string, tool func(name string) (string, bool)) (string, error
 		{"plan_behavior", "plan"},
 		{"inline_completion", "completion"},
 		{"explorer_agent", "explorer"},
+		{"additional_system_info", "environment"},
 	} {
 		if short == old[0] {
 			short = old[1]

@@ -1,16 +1,19 @@
 // Package config turns the user's configuration into one immutable value.
 //
-// Layers, lowest first (eca-features, section 3): built-in defaults,
-// initializationOptions, ECA_CONFIG, and then either the --config-file or the global
-// file followed by each workspace folder's .eca/config.json. Files are JSON with
-// comments. Objects merge deeply, everything else replaces. Strings may contain
-// ${env:NAME}, ${env:NAME:default} and ${file:path}.
+// Layers, lowest first (eca-features, section 3): built-in defaults, Markdown agents,
+// plugins, initializationOptions, ECA_CONFIG, then either the --config-file or the global
+// file followed by each workspace folder's .eca/config.json, and the files in extraConfigs.
+// Files are JSON with comments. Objects merge deeply, everything else replaces. Strings may
+// contain ${env:...}, ${file:...} and others (docs/configuration.md), which are resolved
+// when all is merged: what is replaced is neither read nor run.
 //
 // It guarantees that loading never fails: what is broken (a file that does not
 // parse, a value of the wrong type) is left out, named in Problems with its file,
 // line and cause, and the rest works. For every value that is used, Origin says
-// where it came from. It writes a file only through EditFile, which keeps comments and
-// format. It does not watch files, but names those to watch.
+// where it came from. A ${cmd:...} runs once until its file changes, and what it prints is
+// a secret. It writes a file only through EditFile, which keeps comments and format. It
+// does not watch files, but names those to watch. Check and Schema know every key; loading
+// does not look at their texts.
 package config
 
 import "slices"
@@ -199,6 +202,7 @@ type Agent struct {
 	Variant       string        `json:"variant"`
 	Inherit       string        `json:"inherit"`     // the agent this one is made from
 	SpawnableBy   Strings       `json:"spawnableBy"` // agents that may start it as a subagent; empty: all
+	ReadOnly      bool          `json:"readOnly"`    // its calls change nothing: what may is denied
 	MaxSteps      *int          `json:"maxSteps"`    // of a subagent: batches of tool calls; nil: no limit
 	DisabledTools []string      `json:"disabledTools"`
 	ToolCall      AgentToolCall `json:"toolCall"`

@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/bug"
@@ -24,57 +25,72 @@ func (b *builder) decode() *Config {
 	return cfg
 }
 
-// prune removes from a value what does not fit a type. It reports whether the value
-// itself fits.
-func (b *builder) prune(v any, typ reflect.Type, path []string) bool {
+// prune removes from a value what does not fit a type, keys of objects and elements of
+// lists. It returns what is left, and whether the value itself fits.
+func (b *builder) prune(v any, typ reflect.Type, path []string) (any, bool) {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
 	}
 	if v == nil {
-		return true
+		return v, true
 	}
 	if _, isString := v.(string); isString && typ == reflect.TypeFor[Strings]() {
-		return true
+		return v, true
 	}
 	switch typ.Kind() {
 	case reflect.Interface:
-		return true
+		return v, true
 	case reflect.String:
 		_, ok := v.(string)
-		return ok
+		return v, ok
 	case reflect.Bool:
 		_, ok := v.(bool)
-		return ok
+		return v, ok
 	case reflect.Int, reflect.Int64:
 		f, ok := v.(float64)
-		return ok && f == math.Trunc(f) && math.Abs(f) < 1<<53
+		return v, ok && f == math.Trunc(f) && math.Abs(f) < 1<<53
 	case reflect.Float64:
 		_, ok := v.(float64)
-		return ok
+		return v, ok
 	case reflect.Slice:
 		list, ok := v.([]any)
-		return ok && !slices.ContainsFunc(list, func(e any) bool { return !b.prune(e, typ.Elem(), path) })
+		left := make([]any, 0, len(list))
+		for i, e := range list {
+			if e, fits := b.pruned(e, typ.Elem(), append(slices.Clone(path), strconv.Itoa(i))); fits {
+				left = append(left, e)
+			}
+		}
+		return left, ok
 	case reflect.Map, reflect.Struct:
 		m, ok := v.(map[string]any)
-		if !ok {
-			return false
-		}
 		fields, rest := jsonFields(typ)
 		for key, sub := range m {
 			elem, known := fields[strings.ToLower(key)]
 			if !known && rest != nil {
 				elem, known = rest, true
 			}
-			at := append(slices.Clone(path), key)
-			if known && !b.prune(sub, elem, at) {
+			if !known {
+				continue
+			}
+			if sub, fits := b.pruned(sub, elem, append(slices.Clone(path), key)); fits {
+				m[key] = sub
+			} else {
 				delete(m, key)
-				b.problemAt(at, "%s must be %s, not %s; it is ignored", strings.Join(at, "."), typeName(elem), valueName(sub))
 			}
 		}
-		return true
+		return m, ok
 	}
 	bug.Reportf("configuration has a field of kind %s", typ.Kind())
-	return false
+	return v, false
+}
+
+// pruned is prune that reports a value that does not fit.
+func (b *builder) pruned(v any, typ reflect.Type, path []string) (any, bool) {
+	left, fits := b.prune(v, typ, path)
+	if !fits {
+		b.problemAt(path, "%s must be %s, not %s; it is ignored", strings.Join(path, "."), typeName(typ), valueName(v))
+	}
+	return left, fits
 }
 
 // originOf returns the origin of a value, or of the object it is in.

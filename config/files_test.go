@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,5 +67,38 @@ func TestFilesAndOwner(t *testing.T) {
 	in.ConfigFile = filepath.Join(home, "other.json")
 	if l := Load(in); l.Owner("defaultModel") != in.ConfigFile || !slices.Equal(l.Files, []string{in.ConfigFile}) {
 		t.Errorf("with --config-file: %q %q", l.Owner("defaultModel"), l.Files)
+	}
+}
+
+// Which certificates are trusted is the user's to say, not a cloned repository's.
+func TestNetworkIsTheUsers(t *testing.T) {
+	home, root := t.TempDir(), t.TempDir()
+	for path, text := range map[string]string{
+		filepath.Join(home, "config.json"):         `{"network": {"clientCert": "mine.pem"}, "providers": {"p": {"httpClient": "http-1.1"}, "q": {"httpClient": {"version": "http-7"}}}}`,
+		filepath.Join(root, ".eca", "config.json"): "{\n\"NetWork\": {\"caCertFile\": \"theirs.pem\"}}",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := Load(Inputs{Getenv: func(string) string { return "" }, ConfigHome: home, Roots: []string{root}})
+	if cfg.Network != (Network{ClientCert: "mine.pem"}) {
+		t.Errorf("%+v", cfg.Network)
+	}
+	var got []string
+	for _, p := range cfg.Problems {
+		got = append(got, p.String())
+	}
+	want := []string{
+		filepath.Join(root, ".eca", "config.json") + ":2: NetWork counts in your own configuration only, not in a workspace's or a plugin's; it is ignored",
+		filepath.Join(home, "config.json") + `:1: providers.q.httpClient.version must be one of http-1.1, http-2, not "http-7"; it is ignored`,
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("problems %q", got)
+	}
+	if v := cfg.Providers["p"].HTTPClient.Version; v != "http-1.1" {
+		t.Errorf("a version as a word: %q", v)
 	}
 }

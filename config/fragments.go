@@ -22,7 +22,7 @@ func (b *builder) fragments() {
 	for _, f := range b.in.Fragments {
 		content := clone(f.Content)
 		raw, _ := json.Marshal(content) // it is as encoding/json decodes it
-		l := &layer{source: f.Source, text: string(raw), at: map[string]position{}}
+		l := &layer{source: f.Source, text: string(raw), at: map[string]position{}, fragment: true}
 		for key, line := range f.Lines {
 			l.at[join(append(slices.Clone(f.Path), key))] = position{line: line}
 		}

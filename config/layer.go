@@ -23,6 +23,8 @@ type layer struct {
 	dir    string // for relative files; empty: where the process is
 	plugin string // the folder of the plugin it belongs to
 	root   string // the workspace folder it belongs to
+
+	fragment bool // it is no JSON, see Fragment
 }
 
 // position is a place in a text; both count from 1, columns in bytes.
@@ -86,6 +88,13 @@ func parse(source string, data []byte) (*layer, *Problem) {
 	root, err := hujson.Parse(withNewline(data))
 	if err != nil {
 		line, column, cause := splitPosition(err.Error())
+		// The parser's text may have one line more.
+		if at := newLines(data); line > len(at) {
+			line, column = len(at), len(data)-at[len(at)-1]+1
+		}
+		if column > 0 {
+			cause = fmt.Sprintf("column %d: %s", column, cause)
+		}
 		return nil, &Problem{Origin: Origin{Source: source, Line: line, Column: column}, Cause: cause}
 	}
 	if isNull(&root) {
@@ -162,5 +171,5 @@ func splitPosition(msg string) (line, column int, cause string) {
 	}
 	line, _ = strconv.Atoi(m[1])
 	column, _ = strconv.Atoi(m[2])
-	return line, column, fmt.Sprintf("column %d: %s", column, m[3])
+	return line, column, m[3]
 }

@@ -150,6 +150,7 @@ func Load(in Inputs) *Loaded {
 	b.inherit()
 	b.checkChoices()
 	cfg := b.decode()
+	cfg.nameProviders()
 	b.checkPrompts(cfg)
 	// In an order of their own: two loads of the same can be compared.
 	slices.Sort(b.files)
@@ -241,6 +242,7 @@ func (b *builder) layer(l *layer, root string) {
 		l.dir = filepath.Dir(l.source)
 	}
 	l.migrate()
+	b.userOnly(l)
 	if root != "" && b.in.Restrict != nil {
 		l.content = b.in.Restrict(root, l.content)
 	}

@@ -78,6 +78,26 @@ func (l *Loaded) Secrets() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
+// Credentials lists the texts whose names say plainly that they are secret, and passwords
+// in addresses: less than Secrets, for text in which a word too many would be missed.
+func (l *Loaded) Credentials() []string {
+	var out []string
+	l.each(func(v Value, _ bool) {
+		for _, s := range texts(v.Value) {
+			words := strings.Fields(s)
+			if redact.SecretName(v.Path[len(v.Path)-1]) && len(words) > 0 && len(words) <= 2 {
+				out = append(out, s, words[len(words)-1]) // Bearer ...
+			}
+			if u, err := url.Parse(s); err == nil && u.User != nil {
+				if password, ok := u.User.Password(); ok {
+					out = append(out, password)
+				}
+			}
+		}
+	})
+	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
+}
+
 // each calls fn with every value; set is false for one that nobody set.
 func (l *Loaded) each(fn func(v Value, set bool)) {
 	raw, err := json.Marshal(l.Config)
@@ -88,15 +108,19 @@ func (l *Loaded) each(fn func(v Value, set bool)) {
 	l.walk(all, nil, fn)
 }
 
-func (l *Loaded) walk(v any, path []string, fn func(Value, bool)) {
+// walk calls fn with the values at and below a path. It reports whether one is set.
+func (l *Loaded) walk(v any, path []string, fn func(Value, bool)) (found bool) {
 	if m, ok := v.(map[string]any); ok {
-		maps.DeleteFunc(m, func(_ string, sub any) bool { return sub == nil }) // unset
 		for key, sub := range m {
-			l.walk(sub, append(slices.Clone(path), key), fn)
+			if sub != nil && l.walk(sub, append(slices.Clone(path), key), fn) {
+				found = true
+			}
 		}
-		if len(m) > 0 || len(path) == 0 {
-			return
+		if found || len(path) == 0 {
+			return found
 		}
+		// Nothing in it is set, but it may be there: a model of which all is known.
+		v = map[string]any{}
 	}
 	origin, set := l.Origin(path...)
 	if !set && !isZero(v) {
@@ -106,6 +130,7 @@ func (l *Loaded) walk(v any, path []string, fn func(Value, bool)) {
 		}
 	}
 	fn(Value{Path: path, Value: v, Origin: origin, Secret: secret(path, v, origin)}, set && v != nil)
+	return set && v != nil
 }
 
 func isZero(v any) bool {

@@ -24,6 +24,14 @@ const catalogFile = "models-dev.json"
 // there is nothing to look up, and nobody is asked. A provider that the user wrote down
 // may have models only by the catalogue.
 func (m *models) refreshCatalog(ctx context.Context) {
+	if err := m.refreshedCatalog(ctx, true); err != nil && ctx.Err() == nil {
+		m.opts.Log.Debug("the catalogue of models is as it was", "err", err)
+	}
+}
+
+// refreshedCatalog is refreshCatalog that says why the catalogue is as it was; online
+// allows to fetch it.
+func (m *models) refreshedCatalog(ctx context.Context, online bool) error {
 	m.mu.Lock()
 	needed := false
 	for name, p := range m.providers() {
@@ -33,11 +41,9 @@ func (m *models) refreshCatalog(ctx context.Context) {
 	fetch := !m.cfg.PureConfig && m.cfg.Env != config.EnvTest && (m.cfg.FetchModels == nil || *m.cfg.FetchModels)
 	m.mu.Unlock()
 	if !needed {
-		return
+		return nil
 	}
-	if err := m.catalog.Refresh(ctx, fetch); err != nil && ctx.Err() == nil {
-		m.opts.Log.Debug("the catalogue of models is as it was", "err", err)
-	}
+	return m.catalog.Refresh(ctx, fetch && online)
 }
 
 // list names the models of a usable provider, sorted: those that are configured, and

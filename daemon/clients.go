@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"reflect"
@@ -42,7 +41,11 @@ func (m *models) client(name string, p provider) (*providerClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &providerClient{m.recorded(llm.WithRetry(raw, m.retryPolicy(p.Provider))), raw, p.Provider, limits}
+	model := raw
+	if name == copilot {
+		model = copilotModel{raw}
+	}
+	c := &providerClient{m.recorded(llm.WithRetry(model, m.retryPolicy(p.Provider))), raw, p.Provider, limits}
 	m.clients[name] = c
 	return c, nil
 }
@@ -131,25 +134,18 @@ func (m *models) endpoint(name string, p config.Provider) llm.Endpoint {
 	for k, v := range p.ExtraHeaders {
 		headers[http.CanonicalHeaderKey(k)] = v // the user's wins, however it is written
 	}
-	return llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(limits.Connect), Limits: limits, Now: m.opts.Now}
+	e := llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(p, limits.Connect), Limits: limits, Now: m.opts.Now}
+	if p.Key == "" && p.Auth.ClientID != "" {
+		e.Bearer = m.bearer(name, p)
+	}
+	if name == copilot {
+		headers["Editor-Version"] = cmp.Or(headers["Editor-Version"], m.copilotVersion())
+	}
+	return e
 }
 
 // aws is where AWS's own tools keep credentials.
 func (m *models) aws() bedrock.AWS { return bedrock.AWS{Getenv: m.opts.Getenv} }
-
-// http returns the client whose connections must stand within a limit.
-func (m *models) http(connect time.Duration) *http.Client {
-	if c, ok := m.httpClients[connect]; ok {
-		return c
-	}
-	dialer := &net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}
-	c := &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: connect,
-		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second, ReadBufferSize: 32 << 10,
-	}}
-	m.httpClients[connect] = c
-	return c
-}
 
 // limits merges the time limits of a provider over the global ones.
 func (m *models) limits(p config.Provider) llm.Limits {
@@ -187,29 +183,40 @@ func (m *models) sync(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { m.refreshCatalog(limited) })
 	for name, p := range providers {
-		wg.Go(func() {
-			m.mu.Lock()
-			at := m.endpoint(name, p.Provider)
-			m.mu.Unlock()
-			found := fetched{from: p.Provider}
-			var err error
-			if found.models, err = listModels(limited, p.API, at); err != nil {
-				m.opts.Log.Debug("models could not be listed", "provider", name, "err", err)
-				found.failed = err.Error()
-			}
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			still := sameModels(m.providers()[name].Provider, p.Provider)
-			if still && (err == nil || ctx.Err() == nil) { // being stopped says nothing of the provider
-				m.fetched[name] = found
-			}
-		})
+		wg.Go(func() { _, _ = m.ask(ctx, limited, name, p) })
 	}
 	wg.Wait()
 }
 
+// ask asks a provider for its models within the limits of a context, and keeps what came
+// of it unless ctx was ended.
+func (m *models) ask(ctx, limited context.Context, name string, p provider) (map[string]llm.Facts, error) {
+	m.mu.Lock()
+	at := m.endpoint(name, p.Provider)
+	m.mu.Unlock()
+	found := fetched{from: p.Provider}
+	var err error
+	if at, err = at.Authorized(limited); err == nil {
+		found.models, err = listModels(limited, p.API, at)
+	}
+	if err != nil {
+		m.opts.Log.Debug("models could not be listed", "provider", name, "err", err)
+		found.failed = err.Error()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	still := sameModels(m.providers()[name].Provider, p.Provider)
+	if still && (err == nil || ctx.Err() == nil) { // being stopped says nothing of the provider
+		m.fetched[name] = found
+	}
+	return found.models, err
+}
+
 // listModels asks a server for its models in the way of its wire format.
 func listModels(ctx context.Context, api string, at llm.Endpoint) (map[string]llm.Facts, error) {
+	if at.Provider == copilot {
+		return copilotModels(ctx, at)
+	}
 	switch api {
 	case google.API:
 		return google.ListModels(ctx, at)

@@ -1,37 +1,47 @@
 package daemon
 
 import (
+	"context"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/command"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
 // newCommands wires the slash commands.
 func (d *Daemon) newCommands() *command.Commands {
 	return command.New(command.Deps{
-		Version: d.opts.Version,
-		Machine: d.machine(),
-		Config:  d.Config,
-		Secrets: d.secrets,
-		Roots:   func() []string { return d.workspace.Load().Roots() },
-		Engine:  d.Engine,
-		Store:   d.store,
-		Models:  d.models,
-		Choice:  d.ModelChoice,
-		Status:  d.status,
-		RepoMap: d.maps.show,
-		TempDir: os.TempDir(),
-		Now:     d.opts.Now,
-		NewID:   d.opts.NewID,
+		Version:    d.opts.Version,
+		Machine:    d.machine(),
+		Config:     d.Config,
+		Extensions: d.Extensions,
+		ConfigHome: config.Home(d.opts.Getenv),
+		Secrets:    d.secrets,
+		Roots:      func() []string { return d.workspace.Load().Roots() },
+		Engine:     d.Engine,
+		Store:      d.store,
+		Models:     d.models,
+		Choice:     d.ModelChoice,
+		Doctor:     func(ctx context.Context) doctor.Report { return d.Doctor(ctx, false) },
+		Hooks:      func() []hooks.Info { return d.hooks.Load().List() },
+		Logins:     d,
+		RepoMap:    d.maps.show,
+		Ask:        func() ask.Client { return d.client.Load().questions },
+		TempDir:    os.TempDir(),
+		Now:        d.opts.Now,
+		NewID:      d.opts.NewID,
 	})
 }
 
 // Commands lists the slash commands.
-func (d *Daemon) Commands() []command.Info { return d.commands.List() }
+func (d *Daemon) Commands() []command.Offer { return d.commands.List() }
 
 // secrets lists texts that nothing may show: those of the configuration, of logins and of
 // the environment.
@@ -39,8 +49,9 @@ func (d *Daemon) secrets() []string {
 	out := d.Config().Secrets()
 	entered, _ := d.creds.Load().All() // the error is among the configuration's problems
 	for _, c := range entered {
-		out = append(out, c.Key.Reveal())
+		out = append(out, c.Secrets()...)
 	}
+	out = append(out, d.network.Proxies().Secrets()...)
 	for _, name := range d.variables() {
 		if redact.SecretName(name) {
 			out = append(out, d.opts.Getenv(name))
@@ -53,51 +64,14 @@ func (d *Daemon) secrets() []string {
 func (d *Daemon) variables() []string {
 	names := []string{
 		"ECA_CONFIG", "HOME", "SHELL", "TMPDIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
-		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "ECA_CLIENT_CERT", "ECA_CLIENT_KEY", "ECA_CLIENT_KEY_PASSPHRASE",
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Config().Providers)) {
 		upper := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 		names = append(names, upper+"_API_KEY", upper+"_API_URL")
 	}
 	return names
-}
-
-// status describes the program for /doctor.
-func (d *Daemon) status() command.Status {
-	cfg := d.Config()
-	st := command.Status{
-		Command: d.opts.Command,
-		Default: d.models.defaultID(), StoreFile: d.store.Path(),
-	}
-	origin, _ := cfg.Origin("defaultModel")
-	switch {
-	case st.Default == "":
-		st.Why = "no provider that can be used has a model"
-	case st.Default == cfg.DefaultModel:
-		st.Why = "defaultModel in " + origin.String()
-	case cfg.DefaultModel != "":
-		st.Why = "the configured " + cfg.DefaultModel + " can not be used"
-	case st.Default == demoModel:
-		st.Why = "no provider can be used"
-	default:
-		st.Why = "defaultModel is not set; chosen among those that can be used"
-	}
-	for _, p := range d.models.describe() {
-		if p.Configured {
-			st.Providers = append(st.Providers, command.ProviderStatus{Name: p.ID, API: p.API, Problem: d.models.problem(p.ID)})
-		}
-	}
-	for _, name := range d.variables() {
-		value := d.opts.Getenv(name)
-		if value == "" {
-			continue
-		}
-		if name == "ECA_CONFIG" || redact.SecretName(name) {
-			value = ""
-		}
-		st.Environment = append(st.Environment, command.Variable{Name: name, Value: value})
-	}
-	return st
 }
 
 // problem says why a configured provider can not be used; empty if it can.

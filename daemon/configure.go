@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/watch"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
@@ -82,39 +83,49 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	for _, err := range errs {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: "toolCall.approval"}, Cause: err.Error()})
 	}
+	userHooks := d.newHooks(cfg)
 	rules, bad := catalog.NewVariants(cfg.VariantsByModel)
 	for _, pattern := range slices.Sorted(maps.Keys(bad)) {
 		origin, _ := cfg.Origin("variantsByModel", pattern)
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: fmt.Sprintf("variantsByModel: %q is no pattern: %v", pattern, bad[pattern])})
 	}
 	cfg.Problems = append(cfg.Problems, badRetryRules(cfg)...)
+	otherNetwork := d.useCertificates(cfg)
 	if cfg.Env == config.EnvTest {
 		// Suites that compare traffic keep themselves apart by the cache folder alone.
 		d.keepStateIn(filepath.Join(d.opts.CacheDir, "state"))
 	}
 	before, creds := d.entered, d.creds.Load()
+	switch place := auth.Place(cfg.Auth.Store); place {
+	case "", auth.Auto, auth.InKeychain, auth.InFile:
+		creds.Keep(place)
+	default:
+		origin, _ := cfg.Origin("auth", "store")
+		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: fmt.Sprintf("auth.store must be auto, keychain or file, not %.64q", place)})
+	}
 	var err error
 	if d.entered, err = creds.All(); err != nil {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: creds.Path()}, Cause: err.Error()})
 	}
-	for _, p := range cfg.Problems {
+	d.config.Store(cfg)
+	for _, p := range cfg.Problems { // logs leave out the secrets of the configuration in effect
 		if old == nil || !slices.Contains(old.Problems, p) {
 			d.opts.Log.Warn("configuration problem", "at", p.Origin.String(), "cause", p.Cause)
 		}
 	}
-	d.config.Store(cfg)
 	d.models.configure(cfg, rules)
 	if cfg.Env == config.EnvTest {
 		d.models.refreshCatalog(context.Background()) // reads the file that suites put there, no more
 	}
 	if !rebuild && reflect.DeepEqual(old.Config, cfg.Config) {
-		return !slices.Equal(old.Problems, cfg.Problems) || !reflect.DeepEqual(before, d.entered)
+		return otherNetwork || !slices.Equal(old.Problems, cfg.Problems) || !reflect.DeepEqual(before, d.entered)
 	}
 	d.workspace.Store(ws)
 	d.maps.index.Forget(ws.Roots())
 	d.policy.Store(policy)
-	asked := *d.client.Load()
-	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, asked, outputs) })
+	d.hooks.Store(userHooks)
+	asked, set := *d.client.Load(), d.set.Load()
+	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, set, asked, outputs) })
 	d.registry.Store(&registry)
 	return true
 }
@@ -144,8 +155,7 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 	d.refreshExtensions()
 	var watched []string
 	for first := true; ; first = false {
-		files := append(slices.Clone(d.Config().Files), d.creds.Load().Path())
-		if files = append(files, d.set.Load().Files...); first || !slices.Equal(files, watched) {
+		if files := d.watched(); first || !slices.Equal(files, watched) {
 			w.Set(files)
 			watched = files
 		}
@@ -155,6 +165,8 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 		case <-d.reconfigured: // there may be other files
 		case <-synced:
 			changed()
+		case <-d.loginDone:
+			take()
 		case <-d.dynamic.Finished(): // a prompt may have taken the result already
 			d.reload()
 			take()

@@ -2,7 +2,7 @@
 // store, from one configuration. The commands and the tests use it; nothing else
 // does. Besides wiring it decides which model a name means and how its provider is
 // reached (models.go, clients.go), keeps the configuration up to date (configure.go),
-// logs in and out (providers.go), edits the configuration of MCP servers (mcp.go), and
+// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go), and
 // has chats of the reference server imported (import.go).
 package daemon
 
@@ -30,6 +30,9 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/extensions"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
@@ -45,6 +48,7 @@ import (
 // Options are what differs between a real start and a test.
 type Options struct {
 	Getenv     func(string) string // default: os.Getenv
+	Environ    func() []string     // default: os.Environ, or nothing if Getenv is set
 	ConfigFile string              // --config-file
 	StateDir   string              // default: $XDG_STATE_HOME/eca or ~/.local/state/eca
 	CacheDir   string              // default: $XDG_CACHE_HOME/eca or ~/.cache/eca
@@ -55,10 +59,14 @@ type Options struct {
 	Command    []string            // how eca was started, for /doctor
 	Keychain   auth.Keychain       // where secrets are kept, if it takes them; nil: in a file
 	Supervisor string              // executable that supervises children (proc.Spec); empty: none
+	NoCommands bool                // ${cmd:...} of the configuration are not run; a mark stands for what they print
 	Log        *slog.Logger        // default: slog.Default
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
-	Random     func() float64      // in [0,1), spreads the waits before retries; default: random
+
+	// Sleep waits between questions whether a login is done; default: for real.
+	Sleep  func(context.Context, time.Duration) error
+	Random func() float64 // in [0,1), spreads the waits before retries; default: random
 }
 
 // Daemon is an assembled eca. It implements the hosts of the faces.
@@ -72,12 +80,16 @@ type Daemon struct {
 	jobs   *shell.Jobs
 	finder workspace.Finder
 	maps   mapper
+	logins *logins
+
+	network *netclient.Network // of all that speaks HTTP
 
 	commands *command.Commands
 	dynamic  *config.Commands // runs ${cmd:...} of the configuration
 	loader   *extensions.Loader
 
 	reconfigured chan struct{} // hears of Configure; for Watch
+	loginDone    chan struct{} // hears of LoginDone; for Watch
 	extended     chan struct{} // hears of another Set of extensions; for Watch
 
 	mu          sync.Mutex // guards what follows, and that configurations come in order
@@ -88,18 +100,24 @@ type Daemon struct {
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts atomic.Pointer[artifact.Store]
 	creds     atomic.Pointer[auth.Store]
+	identity  atomic.Pointer[netclient.Identity]
 	imported  atomic.Pointer[string]         // what the user is told of an import
 	set       atomic.Pointer[extensions.Set] // nil until they are read
+	scrubbers atomic.Pointer[scrubbers]
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
 	client    atomic.Pointer[client]
 	registry  atomic.Pointer[func() *tools.Registry] // built when first asked for: not before initialize is answered
 	policy    atomic.Pointer[permission.Policy]
+	hooks     atomic.Pointer[hooks.Set]
 }
 
 // New assembles a daemon without reading any configuration: call Configure before
 // anything else. Close must be called.
 func New(o Options) *Daemon {
+	if o.Environ == nil {
+		o.Environ = environ(o)
+	}
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
@@ -112,6 +130,9 @@ func New(o Options) *Daemon {
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
+	if o.Sleep == nil {
+		o.Sleep = llm.Sleep
+	}
 	if o.StateDir == "" {
 		o.StateDir = StateDir(o.Getenv)
 	}
@@ -123,16 +144,19 @@ func New(o Options) *Daemon {
 		store:  store.New(o.StateDir),
 		memory: permission.NewMemory(),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
+		logins: newLogins(),
 		maps:   newMapper(o),
 
+		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
 		reconfigured: make(chan struct{}, 1),
+		loginDone:    make(chan struct{}, 1),
 		extended:     make(chan struct{}, 1),
 	}
 	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
 	d.keepStateIn(o.StateDir)
-	d.models = newModels(o, d.creds.Load)
+	d.models = newModels(o, d.creds.Load, d.network)
 	d.models.settle = func() { d.settle(context.Background()) } // each command has its time limit
 	d.commands = d.newCommands()
 	d.engine = chat.New(chat.Deps{
@@ -143,6 +167,7 @@ func New(o Options) *Daemon {
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
 		Commands: d.commands,
+		Hooks:    d.hooks.Load,
 		Refresh:  func() { d.refreshExtensions() },
 		System:   d.systemSources(),
 		Machine:  d.machine(),
@@ -202,29 +227,35 @@ func (d *Daemon) Connect(e editor.Client, questions ask.Client) {
 	d.client.Store(&client{e, questions})
 }
 
-func (d *Daemon) nativeTools(cfg *config.Config, asked client, outputs string) *tools.Registry {
+func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked client, outputs string) *tools.Registry {
 	var list []tools.Tool
 	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
 	list = append(list, search.Tools()...)
 	list = append(list, toolmap.Tools(d.maps)...)
-	list = append(list, shell.Tools(shell.Options{
-		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
-		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs,
-	})...)
+	list = append(list, shell.Tools(d.shellOptions(cfg))...)
 	list = append(list, editor.Tools(editor.Options{
 		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
 		Timeout: time.Duration(cfg.LSPTimeoutSeconds * float64(time.Second)),
 	})...)
 	list = append(list, ask.Tools(asked.questions)...)
 	list = append(list, task.Tools()...)
+	list = d.guided(list, cfg, set)
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
 	}
 	for i, t := range list {
-		list[i] = tools.Limit(t, limits)
+		list[i] = tools.Limit(tools.Redact(t, d.cleanOutput), limits)
 	}
 	return tools.NewRegistry(list...)
+}
+
+// shellOptions says how commands are run.
+func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
+	return shell.Options{
+		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
+		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
+		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs,
+	}
 }
 
 // Engine returns the engine.
@@ -241,11 +272,13 @@ func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }
 
 // Close ends everything: turns, background commands, connections, the store.
 func (d *Daemon) Close() {
+	d.logins.close()
 	d.dynamic.Close()
 	d.engine.Close()
+	d.creds.Load().Close()
 	d.jobs.Close()
-	d.models.close()
 	d.maps.index.Close()
+	d.network.Close()
 	if err := d.store.Close(); err != nil {
 		d.opts.Log.Warn("chat store could not be closed", "err", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
 // maxCommandOutput bounds what a ${cmd:...} of the configuration may print.
@@ -22,6 +23,9 @@ const maxCommandOutput = 1 << 20
 // runCommand runs a ${cmd:...} of the configuration and returns what it printed, without
 // the white space at its end (eca-features 3.2).
 func (d *Daemon) runCommand(ctx context.Context, command string) (string, error) {
+	if d.opts.NoCommands {
+		return redact.Mark, nil
+	}
 	shell, args := configShell()
 	var stdout, stderr capped
 	exit, err := proc.Run(ctx, proc.Spec{
@@ -112,7 +116,7 @@ func loginPath(ctx context.Context, shell string) (string, error) {
 func (d *Daemon) toolText(name string) (string, bool) {
 	var cfg config.Config
 	cfg.ToolCall.EditorNav.Enabled = true
-	for _, t := range d.nativeTools(&cfg, *d.client.Load(), "").All() {
+	for _, t := range d.nativeTools(&cfg, nil, *d.client.Load(), "").All() {
 		if spec := t.Spec(); spec.Name == name {
 			return spec.Description, true
 		}

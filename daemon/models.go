@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/bedrock"
@@ -26,25 +25,29 @@ import (
 type models struct {
 	opts     Options
 	creds    func() *auth.Store
+	network  *netclient.Network
 	recorder *cassette.Recorder // nil unless recording
 	catalog  *catalog.Catalog
 	settle   func() // waits until the configuration's commands are done
 
-	mu          sync.Mutex // guards what follows
-	cfg         *config.Loaded
-	rules       *catalog.Variants
-	clients     map[string]*providerClient     // by provider; made when first needed
-	httpClients map[time.Duration]*http.Client // by connection limit
-	fetched     map[string]fetched             // by provider, from the network
+	mu      sync.Mutex // guards what follows
+	cfg     *config.Loaded
+	rules   *catalog.Variants
+	clients map[string]*providerClient // by provider; made when first needed
+	fetched map[string]fetched         // by provider, from the network
+
+	copilotHas  copilotKey
+	copilotTurn chan struct{} // held by who gets a key of Copilot
 }
 
-func newModels(o Options, creds func() *auth.Store) *models {
+func newModels(o Options, creds func() *auth.Store, network *netclient.Network) *models {
 	m := &models{
 		opts: o, creds: creds, cfg: &config.Loaded{Config: &config.Config{}}, clients: map[string]*providerClient{}, fetched: map[string]fetched{},
-		httpClients: map[time.Duration]*http.Client{},
+		network:     network,
+		copilotTurn: make(chan struct{}, 1),
 	}
 	m.catalog = catalog.New(catalog.Options{
-		Path: filepath.Join(o.CacheDir, catalogFile), URL: o.CatalogURL, Client: m.http(llm.DefaultLimits().Connect), Now: o.Now,
+		Path: filepath.Join(o.CacheDir, catalogFile), URL: o.CatalogURL, Client: m.http(config.Provider{}, llm.DefaultLimits().Connect), Now: o.Now,
 	})
 	if o.RecordDir != "" {
 		m.recorder = cassette.NewRecorder(o.RecordDir, m.clean, func(err error) { o.Log.Warn("recording failed", "err", err) })
@@ -63,7 +66,12 @@ func (m *models) configure(cfg *config.Loaded, rules *catalog.Variants) {
 // record.
 func (m *models) clean(text string) string {
 	var secrets []string
+	entered, _ := m.creds().All()
+	for _, c := range entered {
+		secrets = append(secrets, c.Secrets()...)
+	}
 	m.mu.Lock()
+	secrets = append(secrets, m.copilotHas.key)
 	for _, p := range m.providers() {
 		secrets = append(secrets, p.Key)
 		for _, v := range p.ExtraHeaders {
@@ -100,14 +108,6 @@ func sameModels(a, b config.Provider) bool {
 // listsModels says whether to ask a provider for its models.
 func listsModels(p config.Provider) bool {
 	return usable(p) && p.API != apiCassette && p.API != bedrock.API && (p.FetchModels == nil || *p.FetchModels)
-}
-
-func (m *models) close() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, c := range m.httpClients {
-		c.CloseIdleConnections()
-	}
 }
 
 // usable says whether a provider has all it needs.
@@ -285,8 +285,14 @@ func (m *models) missing(name string, p provider) string {
 	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the url may follow from who asks
 	case p.URL == "" && p.API == bedrock.API:
 		return "a region: set AWS_REGION, or providers." + name + ".url to the region's runtime endpoint"
-	case p.URL == "":
+	case p.URL == "" && name != copilot: // a login tells it
 		return "a url"
+	}
+	if p.auth.State == auth.Expired {
+		return "a new login: the last one has expired, or was for another server (/login " + name + ", or eca login " + name + ")"
+	}
+	if name == copilot {
+		return "a login. " + notOffered(copilot, "")
 	}
 	text := "a key: log in to it, or set providers." + name + ".key or the environment variable " +
 		strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_API_KEY"

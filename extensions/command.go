@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/seed-dec29ce4/eca/internal/template"
 )
 
 // Command is a prompt that users call as /name (eca-features 15).
@@ -33,9 +35,9 @@ func positional() *regexp.Regexp {
 	return regexp.MustCompile(`\$(?:ARGUMENTS|ARGS|ARG(\d+)|(\d+))`)
 }
 
-// named are placeholders by name.
+// named are placeholders by name, with or without filters.
 func named() *regexp.Regexp {
-	return regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}`)
+	return regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)[^{}]*\}\}`)
 }
 
 func parseCommand(path, text string) (Command, *fault) {
@@ -151,14 +153,21 @@ func (c Command) Prompt(rest string, args []string) string {
 	if !c.named {
 		return substitute(c.Body, rest, args)
 	}
-	names, re := c.placeholders(), named()
-	return re.ReplaceAllStringFunc(c.Body, func(place string) string {
-		i := slices.Index(names, re.FindStringSubmatch(place)[1])
-		if i >= len(args) {
-			return ""
+	vars := template.Vars{}
+	for i, name := range c.placeholders() {
+		if i < len(args) {
+			vars[name] = args[i]
 		}
-		return args[i]
-	})
+	}
+	text, err := template.Text(c.Body, vars)
+	if err != nil {
+		re := named()
+		text = re.ReplaceAllStringFunc(c.Body, func(place string) string {
+			value, _ := vars[re.FindStringSubmatch(place)[1]].(string)
+			return value
+		})
+	}
+	return text
 }
 
 // substitute replaces $ARGS, $ARGUMENTS, $ARG1 and $1.

@@ -108,6 +108,8 @@ func TestCommand(t *testing.T) {
 		{"{{b}}, {{a}}.", "x", "b a", "x, ."},
 		{"---\narguments:\n  - {name: a, description: first, required: false}\n---\n{{a}}", "", "a?: first", ""},
 		{"---\narguments:\n  - name: city\n    description: where\n---\nIn $1 and $2", "Rome", "city: where arg2", "In Rome and $2"},
+		{"{{a|upper}}{% if b %} and {{b}}{% endif %}", "x", "a b", "X"},
+		{"{{a}} {% broken %}", "x", "a", "x {% broken %}"},
 		{"It costs $5 or $12.", "", "arg1 arg2 arg3 arg4 arg5 arg6 arg7 arg8 arg9 arg10 arg11 arg12", "It costs $5 or $12."},
 	} {
 		cmd, flt := parseCommand("/x/Do-It.md", c.text)

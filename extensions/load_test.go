@@ -287,3 +287,40 @@ func TestRulesFor(t *testing.T) {
 		t.Error("plan has code's rule")
 	}
 }
+
+// BenchmarkUnchanged is what each turn pays with 200 files; the floor is a look at the
+// same files and no more.
+func BenchmarkUnchanged(b *testing.B) {
+	dir := b.TempDir()
+	var paths []string
+	for i := range 50 {
+		for _, name := range []string{"agents/a%d.md", "skills/s%d/SKILL.md", "rules/r%d.md", "commands/c%d.md"} {
+			path := filepath.Join(dir, ".eca", filepath.FromSlash(fmt.Sprintf(name, i)))
+			at := time.Now().Add(-time.Hour)
+			for _, err := range []error{os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, fmt.Appendf(nil, "---\nname: s%d\ndescription: x\n---\nx", i), 0o600), os.Chtimes(path, at, at)} {
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			paths = append(paths, path)
+		}
+	}
+	l, in := NewLoader(time.Now), Inputs{Roots: []string{dir}}
+	if set, _ := l.Load(in); len(set.Agents)+len(set.Skills)+len(set.Rules)+len(set.Commands) != 200 {
+		b.Fatalf("%+v", set.Problems)
+	}
+	var floor time.Duration
+	for b.Loop() {
+		start := time.Now()
+		for _, path := range paths {
+			if _, err := os.Lstat(path); err != nil {
+				b.Fatal(err)
+			}
+		}
+		floor += time.Since(start)
+		if _, changed := l.Load(in); changed {
+			b.Fatal("changed")
+		}
+	}
+	b.ReportMetric(float64(floor.Microseconds())/float64(b.N), "floor-us/op")
+}

@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"net"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
@@ -99,7 +98,10 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	err = read(watched)
 	var typed *Error
 	switch {
-	case err == nil, errors.Is(err, ErrStopped):
+	case err == nil:
+		e.drain(dog, watched)
+		return nil
+	case errors.Is(err, ErrStopped):
 		return err
 	case errors.As(context.Cause(ctx), &typed):
 		return e.transportError(ctx, err)
@@ -111,6 +113,20 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 		return &Error{Kind: ErrProtocol, Message: e.Provider + ": " + err.Error(), Cause: err}
 	}
 	return e.transportError(ctx, err)
+}
+
+// drainTime and drainSize bound how far an answer is read that is complete.
+const (
+	drainTime = 50 * time.Millisecond
+	drainSize = 4 << 10
+)
+
+// drain reads what comes behind the last event: only a connection whose answer was read
+// to its end carries the next request.
+func (e Endpoint) drain(dog *Watchdog, rest io.Reader) {
+	timer := time.AfterFunc(drainTime, dog.Stop)
+	defer timer.Stop()
+	_, _ = io.CopyN(io.Discard, rest, drainSize)
 }
 
 // statusError explains an answer that is not 2xx.
@@ -180,26 +196,15 @@ func (e Endpoint) transportError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	out := &Error{Kind: ErrNetwork, Cause: err, Message: fmt.Sprintf("%s: the connection failed: %v", e.Provider, unwrapURL(err))}
-	var dns *net.DNSError
-	var op *net.OpError
+	why := netclient.Explain(err, "")
+	out := &Error{Kind: ErrNetwork, Cause: err, Message: e.Provider + ": " + why.Message}
 	switch {
-	case errors.As(err, &dns):
-		out.Message = fmt.Sprintf("%s: host %q was not found", e.Provider, dns.Name)
-	case errors.As(err, &op) && op.Op == "dial":
-		out.Message = fmt.Sprintf("%s: no connection to %s: %v", e.Provider, op.Addr, op.Err)
+	case why.Permanent():
+		out.Kind = ErrUnreachable
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		out.Kind, out.Message = ErrPrematureStop, e.Provider+" closed the connection in the middle of its answer"
 	}
 	return out
-}
-
-// unwrapURL drops the method and URL that net/http puts in front of a cause.
-func unwrapURL(err error) error {
-	if u := errors.Unwrap(err); u != nil {
-		return u
-	}
-	return err
 }
 
 // ErrorText finds the human text in an error body.
@@ -235,56 +240,4 @@ func ErrorText(body []byte) string {
 		text = strings.ToValidUTF8(text[:500], "") + "…"
 	}
 	return text
-}
-
-// MergeExtra puts extra into a JSON object: objects merge deeply, other values
-// replace, null removes (eca-features 6.3).
-func MergeExtra(body []byte, extra map[string]any) ([]byte, error) {
-	if len(extra) == 0 {
-		return body, nil
-	}
-	var m map[string]any
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber()
-	if err := dec.Decode(&m); err != nil {
-		return nil, err
-	}
-	return json.Marshal(DeepMerge(m, extra))
-}
-
-// DeepMerge returns base with over put into it, as MergeExtra does.
-func DeepMerge(base, over map[string]any) map[string]any {
-	out := maps.Clone(base)
-	for k, v := range over {
-		switch v := v.(type) {
-		case nil:
-			delete(out, k)
-		case map[string]any:
-			b, ok := out[k].(map[string]any)
-			if !ok {
-				b = map[string]any{}
-			}
-			out[k] = DeepMerge(b, v)
-		default:
-			out[k] = v
-		}
-	}
-	return out
-}
-
-// MergePayloads returns base with over put into it, for MergeExtra: null stays, so that
-// it removes there.
-func MergePayloads(base, over map[string]any) map[string]any {
-	out := maps.Clone(base)
-	if out == nil {
-		out = map[string]any{}
-	}
-	for k, v := range over {
-		o, isMap := v.(map[string]any)
-		if b, ok := out[k].(map[string]any); ok && isMap {
-			v = MergePayloads(b, o)
-		}
-		out[k] = v
-	}
-	return out
 }

@@ -20,7 +20,7 @@ func (s *Server) ChatQueryCommands(_ context.Context, req protocol.Request[proto
 		for i, a := range c.Arguments {
 			args[i] = protocol.CommandArgument(a)
 		}
-		out.Commands = append(out.Commands, protocol.ChatCommand{Name: c.Name, Description: c.Description, Type: "native", Arguments: args})
+		out.Commands = append(out.Commands, protocol.ChatCommand{Name: c.Name, Description: c.Description, Type: c.Type, Arguments: args})
 	}
 	return protocol.Now(out), nil
 }

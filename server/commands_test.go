@@ -60,7 +60,7 @@ func TestQueryCommands(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	all := "init model resume rename compact fork costs context export import prompt-show sync-system-prompt repo-map-show config doctor debug-chat"
+	all := "init login model resume rename compact fork costs context export import prompt-show hooks sync-system-prompt repo-map-show config doctor skills skill-create rules subagents debug-chat"
 	for query, want := range map[any]string{nil: all, "": all, " EXP": "export import", "/costs": "costs", "agents.MD": "init", "xyz": ""} {
 		if got := names(query); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%v: %s, want %s", query, got, want)
@@ -238,7 +238,7 @@ turns:
 		shown.Write(data)
 	}
 	// The test sees something: what is no secret is there.
-	for _, want := range []string{"mock/m", "openai-chat", "providers.mock.extraHeaders.X-Who", "X-Also", "ECA_CONFIG", "HTTPS_PROXY", "http://[REDACTED]@proxy:8080", "do not tell", "key.txt", "no-such-api", "chat.title must be"} {
+	for _, want := range []string{"mock/m", "openai-chat", "providers.mock.extraHeaders.X-Who", "X-Also", "ECA_CONFIG", "HTTPS_PROXY", "http://proxy:8080", "do not tell", "key.txt", "no-such-api", "chat.title must be"} {
 		if !strings.Contains(shown.String(), want) {
 			t.Errorf("no %q is shown", want)
 		}

@@ -83,6 +83,13 @@ func (m *mapper) notifications(e event.Event) []notification {
 		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: b.Text})
 	case event.ImagesRefused:
 		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: b.Text})
+	case event.HookStarted:
+		return m.content(protocol.RoleSystem, protocol.HookStarted{Type: "hookActionStarted", ID: b.ID, Name: b.Name, ActionType: b.Action})
+	case event.HookFinished:
+		return m.content(protocol.RoleSystem, protocol.HookFinished{
+			Type: "hookActionFinished", ID: b.ID, Name: b.Name, ActionType: b.Action,
+			Status: b.Status, Output: b.Output, Error: b.Error, ToolCallID: b.CallID,
+		})
 	case event.TasksCleared:
 		return m.content(protocol.RoleAssistant, protocol.TasksCleared{
 			Type: "toolCalled", Server: tools.Native, Name: "task", Details: taskDetails(&event.Tasks{}),
@@ -105,7 +112,11 @@ func (m *mapper) finished(b event.TurnFinished) []notification {
 	case event.FinishedStopped:
 		out = m.status("stopping")
 	}
-	out = append(out, m.status("idle")...)
+	status := "idle"
+	if b.Dialog {
+		status = "login" // the only dialog there is (8.8)
+	}
+	out = append(out, m.status(status)...)
 	return append(out, m.content(protocol.RoleSystem, protocol.ProgressContent{Type: "progress", State: "finished", Reason: string(b.Reason)})...)
 }
 
@@ -163,8 +174,11 @@ func (m *mapper) tool(body event.Body) []notification {
 
 // rejectReason maps a reason to one of those the protocol lists (7.1).
 func rejectReason(r event.RejectReason) string {
-	if r == event.Interrupted {
+	switch r {
+	case event.Interrupted:
 		return "userStop"
+	case event.StoppedByHook:
+		return string(event.RejectedByHook)
 	}
 	return string(r)
 }

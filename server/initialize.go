@@ -46,6 +46,7 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 // client what there is (3.2).
 func (s *Server) Initialized(context.Context, protocol.None) error {
 	s.advance(initialized)
+	s.host.Engine().Begin()
 	s.background(func() {
 		tasks := s.host.Tasks()
 		// All starts come first: a client counts as ready when all that it has heard of ended.

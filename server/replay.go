@@ -42,7 +42,7 @@ func (r *replayer) notifications(e event.Event) []notification {
 		if b.Purpose != "" {
 			return nil
 		}
-	case event.Progress, event.TitleChanged, event.TurnStarted, event.ToolArgsDelta, event.Flag, event.Truncated, event.FileChanged, event.Pruned, event.SystemPrompt:
+	case event.Progress, event.TitleChanged, event.TurnStarted, event.ToolArgsDelta, event.Flag, event.Truncated, event.FileChanged, event.Pruned, event.SystemPrompt, event.PromptAmended:
 		if _, ok := b.(event.TurnStarted); ok {
 			r.turns[e.Turn] = true
 		}

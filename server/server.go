@@ -68,7 +68,7 @@ type Host interface {
 	// ToolChoices lists the native tools and whether an agent may use them.
 	ToolChoices(agent string) []tools.Choice
 	// Commands lists the slash commands.
-	Commands() []command.Info
+	Commands() []command.Offer
 	// Notices are things the user should be told at start.
 	Notices() []string
 }
@@ -137,11 +137,11 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	}
 	s := &Server{
 		host: o.Host, version: o.Version, newID: o.NewID, log: o.Log, ctx: ctx,
-		conn:  jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: o.Trace, Log: o.Log}),
 		exit:  make(chan struct{}),
 		views: map[string]*view{}, rewrites: map[string]*rewrite{}, deletions: map[string]chan struct{}{},
 		configPush: configPush{begun: make(chan struct{})},
 	}
+	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: s.traced(o.Trace), Log: o.Log})
 	s.methods = table(s)
 	s.background(s.watchConfig)
 	s.conn.Start(ctx, s.handle)
@@ -238,8 +238,10 @@ const shutdownTime = 2 * time.Second
 func (s *Server) Shutdown(context.Context, protocol.Request[protocol.None]) (protocol.Later[protocol.Null], error) {
 	s.advance(shutDown)
 	return func(context.Context) (protocol.Null, error) {
-		closed := make(chan struct{})
+		stored, closed := make(chan struct{}), make(chan struct{})
 		go func() {
+			s.host.Engine().CloseChats()
+			close(stored)
 			s.host.Engine().Close()
 			close(closed)
 		}()
@@ -247,6 +249,11 @@ func (s *Server) Shutdown(context.Context, protocol.Request[protocol.None]) (pro
 		case <-closed:
 			return protocol.Null{}, nil
 		case <-time.After(shutdownTime):
+			select {
+			case <-stored:
+				return protocol.Null{}, nil // hooks go on until exit
+			default:
+			}
 			return protocol.Null{}, fmt.Errorf("some work did not end within %s", shutdownTime)
 		}
 	}, nil

@@ -21,6 +21,7 @@ type Definition[A any] struct {
 	Preparing   string
 	Progress    string
 	OwnChat     bool                // see Spec.OwnChat
+	ReadOnly    bool                // see Spec.ReadOnly
 	Enums       map[string][]string // allowed values by argument
 	Plan        func(ctx context.Context, call Call, args A) (Plan, error)
 	Run         func(ctx context.Context, call Call, args A, out Sink) (Result, error)
@@ -52,7 +53,7 @@ func (d Definition[A]) Build() Tool {
 		schema: resolved,
 		spec: Spec{
 			Server: Native, Name: d.Name, Origin: "native",
-			Description: strings.TrimSpace(d.Description), Schema: raw, Preparing: d.Preparing, Progress: d.Progress, OwnChat: d.OwnChat,
+			Description: strings.TrimSpace(d.Description), Schema: raw, Preparing: d.Preparing, Progress: d.Progress, OwnChat: d.OwnChat, ReadOnly: d.ReadOnly,
 		},
 	}
 }

@@ -45,6 +45,9 @@ type Spec struct {
 	// once, before the next call of the same response is looked at, and the user is never
 	// asked about it: clients can not show that (eca-protocol 7.4, task).
 	OwnChat bool
+
+	// ReadOnly says that no call changes anything outside its chat. See Plan.ReadOnly.
+	ReadOnly bool
 }
 
 // FullName is the name the model and the configuration use.
@@ -55,10 +58,12 @@ type Call struct {
 	ID        string // unique within the chat
 	ChatID    string
 	Agent     string
+	Model     string          // full id
 	Roots     []string        // workspace roots, absolute; may be empty
 	Arguments json.RawMessage // a JSON object
 	Files     FileLog         // hears of changes of files; may be nil
 	Tasks     *event.Tasks    // the chat's list of tasks as it is now; nil if there is none
+	Rules     []string        // ids of the path-scoped rules that the model has fetched and still knows
 }
 
 // FileLog hears of each change of a file before it is made, so that it can be undone.
@@ -82,6 +87,8 @@ type Plan struct {
 	Summary string         // one line for the user
 	Details *event.Details // for clients that can show more
 	Paths   []string       // absolute paths it names; a command may touch others
+	// ReadOnly says that this call changes nothing, of a tool whose calls otherwise may.
+	ReadOnly bool
 }
 
 // Result is what a call returned.
@@ -117,7 +124,9 @@ type Verdict struct {
 	Decision Decision
 	Rule     string
 	Reason   string
-	Details  *event.Details // the plan's, with what the policy knows about it; nil: as they are
+	// Insist asks the user also in a chat with auto-approve.
+	Insist  bool
+	Details *event.Details // the plan's, with what the policy knows about it; nil: as they are
 }
 
 // Policy decides about calls.

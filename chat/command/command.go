@@ -24,7 +24,11 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/extensions"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
 // Store is what commands need of the chats' store besides sessions.
@@ -39,17 +43,23 @@ type Deps struct {
 	Version string // of eca
 	Machine chat.Machine
 	Config  func() *config.Loaded
-	Secrets func() []string // texts that must not be shown
-	Roots   func() []string
-	Engine  func() *chat.Engine
-	Store   Store
-	Models  chat.Models
-	Choice  func() chat.ModelChoice
-	Status  func() Status
+	// Extensions are what users added, as of the last turn or change.
+	Extensions func() *extensions.Set
+	ConfigHome string          // folder of the global configuration; may be empty
+	Secrets    func() []string // texts that must not be shown
+	Roots      func() []string
+	Engine     func() *chat.Engine
+	Store      Store
+	Models     chat.Models
+	Choice     func() chat.ModelChoice
+	Doctor     func(ctx context.Context) doctor.Report // checks the installation
+	Hooks      func() []hooks.Info
 	// RepoMap returns a map of the folders with regard to paths and names; empty if they
 	// have no source code.
 	RepoMap func(ctx context.Context, roots, focus []string) (string, error)
-	TempDir string // for files without a name of the user's
+	Logins  Logins
+	Ask     func() ask.Client // the user's client, for questions; nil: it takes none
+	TempDir string            // for files without a name of the user's
 	Now     func() time.Time
 	NewID   func() string
 }
@@ -59,6 +69,12 @@ type Info struct {
 	Name        string
 	Description string
 	Arguments   []Argument
+}
+
+// Offer is a command that users can choose.
+type Offer struct {
+	Info
+	Type string // native, customPrompt or skill
 }
 
 // Argument of a command.
@@ -76,13 +92,14 @@ type Commands struct {
 
 var _ chat.Commands = (*Commands)(nil)
 
-// definition is a command with what it does: prompt or run, or it compacts.
+// definition is a command with what it does: prompt, run or dialog, or it compacts.
 type definition struct {
 	Info
 	rest    bool // its last argument is the rest of the message
 	compact bool
 	prompt  func(c *Commands, rest string) (string, error)
 	run     func(c *Commands, ctx context.Context, in input) (string, error)
+	dialog  func(c *Commands) chat.Dialog
 }
 
 // input is what a command is called with.
@@ -107,6 +124,7 @@ func definitions() []definition {
 	file := func(what string) []Argument { return []Argument{{Name: "path", Description: what}} }
 	return []definition{
 		{Info: Info{"init", "Write or improve AGENTS.md for this project", []Argument{{Name: "wishes", Description: "What it should pay attention to"}}}, rest: true, prompt: (*Commands).initPrompt},
+		{Info: Info{"login", "Log in to a provider of models", []Argument{{Name: "provider", Description: "Its name in the configuration"}}}, dialog: (*Commands).login},
 		{Info: Info{"model", "Show the models, or choose one for this chat", []Argument{{Name: "model", Description: "provider/model"}}}, run: (*Commands).model},
 		{Info: Info{"resume", "List earlier chats, or go on with a copy of one in this chat", []Argument{{Name: "chat", Description: "A number of the list, latest, or a chat's id"}}}, run: (*Commands).resume},
 		{Info: Info{"rename", "Give this chat a title", []Argument{{Name: "title", Description: "The title", Required: true}}}, rest: true, run: (*Commands).rename},
@@ -117,10 +135,15 @@ func definitions() []definition {
 		{Info: Info{"export", "Write this chat to a JSON file", file("File or folder; default: the folder for temporary files")}, run: (*Commands).export},
 		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "path", Description: "The file", Required: true}}}, run: (*Commands).importChat},
 		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "text", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
+		{Info: Info{"hooks", "Show the hooks, what they are attached to, and where they come from", nil}, run: (*Commands).hooks},
 		{Info: Info{"sync-system-prompt", "Make this chat's system prompt anew, from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
 		{Info: Info{"repo-map-show", "Show the map of the repository", []Argument{{Name: "focus", Description: "Paths or names; what is connected with them comes first"}}}, rest: true, run: (*Commands).repoMapShow},
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
-		{Info: Info{"doctor", "Check the installation: providers, environment, configuration, chat store", nil}, run: (*Commands).doctor},
+		{Info: Info{"doctor", "Check the installation: configuration, providers, network, chat store", nil}, run: (*Commands).doctor},
+		{Info: Info{"skills", "List the skills", nil}, run: (*Commands).skills},
+		{Info: Info{"skill-create", "Write a skill", []Argument{{Name: "name", Description: "One word", Required: true}, {Name: "prompt", Description: "What it is for", Required: true}}}, rest: true, prompt: (*Commands).skillCreate},
+		{Info: Info{"rules", "List the rules, with whom and what they are for", nil}, run: (*Commands).rules},
+		{Info: Info{"subagents", "List the agents that other agents can start", nil}, run: (*Commands).subagents},
 		{Info: Info{"debug-chat", "Write this chat's events to a file, for a bug report", file("File or folder; default: the folder for temporary files")}, run: (*Commands).debugChat},
 	}
 }
@@ -129,18 +152,33 @@ func definitions() []definition {
 // Sent to a model it would cost money and lead nowhere.
 func absent() []string {
 	return []string{
-		"login", "skills", "skill-create", "remote", "rules",
-		"subagents", "plugins", "plugin-install", "plugin-uninstall", "hooks",
+		"remote",
+		"plugins", "plugin-install", "plugin-uninstall",
 	}
 }
 
-// List describes the commands, always in the same order.
-func (c *Commands) List() []Info {
-	out := make([]Info, len(c.list))
+// List describes the commands: our own, always in the same order, and then those that
+// the user added. Where one of these has the name of our own, ours is called.
+func (c *Commands) List() []Offer {
+	out := make([]Offer, len(c.list))
 	for i, d := range c.list {
-		out[i] = d.Info
+		out[i] = Offer{d.Info, typeNative}
+	}
+	for _, o := range c.customs() {
+		if _, own := c.own(o.Name); !own && !slices.Contains(absent(), o.Name) {
+			out = append(out, o)
+		}
 	}
 	return out
+}
+
+// own finds one of our commands.
+func (c *Commands) own(name string) (definition, bool) {
+	i := slices.IndexFunc(c.list, func(d definition) bool { return d.Name == name })
+	if i < 0 {
+		return definition{}, false
+	}
+	return c.list[i], true
 }
 
 // Find implements chat.Commands.
@@ -154,17 +192,19 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 			return "This version of eca does not have `/" + name + "` yet.", nil
 		}), true
 	}
-	i := slices.IndexFunc(c.list, func(d definition) bool { return d.Name == name })
-	if i < 0 {
-		return chat.Command{}, false
+	d, ok := c.own(name)
+	if !ok {
+		return c.custom(name, rest)
 	}
-	d := c.list[i]
 	in := input{args: words(rest), rest: rest}
 	if err := d.check(in.args); err != nil {
 		return c.runs(name, func(context.Context, *chat.Session) (string, error) { return "", err }), true
 	}
 	if d.compact {
 		return chat.Command{Compact: rest}, true
+	}
+	if d.dialog != nil {
+		return chat.Command{Dialog: d.dialog(c), Text: rest}, true
 	}
 	if d.prompt != nil {
 		text, err := d.prompt(c, rest)

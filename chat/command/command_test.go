@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
@@ -28,9 +29,9 @@ func TestWords(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	c := New(Deps{})
+	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }})
 	for message, want := range map[string]bool{
-		"/costs": true, " /costs\n": true, "/login": true, "/hooks x": true,
+		"/costs": true, " /costs\n": true, "/login": true, "/hooks x": true, "/hooks": true, "/plugins": true,
 		"/Costs": false, "/cost": false, "/costs/": false, "/": false, "/ costs": false, "costs": false, "//costs": false, `/"costs"`: false, "/usr/bin/env": false, "": false,
 	} {
 		if _, ok := c.Find(message); ok != want {
@@ -41,7 +42,7 @@ func TestFind(t *testing.T) {
 
 // Whatever is cut, the block of code that is open there is closed, and the message fits.
 func TestFit(t *testing.T) {
-	c := New(Deps{TempDir: t.TempDir(), Roots: func() []string { return nil }})
+	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }, TempDir: t.TempDir(), Roots: func() []string { return nil }})
 	for name, text := range map[string]string{
 		"small": fence("", "a ``` b"),
 		"code":  "# x\n" + fence("go", strings.Repeat("\t\"<ü>\"\n", 20_000)),
@@ -69,7 +70,7 @@ func TestFit(t *testing.T) {
 // A file that is there is never touched, and one that could not be written is removed.
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
-	c := New(Deps{TempDir: dir, Roots: func() []string { return []string{dir} }})
+	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }, TempDir: dir, Roots: func() []string { return []string{dir} }})
 	write := func(arg, text string) (string, error) {
 		return c.write(arg, "eca-x", ".json", func(f *os.File) error {
 			if _, err := f.WriteString(text); err != nil || text != "fail" {

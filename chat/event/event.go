@@ -170,6 +170,32 @@ type ToolFinished struct {
 	Failed    bool     `json:"failed,omitempty"`
 	ElapsedMS int64    `json:"elapsedMs"`
 	Details   *Details `json:"details,omitempty"` // replaces the details of ToolJudged when set
+	Context   []string `json:"context,omitempty"` // what hooks tell the model besides; it is not shown
+}
+
+// HookStarted says that an action of a hook runs.
+type HookStarted struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Action string `json:"action"` // its type: shell
+}
+
+// HookFinished says what became of an action of a hook. What it changed is in events of
+// its own.
+type HookFinished struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Action string `json:"action"`
+	Status int    `json:"status"`           // exit code
+	Output string `json:"output,omitempty"` // what it printed, or its effects
+	Error  string `json:"error,omitempty"`
+	CallID string `json:"callId,omitempty"` // the tool call it was about
+}
+
+// PromptAmended changes what the model is sent of the message in front of it.
+type PromptAmended struct {
+	Prompt  *string  `json:"prompt,omitempty"`  // in place of its text
+	Context []string `json:"context,omitempty"` // added to it
 }
 
 // RejectReason says why a call did not run (eca-protocol 7.1, toolCallRejected).
@@ -180,6 +206,8 @@ const (
 	RejectedByUser   RejectReason = "userChoiceDeny"
 	RejectedByConfig RejectReason = "userConfigDeny"
 	RejectedByStop   RejectReason = "userPromptStop"
+	RejectedByHook   RejectReason = "hookRejected"
+	StoppedByHook    RejectReason = "hookStopped" // a hook ended the turn
 	Interrupted      RejectReason = "interrupted" // the turn failed or the daemon ended while the call was pending
 )
 
@@ -187,6 +215,8 @@ const (
 type ToolRejected struct {
 	CallID string       `json:"callId"`
 	Reason RejectReason `json:"reason"`
+	// Message is what the model is told, if more than that it was rejected.
+	Message string `json:"message,omitempty"`
 }
 
 // UsageReported follows each model response, also those that are no part of the
@@ -240,6 +270,8 @@ const (
 	FinishedDone        FinishReason = "done"
 	FinishedStopped     FinishReason = "stopped"     // by the user
 	FinishedRejected    FinishReason = "rejected"    // the user refused a tool call
+	FinishedByHook      FinishReason = "hook"        // a hook ended it
+	FinishedBlocked     FinishReason = "blocked"     // a hook ended it before the model was asked: it never sees the prompt
 	FinishedFailed      FinishReason = "failed"      // see Err
 	FinishedSuperseded  FinishReason = "superseded"  // a newer prompt took over; nothing is shown
 	FinishedInterrupted FinishReason = "interrupted" // the daemon ended; if it was killed, written at the next load
@@ -249,6 +281,7 @@ const (
 type TurnFinished struct {
 	Reason FinishReason `json:"reason"`
 	Err    string       `json:"err,omitempty"`
+	Dialog bool         `json:"dialog,omitempty"` // eca has asked the user something; prompts answer it
 }
 
 // FileChanged says that a tool call is about to change a file. It is stored before the
@@ -324,6 +357,12 @@ type Details struct {
 	FileChange   *FileChange   `json:"fileChange,omitempty"`
 	ShellCommand *ShellCommand `json:"shellCommand,omitempty"`
 	Tasks        *Tasks        `json:"tasks,omitempty"`
+	Rule         *Rule         `json:"rule,omitempty"`
+}
+
+// Rule names a path-scoped rule that the model has read.
+type Rule struct {
+	ID string `json:"id"`
 }
 
 // FileChange is the effect of a call on one file.

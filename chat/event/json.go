@@ -35,6 +35,9 @@ func (Continued) kind() Kind         { return "continued" }
 func (ImagesRefused) kind() Kind     { return "images_refused" }
 func (Truncated) kind() Kind         { return "truncated" }
 func (TasksCleared) kind() Kind      { return "tasks_cleared" }
+func (HookStarted) kind() Kind       { return "hook_started" }
+func (HookFinished) kind() Kind      { return "hook_finished" }
+func (PromptAmended) kind() Kind     { return "prompt_amended" }
 func (u Unknown) kind() Kind         { return u.Name }
 
 // decoders has one entry per kind; a test keeps it complete.
@@ -66,6 +69,9 @@ func decoders() map[Kind]func(json.RawMessage) (Body, error) {
 		"images_refused":     decode[ImagesRefused],
 		"truncated":          decode[Truncated],
 		"tasks_cleared":      decode[TasksCleared],
+		"hook_started":       decode[HookStarted],
+		"hook_finished":      decode[HookFinished],
+		"prompt_amended":     decode[PromptAmended],
 	}
 }
 

@@ -35,6 +35,23 @@ func Folders(cache string, roots []string) ([]string, error) {
 	return out, nil
 }
 
+// Folder returns the name of the folder in which the reference would keep the chats of a
+// workspace (eca-features 13.5).
+func Folder(roots []string) string {
+	const longest = 30
+	name := "workspace"
+	if len(roots) > 0 {
+		name = filepath.Base(roots[0])
+	}
+	name = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
+			return r
+		}
+		return '_'
+	}, name)
+	return name[:min(len(name), longest)] + "_" + hashes(roots)[0]
+}
+
 // hashes returns the hashes that name the folder of a workspace (eca-features 13.5):
 // today's, then that of the time when linked worktrees were workspaces of their own,
 // if it differs.

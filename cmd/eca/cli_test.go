@@ -67,13 +67,13 @@ func TestServerFlags(t *testing.T) {
 // Whatever happens, stdout carries frames only, and the trace carries no secrets.
 func TestVerboseStaysOffStdout(t *testing.T) {
 	p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - {text: hi}\n")
-	here := newPlace(t, p.env()...)
+	here := newPlace(t, append(p.env(), "MY_SERVICE_TOKEN=plain-looking-value-2")...)
 	proc := here.serve(t, "--verbose", "--log-level", "debug")
 	proc.Open(here.root, map[string]any{"initializationOptions": map[string]any{"providers": map[string]any{"x": map[string]any{"key": "sk-very-secret-value-1"}}}})
-	proc.Call("chat/prompt", map[string]any{"message": "hello"})
+	proc.Call("chat/prompt", map[string]any{"message": "hello, is \"plain-looking-value-2\" a good key?"})
 	proc.Await(0, "the end", fake.Finished())
 	shutDown(t, proc)
-	if log := proc.stderr.String(); !strings.Contains(log, "chat/prompt") || strings.Contains(log, "very-secret") {
+	if log := proc.stderr.String(); !strings.Contains(log, "chat/prompt") || !strings.Contains(log, "a good key") || strings.Contains(log, "very-secret") || strings.Contains(log, "plain-looking") {
 		t.Errorf("trace: %s", log)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -99,7 +98,7 @@ func usageError(stderr io.Writer, err error) error {
 }
 
 // runExec talks the protocol to a daemon in this process.
-func runExec(ctx context.Context, sf serverFlags, f execFlags, prompt string, log *slog.Logger, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+func runExec(ctx context.Context, sf serverFlags, f execFlags, prompt string, log *logs, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	cwd, err := os.Getwd()
 	if err != nil {
 		return exitFailed, err
@@ -116,9 +115,9 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, prompt string, lo
 
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
-	opts := server.Options{Host: d, Version: version, Log: log}
+	opts := server.Options{Host: d, Version: version, Log: log.Logger}
 	if sf.verbose {
-		opts.Trace = trace(stderr)
+		opts.Trace = log.trace()
 	}
 	served := make(chan error, 1)
 	// An interrupt stops the prompt first; the server's own life is not ctx's.
@@ -126,7 +125,7 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, prompt string, lo
 	go func() { served <- server.Serve(alive, fromClient, toClient, opts) }()
 
 	c := newExecClient(f, cwd, stdout, stderr)
-	c.conn = jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Log: log})
+	c.conn = jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Log: log.Logger})
 	c.conn.Start(alive, c.handle)
 	code, err := c.turn(ctx, alive, prompt, extra)
 	_ = c.conn.Call(alive, "shutdown", nil, nil)
@@ -255,7 +254,7 @@ func (c *execClient) end(chatID, reason string, interrupted bool) int {
 	switch {
 	case interrupted:
 		return exitInterrupted
-	case reason == "failed":
+	case reason == "failed", reason == "blocked":
 		return exitFailed
 	case c.refused:
 		return exitRefused

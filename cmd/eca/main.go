@@ -13,12 +13,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/keychain"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
@@ -103,7 +105,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), f, stdin, stdout, stderr)
 		},
-	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), repomapCommand(stdout))
+	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), loginCommand(&f, stdin, stdout, stderr), logoutCommand(&f, stdout, stderr), configCommand(&f, stdout, stderr), doctorCommand(&f, stdout, stderr), repomapCommand(stdout))
 	return root
 }
 
@@ -111,7 +113,8 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 // their editors' settings across versions. The commands for scripts are strict, since a
 // script should hear of a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
-	if slices.ContainsFunc(args, func(a string) bool { return a == "exec" || a == "read-chat" || a == "models" || a == "repomap" }) {
+	strict := []string{"exec", "read-chat", "models", "config", "doctor", "login", "logout", "repomap"}
+	if slices.ContainsFunc(args, func(a string) bool { return slices.Contains(strict, a) }) {
 		return args
 	}
 	var out []string
@@ -143,32 +146,70 @@ func lookupFlag(root *cobra.Command, arg, name string) *pflag.Flag {
 	return root.Flags().Lookup(name)
 }
 
-// logger returns a logger to stderr.
-func logger(level string, stderr io.Writer) (*slog.Logger, error) {
+// logs are what goes to stderr besides words for people: without secrets, those of the
+// configuration included as soon as it is known.
+type logs struct {
+	*slog.Logger
+	stderr io.Writer
+	clean  atomic.Pointer[func(string) string]
+}
+
+// logger returns logs to stderr.
+func logger(level string, stderr io.Writer) (*logs, error) {
 	var l slog.Level
 	if !slices.Contains([]string{"error", "warn", "info", "debug"}, level) || l.UnmarshalText([]byte(level)) != nil {
 		return nil, fmt.Errorf("--log-level must be error, warn, info or debug, not %q", level)
 	}
-	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: l})), nil
+	out := &logs{}
+	looks := redact.New().String
+	out.clean.Store(&looks)
+	out.stderr = redact.Writer(stderr, out.without)
+	out.Logger = slog.New(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: l}))
+	return out, nil
+}
+
+func (l *logs) without(text string) string { return (*l.clean.Load())(text) }
+
+// trace logs protocol messages.
+func (l *logs) trace() func(bool, []byte) {
+	log := slog.New(slog.NewTextHandler(l.stderr, nil))
+	return func(incoming bool, body []byte) {
+		dir := "sent"
+		if incoming {
+			dir = "received"
+		}
+		log.Info("rpc "+dir, "msg", l.without(string(body))) // once more: quoted, it looks different
+	}
 }
 
 // newDaemon assembles the daemon for the flags.
-func newDaemon(f serverFlags, log *slog.Logger) (*daemon.Daemon, error) {
-	o := daemon.Options{Log: log, Version: version, Command: os.Args, CatalogURL: catalog.URL}
+func newDaemon(f serverFlags, log *logs) (*daemon.Daemon, error) {
+	o, err := daemonOptions(f, log.Logger)
+	if err != nil {
+		return nil, err
+	}
+	d := daemon.New(o)
+	clean := d.Clean
+	log.clean.Store(&clean)
+	return d, nil
+}
+
+func daemonOptions(f serverFlags, log *slog.Logger) (daemon.Options, error) {
+	o := daemon.Options{Log: log, Version: version, Command: os.Args, CatalogURL: catalog.URL, Keychain: keychain.System(os.Getenv)}
 	var err error
 	for path, dst := range map[string]*string{f.configFile: &o.ConfigFile, f.record: &o.RecordDir} {
 		if path == "" {
 			continue
 		}
 		if *dst, err = filepath.Abs(path); err != nil {
-			return nil, err
+			return o, err
 		}
 	}
 	if o.Executable, err = os.Executable(); err != nil {
 		log.Warn("own executable is unknown; commands run without a supervisor", "err", err)
 	}
 	o.Supervisor = o.Executable
-	return daemon.New(o), nil
+	return o, nil
 }
 
 // serve runs the daemon for one editor.
@@ -177,28 +218,15 @@ func serve(ctx context.Context, f serverFlags, stdin io.Reader, stdout, stderr i
 	if err != nil {
 		return err
 	}
-	slog.SetDefault(log)
+	slog.SetDefault(log.Logger)
 	d, err := newDaemon(f, log)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	opts := server.Options{Host: d, Version: version, Log: log}
+	opts := server.Options{Host: d, Version: version, Log: log.Logger}
 	if f.verbose {
-		opts.Trace = trace(stderr)
+		opts.Trace = log.trace()
 	}
 	return server.Serve(ctx, stdin, stdout, opts)
-}
-
-// trace logs protocol messages without the secrets in them.
-func trace(stderr io.Writer) func(bool, []byte) {
-	r := redact.New()
-	log := slog.New(slog.NewTextHandler(stderr, nil))
-	return func(incoming bool, body []byte) {
-		dir := "sent"
-		if incoming {
-			dir = "received"
-		}
-		log.Info("rpc "+dir, "msg", r.String(string(body)))
-	}
 }

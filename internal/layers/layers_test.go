@@ -44,7 +44,7 @@ func allowed(from, to string) bool {
 	case strings.HasPrefix(from, "chat/") && level(from) == 3 && to == "chat":
 		return true // they implement its interfaces, or share them
 	case to == "auth":
-		return slices.Contains([]string{"daemon", "server", "llm"}, from) // the last two for what a login is called
+		return slices.Contains([]string{"daemon", "server", "llm", "chat/command", "cmd/eca"}, from) // all but the first for what a login is called
 	case to == "auth/oauth":
 		return from == "daemon"
 	case to == "server/protocol":
@@ -54,7 +54,7 @@ func allowed(from, to string) bool {
 	case level(from) == 4 && level(to) == 4:
 		return to == "llm" || to == "tools" // siblings meet in the root packages
 	case from == "chat" && level(to) == 4:
-		return slices.Contains([]string{"llm", "tools", "contexts"}, to)
+		return slices.Contains([]string{"llm", "tools", "contexts", "extensions/hooks"}, to)
 	case from == "chat/inline" && level(to) == 4:
 		return to == "llm"
 	case level(from) == 6:
@@ -78,12 +78,18 @@ func onlyImporter(path string) string {
 		"github.com/fsnotify":         "internal/watch",
 		"golang.org/x/oauth2":         "auth/oauth",
 		"github.com/zalando":          "internal/keychain",
+		"golang.org/x/term":           "cmd/eca",
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return room
 		}
 	}
 	return ""
+}
+
+// forTests says whether a room is for tests only.
+func forTests(room string) bool {
+	return slices.Contains([]string{"editors/fake", "internal/txtest", "internal/nettest"}, room)
 }
 
 type pkg struct {
@@ -117,14 +123,14 @@ func TestImports(t *testing.T) {
 	}
 	for _, p := range list {
 		from := strings.TrimPrefix(p.ImportPath, module+"/")
-		testOnly := from == "editors/fake" || from == "internal/txtest"
+		testOnly := forTests(from)
 		if level(from) == 0 && !testOnly {
 			t.Errorf("%s has no level: add it to level() in this file", from)
 		}
 		for _, imp := range p.Imports {
 			to, ours := strings.CutPrefix(imp, module+"/")
 			switch {
-			case ours && (to == "editors/fake" || to == "internal/txtest"):
+			case ours && forTests(to):
 				t.Errorf("%s imports %s, which is for tests", from, to)
 			case ours && !testOnly && !allowed(from, to):
 				t.Errorf("%s (level %d) must not import %s (level %d)", from, level(from), to, level(to))
@@ -134,7 +140,7 @@ func TestImports(t *testing.T) {
 		}
 		for _, imp := range slices.Concat(p.TestImports, p.XTestImports) {
 			to, ours := strings.CutPrefix(imp, module+"/")
-			helper := to == "editors/fake" || to == "internal/txtest" || to == "daemon"
+			helper := forTests(to) || to == "daemon"
 			if ours && !helper && to != from && !allowed(from, to) && level(from) >= level(to) {
 				t.Errorf("tests of %s must not import %s", from, to)
 			}
@@ -156,6 +162,8 @@ func TestRules(t *testing.T) {
 		{"chat", "llm", true},
 		{"chat", "llm/openai", false},
 		{"chat", "tools/permission", false},
+		{"chat", "extensions/hooks", true},
+		{"extensions/hooks", "tools", true},
 		{"chat/inline", "chat", true},
 		{"chat/inline", "llm", true},
 		{"chat/inline", "tools", false},

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,6 +14,7 @@ import (
 // Some calls have a better place; this test names it.
 func TestMisusedCalls(t *testing.T) {
 	root := filepath.Join("..", "..")
+	bareHTTP := []string{"http.Transport", "http.DefaultTransport", "http.DefaultClient", "http.ProxyFromEnvironment", "http.Get", "http.Head", "http.Post", "http.PostForm"}
 	seen := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && d.Name() == "testdata" {
@@ -45,6 +47,8 @@ func TestMisusedCalls(t *testing.T) {
 				t.Errorf("%s uses os.Exit; return an error", path)
 			case name == "os.Getenv" && !strings.HasPrefix(room, "cmd/") && room != "daemon":
 				t.Errorf("%s uses os.Getenv; take the environment as a function", path)
+			case room != "internal/netclient" && room != "internal/nettest" && slices.Contains(bareHTTP, name):
+				t.Errorf("%s uses %s; what speaks HTTP is given a client of internal/netclient, with the user's proxies and certificates", path, name)
 			}
 			return true
 		})

@@ -159,6 +159,9 @@ func classify(err error, host string) *Error {
 		out.Message = fmt.Sprintf("no connection to %s: %v", to, op.Err)
 	case errors.As(err, &op) && op.Op == "remote error":
 		out.Kind, out.Message = KindTLS, named(host)+" broke TLS off: "+strings.TrimPrefix(op.Err.Error(), "tls: ")
+		if strings.Contains(op.Err.Error(), "internal error") {
+			out.Kind = KindLost // may not be the next time
+		}
 		for _, sign := range []string{"certificate", "access denied"} {
 			if strings.Contains(op.Err.Error(), sign) {
 				out.Kind, out.Message = KindClientCertificate, named(host)+" does not accept our client certificate (network.clientCert): "+strings.TrimPrefix(op.Err.Error(), "tls: ")

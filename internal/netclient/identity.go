@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -45,12 +46,22 @@ type Certificate struct {
 // Identity is what was read of Files. It is immutable; the zero Identity trusts the
 // system's authorities and has no client certificate.
 type Identity struct {
-	roots  []*x509.Certificate
-	about  []Certificate
+	roots  []authority
+	mine   *Certificate
 	client func() (*tls.Certificate, error) // nil: none
 	files  Files
 	digest [sha256.Size]byte // of all that was read; zero if nothing was
 }
+
+// authority is one file of authorities.
+type authority struct {
+	source Source
+	certs  func() ([]*x509.Certificate, error)
+}
+
+// smallFile is up to which size a file of authorities is looked through at once: what
+// users put together. Bundles like the system's are left until the first connection.
+const smallFile = 64 << 10
 
 // maxFile bounds a file of certificates; the system's bundles are below 1 MiB.
 const maxFile = 8 << 20
@@ -67,24 +78,22 @@ func Read(files Files) (*Identity, []Problem) {
 		fmt.Fprintf(sum, "%q: %v\n", s.Path, err)
 	}
 	any := false
+	seen := map[string]bool{"": true}
 	for _, s := range files.CA {
-		if s.Path == "" {
+		if seen[s.Path] {
 			continue
 		}
-		any = true
+		any, seen[s.Path] = true, true
 		data, err := readFile(s.Path)
-		var certs []*x509.Certificate
-		if err == nil {
-			certs, err = authorities(data)
+		certs := sync.OnceValues(func() ([]*x509.Certificate, error) { return authorities(data) })
+		if err == nil && len(data) <= smallFile {
+			_, err = certs()
 		}
 		if err != nil {
 			failed(s, err)
 			continue
 		}
-		id.roots = append(id.roots, certs...)
-		for _, c := range certs {
-			id.about = append(id.about, Certificate{s, c.Subject.String(), c.NotAfter})
-		}
+		id.roots = append(id.roots, authority{s, certs})
 		fmt.Fprintf(sum, "ca %d\n", len(data))
 		sum.Write(data)
 	}
@@ -138,7 +147,7 @@ func (id *Identity) readClient(sum io.Writer) (at Source, err error) {
 		}
 	}
 	id.client = load
-	id.about = append(id.about, Certificate{cert, chain[0].Subject.String(), chain[0].NotAfter})
+	id.mine = &Certificate{cert, chain[0].Subject.String(), chain[0].NotAfter}
 	return Source{}, nil
 }
 
@@ -157,22 +166,45 @@ func pair(certPEM, keyPEM []byte, passphrase string) (*tls.Certificate, error) {
 
 // Check does what Read put off. It may take a second.
 func (id *Identity) Check() []Problem {
-	if id.client != nil {
-		if _, err := id.client(); err != nil {
-			return []Problem{{id.files.Key, err.Error()}}
+	var out []Problem
+	for _, r := range id.roots {
+		if _, err := r.certs(); err != nil {
+			out = append(out, Problem{r.source, err.Error()})
 		}
 	}
-	return nil
+	if id.client != nil {
+		if _, err := id.client(); err != nil {
+			out = append(out, Problem{id.files.Key, err.Error()})
+		}
+	}
+	return out
 }
 
-// Certificates lists what counts beside what the system has.
-func (id *Identity) Certificates() []Certificate { return id.about }
+// Authorities lists the certificates that are trusted beside the system's.
+func (id *Identity) Authorities() []Certificate {
+	var out []Certificate
+	for _, r := range id.roots {
+		certs, _ := r.certs() // see Check
+		for _, c := range certs {
+			out = append(out, Certificate{r.source, c.Subject.String(), c.NotAfter})
+		}
+	}
+	return out
+}
+
+// Client describes the client certificate; ok is false without one.
+func (id *Identity) Client() (c Certificate, ok bool) {
+	if id.mine == nil {
+		return Certificate{}, false
+	}
+	return *id.mine, true
+}
 
 // Paths lists the files that were read or looked for.
-func (f Files) Paths() []string {
+func (id *Identity) Paths() []string {
 	var out []string
-	for _, s := range append(append([]Source{}, f.CA...), f.Cert, f.Key) {
-		if s.Path != "" {
+	for _, s := range append(append([]Source{}, id.files.CA...), id.files.Cert, id.files.Key) {
+		if s.Path != "" && !slices.Contains(out, s.Path) {
 			out = append(out, s.Path)
 		}
 	}
@@ -187,8 +219,11 @@ func (id *Identity) config() *tls.Config {
 		if err != nil { // as in a container that has none
 			pool = x509.NewCertPool()
 		}
-		for _, root := range id.roots {
-			pool.AddCert(root)
+		for _, r := range id.roots {
+			certs, _ := r.certs() // see Check
+			for _, c := range certs {
+				pool.AddCert(c)
+			}
 		}
 		c.RootCAs = pool
 	}

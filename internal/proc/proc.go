@@ -30,7 +30,8 @@ type Spec struct {
 	Path   string
 	Args   []string // without the program's name
 	Dir    string
-	Env    []string // added to our own environment
+	Env    []string  // added to our own environment
+	Stdin  io.Reader // nil is empty; a child that does not read it to its end may end all the same
 	Stdout io.Writer
 	Stderr io.Writer
 
@@ -79,7 +80,7 @@ func Start(spec Spec) (*Process, error) {
 	cmd := exec.Command(spec.Path, spec.Args...)
 	cmd.Dir = spec.Dir
 	cmd.Env = append(os.Environ(), spec.Env...)
-	cmd.Stdout, cmd.Stderr = spec.Stdout, spec.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = spec.Stdin, spec.Stdout, spec.Stderr
 	// A descendant that keeps our pipes open must not keep us waiting.
 	cmd.WaitDelay = grace
 	ownGroup(cmd)

@@ -65,6 +65,22 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// A child gets its input whole, and one that does not want it ends all the same.
+func TestStdin(t *testing.T) {
+	both(t, func(t *testing.T, supervisor string) {
+		input := strings.Repeat("0123456789abcdef", 1<<16)
+		for script, want := range map[string]string{"wc -c | tr -d ' '": "1048576\n", "echo done": "done\n"} {
+			var out bytes.Buffer
+			exit, err := Run(context.Background(), Spec{
+				Path: "/bin/sh", Args: []string{"-c", script}, Stdin: strings.NewReader(input), Stdout: &out, Supervisor: supervisor,
+			})
+			if err != nil || exit.Code != 0 || out.String() != want {
+				t.Errorf("%s: %+v, %q, %v", script, exit, out.String(), err)
+			}
+		}
+	})
+}
+
 func TestKill(t *testing.T) {
 	both(t, func(t *testing.T, supervisor string) {
 		for _, script := range []string{"sleep 300", "trap '' TERM; sleep 300 & wait; sleep 300"} {

@@ -27,6 +27,15 @@ const (
 	statusFD = 4
 )
 
+// Gaps says what of the promises about children does not hold here; none on Linux with a
+// supervisor.
+func Gaps(supervisor string) []string {
+	if supervisor == "" {
+		return []string{"without a supervisor, commands that leave their process group, or whose daemon is killed, go on"}
+	}
+	return nil
+}
+
 // supervised starts spec below a supervisor and waits until the child runs.
 func supervised(cmd *exec.Cmd, spec Spec) (sup *supervision, err error) {
 	life, lifeW, err := os.Pipe()
@@ -132,16 +141,11 @@ func startChild(path string, argv []string) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("supervise: %w", err)
 	}
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return 0, err
-	}
-	defer null.Close()
 	if full, err := exec.LookPath(path); err == nil {
 		path = full
 	}
 	p, err := os.StartProcess(path, argv, &os.ProcAttr{
-		Files: []*os.File{null, os.Stdout, os.Stderr},
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {

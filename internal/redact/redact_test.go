@@ -25,3 +25,22 @@ func TestString(t *testing.T) {
 		t.Errorf("a private key passed: %s", got)
 	}
 }
+
+func TestWriter(t *testing.T) {
+	var out strings.Builder
+	w := Writer(&out, New("my-own-secret").String)
+	if n, err := w.Write([]byte("it is my-own-secret.")); n != 20 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if got := out.String(); got != "it is "+Mark+"." {
+		t.Errorf("wrote %q", got)
+	}
+}
+
+// What tools return stays what it is, but for what is known.
+func TestKnown(t *testing.T) {
+	const text = `sk-abcdefghijklmnopqrstuvwx {"token": "x"} http://u:p@host/?key=1 `
+	if got := Known("my-own-secret").String(text + "my-own-secret"); got != text+Mark {
+		t.Errorf("%s", got)
+	}
+}

@@ -4,11 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"math"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,30 +16,9 @@ import (
 // provider's, as users write it.
 func ListModels(ctx context.Context, e llm.Endpoint) (map[string]llm.Facts, error) {
 	// The list stands beside chat/completions.
-	at := strings.TrimSuffix(URL(e.URL, "", APIChat), "/chat/completions") + "/models"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
-	if err != nil {
-		return nil, err
-	}
-	for k, v := range e.Headers {
-		req.Header.Set(k, v)
-	}
-	resp, err := e.Client.Do(req)
-	if err != nil {
-		// Without the URL, which may have a key in it.
-		var at *url.Error
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("status %d", resp.StatusCode)
-	}
-	const limit = 4 << 20
-	body, err := io.ReadAll(io.LimitReader(resp.Body, limit))
-	if err != nil {
+	e.URL = strings.TrimSuffix(URL(e.URL, "", APIChat), "/chat/completions") + "/models"
+	var body json.RawMessage
+	if err := e.Exchange(ctx, nil, &body); err != nil {
 		return nil, err
 	}
 	return parseModels(body)

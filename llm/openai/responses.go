@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 
@@ -53,8 +52,12 @@ func responsesBody(req llm.Request, from string) ([]byte, error) {
 	p := responses.ResponseNewParams{
 		Model: req.Model,
 		Store: param.NewOpt(false),
-		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: responsesInput(req.Messages, from)},
 	}
+	input, err := responsesInput(req.Messages, from)
+	if err != nil {
+		return nil, err
+	}
+	more := map[string]any{"stream": true, "input": input}
 	if system := req.Instructions(); system != "" {
 		p.Instructions = param.NewOpt(system)
 	}
@@ -71,101 +74,15 @@ func responsesBody(req llm.Request, from string) ([]byte, error) {
 	}
 	if len(req.Tools) > 0 {
 		p.ParallelToolCalls = param.NewOpt(true)
-	}
-	for _, t := range req.Tools {
-		var schema map[string]any
-		if err := json.Unmarshal(t.Schema, &schema); err != nil {
-			return nil, fmt.Errorf("schema of tool %s: %w", t.Name, err)
+		if more["tools"], err = responsesTools(req.Tools); err != nil {
+			return nil, err
 		}
-		p.Tools = append(p.Tools, responses.ToolUnionParam{OfFunction: &responses.FunctionToolParam{
-			Name: t.Name, Description: param.NewOpt(t.Description), Parameters: schema, Strict: param.NewOpt(false),
-		}})
 	}
 	body, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
 	}
-	return llm.MergeExtra(body, llm.MergePayloads(map[string]any{"stream": true}, req.Extra))
-}
-
-func responsesInput(msgs []llm.Message, from string) responses.ResponseInputParam {
-	var items responses.ResponseInputParam
-	for _, m := range msgs {
-		var behind responses.ResponseInputMessageContentListParam // the results
-		for _, part := range m.Parts {
-			switch part := part.(type) {
-			case llm.Text:
-				items = append(items, textItem(m.Role, part.Text))
-			case llm.Image:
-				items = append(items, responses.ResponseInputItemParamOfMessage(
-					responses.ResponseInputMessageContentListParam{imageContent(part)}, responses.EasyInputMessageRoleUser))
-			case llm.Reasoning:
-				if part.API == from && len(part.Opaque) > 0 {
-					items = append(items, param.Override[responses.ResponseInputItemUnionParam](reasoningItem(part)))
-				}
-			case llm.ToolCall:
-				items = append(items, responses.ResponseInputItemParamOfFunctionCall(string(part.Arguments), part.ID, part.Name))
-			case llm.ToolResult:
-				out := responses.ResponseInputItemParamOfFunctionCallOutput(part.Text)
-				out.OfFunctionCallOutput.CallID = param.NewOpt(part.ID)
-				items = append(items, out)
-				if len(part.Images) > 0 {
-					behind = append(behind, responses.ResponseInputContentParamOfInputText(llm.ImagesLabel(part.ID)))
-				}
-				for _, image := range part.Images {
-					behind = append(behind, imageContent(image))
-				}
-			}
-		}
-		if len(behind) > 0 {
-			items = append(items, responses.ResponseInputItemParamOfMessage(behind, responses.EasyInputMessageRoleUser))
-		}
-	}
-	return items
-}
-
-func imageContent(i llm.Image) responses.ResponseInputContentUnionParam {
-	image := responses.ResponseInputImageParam{Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(i.DataURL())}
-	return responses.ResponseInputContentUnionParam{OfInputImage: &image}
-}
-
-// textItem is a message of one part: the long form, which is the one that clients of
-// compatible servers send.
-func textItem(role llm.Role, text string) responses.ResponseInputItemUnionParam {
-	if role != llm.Assistant {
-		return responses.ResponseInputItemParamOfMessage(
-			responses.ResponseInputMessageContentListParam{responses.ResponseInputContentParamOfInputText(text)}, responses.EasyInputMessageRoleUser)
-	}
-	// The module's type for this insists on the id that the provider gave the message.
-	said := param.Override[responses.ResponseInputContentUnionParam](map[string]string{"type": "output_text", "text": text})
-	return responses.ResponseInputItemParamOfMessage(responses.ResponseInputMessageContentListParam{said}, responses.EasyInputMessageRoleAssistant)
-}
-
-// reasoningItem returns the provider's item with the summary that it must have: some
-// servers only stream it.
-func reasoningItem(r llm.Reasoning) json.RawMessage {
-	var item map[string]json.RawMessage
-	if err := json.Unmarshal(r.Opaque, &item); err != nil || item["summary"] != nil {
-		return r.Opaque
-	}
-	type summaryText struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	summary := []summaryText{}
-	if r.Text != "" {
-		summary = append(summary, summaryText{"summary_text", r.Text})
-	}
-	raw, err := json.Marshal(summary)
-	if err != nil {
-		return r.Opaque
-	}
-	item["summary"] = raw
-	whole, err := json.Marshal(item)
-	if err != nil {
-		return r.Opaque
-	}
-	return whole
+	return llm.MergeExtra(body, llm.MergePayloads(more, req.Extra))
 }
 
 // responsesEvent has the fields of all stream events that we use.

@@ -158,6 +158,28 @@ type FlagContent struct {
 	ContentID string `json:"contentId"`
 }
 
+// HookStarted is hookActionStarted.
+type HookStarted struct {
+	Type       string `json:"type"`
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	ActionType string `json:"actionType"`
+}
+
+// HookFinished is hookActionFinished. Status is an exit code.
+type HookFinished struct {
+	Type       string `json:"type"`
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	ActionType string `json:"actionType"`
+	Status     int    `json:"status"`
+	Output     string `json:"output,omitempty"`
+	Error      string `json:"error,omitempty"`
+	ToolCallID string `json:"toolCallId,omitempty"`
+}
+
+func (HookStarted) isContent()     {}
+func (HookFinished) isContent()    {}
 func (FlagContent) isContent()     {}
 func (TextContent) isContent()     {}
 func (ImageContent) isContent()    {}

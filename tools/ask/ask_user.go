@@ -59,7 +59,7 @@ func Tools(c Client) []tools.Tool {
 		return nil
 	}
 	return []tools.Tool{tolerant{tools.Definition[askUserArgs]{
-		Name: "ask_user", Description: askUserDoc, Preparing: "Preparing question", Progress: "Waiting answer",
+		ReadOnly: true, Name: "ask_user", Description: askUserDoc, Preparing: "Preparing question", Progress: "Waiting answer",
 		Plan: func(_ context.Context, call tools.Call, a askUserArgs) (tools.Plan, error) {
 			if strings.HasPrefix(call.ChatID, "subagent-") {
 				return tools.Plan{}, errors.New("a subagent can not ask the user; put the question into your result")

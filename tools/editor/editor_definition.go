@@ -32,7 +32,7 @@ func (a definitionArgs) plan(call tools.Call, what string) (tools.Plan, error) {
 
 func definition(o Options) tools.Tool {
 	return tools.Definition[definitionArgs]{
-		Name: "editor_definition", Description: definitionDoc, Preparing: "Finding definition",
+		ReadOnly: true, Name: "editor_definition", Description: definitionDoc, Preparing: "Finding definition",
 		Plan: func(_ context.Context, call tools.Call, a definitionArgs) (tools.Plan, error) {
 			return a.plan(call, "LSP definition")
 		},

@@ -28,7 +28,7 @@ type diagnosticsArgs struct {
 
 func diagnostics(o Options) tools.Tool {
 	return tools.Definition[diagnosticsArgs]{
-		Name: "editor_diagnostics", Description: diagnosticsDoc, Preparing: "Reading diagnostics",
+		ReadOnly: true, Name: "editor_diagnostics", Description: diagnosticsDoc, Preparing: "Reading diagnostics",
 		Plan: func(_ context.Context, call tools.Call, a diagnosticsArgs) (tools.Plan, error) {
 			if a.Path == "" {
 				return tools.Plan{Summary: "Diagnostics: workspace"}, nil

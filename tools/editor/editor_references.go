@@ -17,7 +17,7 @@ type referencesArgs struct {
 
 func references(o Options) tools.Tool {
 	return tools.Definition[referencesArgs]{
-		Name: "editor_references", Description: referencesDoc, Preparing: "Finding references",
+		ReadOnly: true, Name: "editor_references", Description: referencesDoc, Preparing: "Finding references",
 		Plan: func(_ context.Context, call tools.Call, a referencesArgs) (tools.Plan, error) {
 			return a.plan(call, "LSP references")
 		},

@@ -25,7 +25,7 @@ type directoryTreeArgs struct {
 
 func directoryTree() tools.Tool {
 	return tools.Definition[directoryTreeArgs]{
-		Name: "directory_tree", Description: directoryTreeDoc, Preparing: "Listing tree",
+		ReadOnly: true, Name: "directory_tree", Description: directoryTreeDoc, Preparing: "Listing tree",
 		Plan: func(_ context.Context, call tools.Call, a directoryTreeArgs) (tools.Plan, error) {
 			path := workspace.Abs(call.Roots, a.Path)
 			return tools.Plan{Summary: "Listing tree: " + filepath.Base(path), Paths: []string{path}}, nil

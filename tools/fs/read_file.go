@@ -29,7 +29,7 @@ func readFile(o Options) tools.Tool {
 		return o.ReadMaxLines
 	}
 	return tools.Definition[readFileArgs]{
-		Name: "read_file", Description: readFileDoc, Preparing: "Reading file",
+		ReadOnly: true, Name: "read_file", Description: readFileDoc, Preparing: "Reading file",
 		Plan: func(_ context.Context, call tools.Call, a readFileArgs) (tools.Plan, error) {
 			path := workspace.Abs(call.Roots, a.Path)
 			from := max(a.LineOffset, 0)

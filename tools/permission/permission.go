@@ -3,7 +3,10 @@
 //
 // Precedence, first match wins:
 //
+//	disabledTools                                     -> deny
+//	the agent is readOnly, the tool is ours and may change something -> deny
 //	toolCall.approval.deny                            -> deny
+//	the agent is readOnly, a server's tool            -> ask, also with auto-approve
 //	remembered for this session                       -> allow
 //	the call touches a path outside the workspace     -> ask
 //	toolCall.approval.ask                             -> ask
@@ -41,6 +44,7 @@ type Policy struct {
 	global   rules
 	agents   map[string]rules
 	disabled map[string][]*regexp2.Regexp // by agent; "" is global
+	readOnly map[string]bool              // agents that change nothing
 	inside   func(path string) bool
 	memory   *Memory
 }
@@ -52,7 +56,7 @@ var _ tools.Policy = (*Policy)(nil)
 // reported, and err on the safe side: in a deny or ask rule they match everything, in an
 // allow rule nothing.
 func New(cfg *config.Config, inside func(string) bool, memory *Memory) (*Policy, []error) {
-	p := &Policy{agents: map[string]rules{}, disabled: map[string][]*regexp2.Regexp{}, inside: inside, memory: memory}
+	p := &Policy{agents: map[string]rules{}, disabled: map[string][]*regexp2.Regexp{}, readOnly: map[string]bool{}, inside: inside, memory: memory}
 	var errs []error
 	p.global = compile("toolCall.approval", cfg.ToolCall.Approval, &errs)
 	p.disabled[""] = compileNames(cfg.DisabledTools)
@@ -61,6 +65,7 @@ func New(cfg *config.Config, inside func(string) bool, memory *Memory) (*Policy,
 			p.agents[name] = compile("agent."+name+".toolCall.approval", a, &errs)
 		}
 		p.disabled[name] = compileNames(agent.DisabledTools)
+		p.readOnly[name] = agent.ReadOnly
 	}
 	return p, errs
 }
@@ -73,10 +78,21 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 }
 
 func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
+	if p.isDisabled(call.Agent, spec) {
+		return tools.Verdict{Decision: tools.Deny, Rule: "disabledTools", Reason: "the tool is disabled for agent " + call.Agent}
+	}
+	changes := p.readOnly[call.Agent] && !spec.ReadOnly && !spec.OwnChat && !plan.ReadOnly
+	if changes && spec.Server == tools.Native {
+		return tools.Verdict{Decision: tools.Deny, Rule: "agent." + call.Agent + ".readOnly", Reason: "agent " + call.Agent + " changes nothing"}
+	}
 	r := p.rulesFor(call.Agent)
 	args := stringArgs(call.Arguments)
 	if m := r.deny.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Deny, Rule: m, Reason: "denied by the configuration"}
+	}
+	if changes {
+		// What a server's tool does is not known here: the user decides about each call.
+		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "agent." + call.Agent + ".readOnly", Reason: "agent " + call.Agent + " changes nothing, and this tool may"}
 	}
 	if p.memory.allows(spec, plan) {
 		return tools.Verdict{Decision: tools.Allow, Rule: "remembered", Reason: "the user chose to remember this"}
@@ -103,6 +119,17 @@ func (p *Policy) Remember(_ tools.Call, spec tools.Spec, plan tools.Plan) {
 // Hidden implements tools.Policy: a tool that is disabled, or denied whatever its
 // arguments, is not offered to the model.
 func (p *Policy) Hidden(agent string, spec tools.Spec) bool {
+	if p.isDisabled(agent, spec) {
+		return true
+	}
+	r := p.rulesFor(agent)
+	if r.deny.always(spec) {
+		return true
+	}
+	return r.byDefault == tools.Deny && !r.allow.names(spec) && !r.ask.names(spec)
+}
+
+func (p *Policy) isDisabled(agent string, spec tools.Spec) bool {
 	for _, list := range [][]*regexp2.Regexp{p.disabled[""], p.disabled[agent]} {
 		for _, re := range list {
 			for _, name := range []string{spec.FullName(), spec.Server} {
@@ -115,11 +142,7 @@ func (p *Policy) Hidden(agent string, spec tools.Spec) bool {
 			}
 		}
 	}
-	r := p.rulesFor(agent)
-	if r.deny.always(spec) {
-		return true
-	}
-	return r.byDefault == tools.Deny && !r.allow.names(spec) && !r.ask.names(spec)
+	return false
 }
 
 func (p *Policy) rulesFor(agent string) rules {

@@ -66,14 +66,25 @@ func TestPrecedence(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	p := policy(t, `{}`)
-	for tool, want := range map[string]tools.Decision{
-		"eca__read_file": tools.Allow, "eca__grep": tools.Allow, "eca__directory_tree": tools.Allow,
-		"eca__write_file": tools.Ask, "eca__edit_file": tools.Ask, "eca__move_file": tools.Ask, "eca__shell_command": tools.Ask, "any__tool": tools.Ask,
+	for _, c := range []struct {
+		tool       string
+		readOnly   bool // of the tool, or of the call
+		code, plan tools.Decision
+	}{
+		{"eca__read_file", true, tools.Allow, tools.Allow},
+		{"eca__grep", true, tools.Allow, tools.Allow},
+		{"eca__directory_tree", true, tools.Allow, tools.Allow},
+		{"eca__write_file", false, tools.Ask, tools.Deny},
+		{"eca__edit_file", false, tools.Ask, tools.Deny},
+		{"eca__move_file", false, tools.Ask, tools.Deny},
+		{"eca__shell_command", false, tools.Ask, tools.Deny},
+		{"eca__shell_command", true, tools.Ask, tools.Ask},
+		{"any__tool", false, tools.Ask, tools.Ask},
 	} {
-		for _, agent := range []string{"code", "plan"} {
-			v := p.Judge(tools.Call{Agent: agent, Arguments: json.RawMessage(`{}`)}, spec(tool), tools.Plan{Paths: []string{"/ws/a"}})
-			if v.Decision != want {
-				t.Errorf("%s %s: %+v", agent, tool, v)
+		for agent, want := range map[string]tools.Decision{"code": c.code, "plan": c.plan} {
+			v := p.Judge(tools.Call{Agent: agent, Arguments: json.RawMessage(`{}`)}, spec(c.tool), tools.Plan{Paths: []string{"/ws/a"}, ReadOnly: c.readOnly})
+			if v.Decision != want || v.Insist != (agent == "plan" && c.tool == "any__tool") {
+				t.Errorf("%s %s: %+v", agent, c.tool, v)
 			}
 		}
 	}

@@ -36,7 +36,7 @@ type args struct {
 // Tools returns the tools of this package.
 func Tools(m Mapper) []tools.Tool {
 	return []tools.Tool{tools.Definition[args]{
-		Name: "repo_map", Description: repoMapDoc, Preparing: "Mapping the repository",
+		ReadOnly: true, Name: "repo_map", Description: repoMapDoc, Preparing: "Mapping the repository",
 		Plan: func(_ context.Context, call tools.Call, a args) (tools.Plan, error) {
 			switch {
 			case len(call.Roots) == 0:

@@ -49,7 +49,7 @@ type grepArgs struct {
 // Tools returns the tools of this package.
 func Tools() []tools.Tool {
 	return []tools.Tool{tools.Definition[grepArgs]{
-		Name: "grep", Description: grepDoc, Preparing: "Searching",
+		ReadOnly: true, Name: "grep", Description: grepDoc, Preparing: "Searching",
 		Enums: map[string][]string{"output_mode": {modeFiles, modeContent, modeCount}},
 		Plan: func(_ context.Context, call tools.Call, a grepArgs) (tools.Plan, error) {
 			if _, err := regexp.Compile(a.Pattern); err != nil {

@@ -66,6 +66,7 @@ func Tools(o Options) []tools.Tool {
 			}
 			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}}
 			commands, ok := Parse(a.Command)
+			plan.ReadOnly = ok && a.Background == "" && reads(commands)
 			if ok || a.Background != "" {
 				plan.Details = &event.Details{ShellCommand: &event.ShellCommand{Commands: commands, Background: a.Background != ""}}
 			}
@@ -73,6 +74,17 @@ func Tools(o Options) []tools.Tool {
 		},
 		Run: o.run,
 	}.Build()}
+}
+
+// Check runs a command that does nothing, as commands are run. path is the shell.
+func (o Options) Check(ctx context.Context) (path string, err error) {
+	path, args := o.shell()
+	const code = 7
+	exit, err := proc.Run(ctx, proc.Spec{Path: path, Args: append(args, fmt.Sprintf("exit %d", code)), Supervisor: o.Supervisor})
+	if err == nil && exit.Code != code {
+		err = fmt.Errorf("a command ended with %d instead of %d", exit.Code, code)
+	}
+	return path, err
 }
 
 func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tools.Sink) (tools.Result, error) {

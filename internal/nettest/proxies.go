@@ -1,4 +1,4 @@
-package netclient
+package nettest
 
 import (
 	"bufio"
@@ -16,34 +16,36 @@ import (
 	"testing"
 )
 
-// seen keeps what a test server was asked.
-type seen struct {
+// Seen keeps what a test server was asked.
+type Seen struct {
 	mu   sync.Mutex // guards what
 	what []string
 }
 
-func (s *seen) add(w string) {
+func (s *Seen) add(w string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.what = append(s.what, w)
 }
 
-func (s *seen) String() string {
+// String lists it, in order.
+func (s *Seen) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.what, " ")
 }
 
-// proxyServer is an HTTP proxy: it forwards requests and makes tunnels, to the address
+// Proxy is an HTTP proxy: it forwards requests and makes tunnels, to the address
 // that dial gives for a host, and wants a user and a password unless they are empty.
-type proxyServer struct {
+type Proxy struct {
 	*httptest.Server
-	seen
+	Seen
 }
 
-func newProxyServer(t testing.TB, config *tls.Config, credentials string, dial map[string]string) *proxyServer {
+// NewProxy starts a proxy, over TLS if it is given how.
+func NewProxy(t testing.TB, config *tls.Config, credentials string, dial map[string]string) *Proxy {
 	t.Helper()
-	p := &proxyServer{}
+	p := &Proxy{}
 	forward := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, dial[addr])
 	}}
@@ -114,19 +116,20 @@ func join(client net.Conn, from io.Reader, server net.Conn) {
 	wg.Wait()
 }
 
-// socksServer is a SOCKS5 proxy (RFC 1928, 1929), as small as it can be.
-type socksServer struct {
-	addr string
-	seen
+// Socks is a SOCKS5 proxy (RFC 1928, 1929), as small as it can be.
+type Socks struct {
+	Addr string
+	Seen
 }
 
-func newSocksServer(t testing.TB, credentials string, dial map[string]string) *socksServer {
+// NewSocks starts a proxy.
+func NewSocks(t testing.TB, credentials string, dial map[string]string) *Socks {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &socksServer{addr: l.Addr().String()}
+	s := &Socks{Addr: l.Addr().String()}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -147,7 +150,7 @@ func newSocksServer(t testing.TB, credentials string, dial map[string]string) *s
 	return s
 }
 
-func (s *socksServer) serve(conn net.Conn, credentials string, dial map[string]string) {
+func (s *Socks) serve(conn net.Conn, credentials string, dial map[string]string) {
 	r := bufio.NewReader(conn)
 	next := func(n int) []byte {
 		b := make([]byte, n)

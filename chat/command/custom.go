@@ -1,0 +1,205 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/extensions"
+)
+
+// Types of commands, as clients are told.
+const (
+	typeNative = "native"
+	typeCustom = "customPrompt"
+	typeSkill  = "skill"
+)
+
+// custom finds what the user added: a command, else a skill (eca-features 14).
+func (c *Commands) custom(name, rest string) (chat.Command, bool) {
+	set := c.deps.Extensions()
+	if cmd, ok := set.Command(name); ok {
+		return c.prompts(name, cmd.Prompt(rest, words(rest))), true
+	}
+	if skill, ok := set.Skill(name); ok {
+		return c.prompts(name, skill.Invoke(rest, words(rest))), true
+	}
+	return chat.Command{}, false
+}
+
+// prompts makes a command of a prompt; an empty one would be no question.
+func (c *Commands) prompts(name, text string) chat.Command {
+	if strings.TrimSpace(text) != "" {
+		return chat.Command{Prompt: text}
+	}
+	return c.runs(name, func(context.Context, *chat.Session) (string, error) {
+		return "", fmt.Errorf("/%s has no text that could be sent", name)
+	})
+}
+
+// customs describes what the user added and can be called.
+func (c *Commands) customs() []Offer {
+	set := c.deps.Extensions()
+	var out []Offer
+	for _, cmd := range set.Commands {
+		args := make([]Argument, len(cmd.Arguments))
+		for i, a := range cmd.Arguments {
+			args[i] = Argument(a)
+		}
+		description := cmd.Description
+		if description == "" {
+			description = cmd.File
+		}
+		out = append(out, Offer{Info{cmd.Name, description, args}, typeCustom})
+	}
+	for _, s := range set.Skills {
+		if _, taken := set.Command(s.Name); !taken {
+			out = append(out, Offer{Info{s.Name, s.Description, []Argument{{Name: "arguments", Description: "What its text is filled in with"}}}, typeSkill})
+		}
+	}
+	return out
+}
+
+// where says what a file belongs to.
+func where(root string) string {
+	if root == "" {
+		return "global"
+	}
+	return "workspace"
+}
+
+func (c *Commands) skills(context.Context, input) (string, error) {
+	set := c.deps.Extensions()
+	var b strings.Builder
+	if len(set.Skills) == 0 {
+		b.WriteString("There are no skills. `/skill-create` writes one.\n")
+	}
+	for _, s := range set.Skills {
+		fmt.Fprintf(&b, "- **%s** (%s): %s\n  `%s`\n", s.Name, where(s.Root), s.Description, s.File)
+	}
+	return b.String() + wrong(set, "skills"), nil
+}
+
+// wrong lists the problems of files that a folder of this name is on the way to.
+func wrong(set *extensions.Set, folder string) string {
+	var b strings.Builder
+	for _, p := range set.Problems {
+		if slices.Contains(strings.Split(filepath.ToSlash(p.Path), "/"), folder) {
+			fmt.Fprintf(&b, "- %s\n", p)
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\nNot used, because it is wrong:\n\n" + b.String()
+}
+
+// maxPreview is how much of a rule is shown, in characters.
+const maxPreview = 120
+
+func (c *Commands) rules(context.Context, input) (string, error) {
+	set := c.deps.Extensions()
+	var b strings.Builder
+	list := func(title string, static bool) {
+		first := true
+		for _, r := range set.Rules {
+			if r.Static() != static {
+				continue
+			}
+			if first {
+				fmt.Fprintf(&b, "### %s\n\n", title)
+			}
+			first = false
+			fmt.Fprintf(&b, "- **%s** (%s)%s\n  `%s`\n  %s\n", r.Name, r.Scope(), filters(r), r.ID, preview(r.Text))
+		}
+		if !first {
+			b.WriteString("\n")
+		}
+	}
+	list("Always in the prompt", true)
+	list("For certain files, fetched when they are needed", false)
+	if b.Len() == 0 {
+		b.WriteString("There are no rules. They are files in `.eca/rules`, or in the folder `rules` of the global configuration.\n")
+	}
+	return b.String() + wrong(set, "rules"), nil
+}
+
+// filters says whom and what a rule is for.
+func filters(r extensions.Rule) string {
+	var out string
+	add := func(what string, list []string) {
+		if len(list) > 0 {
+			out += fmt.Sprintf("; %s `%s`", what, strings.Join(list, "`, `"))
+		}
+	}
+	add("agent", r.Agents)
+	add("model", r.Models)
+	add("paths", r.Paths)
+	var enforce []string
+	for _, e := range r.Enforce {
+		enforce = append(enforce, string(e))
+	}
+	add("enforced to", enforce)
+	return out
+}
+
+func preview(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > maxPreview {
+		return string(r[:maxPreview]) + "…"
+	}
+	return text
+}
+
+func (c *Commands) subagents(context.Context, input) (string, error) {
+	agents := c.deps.Config().Agents
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(agents)) {
+		a := agents[name]
+		if !a.Subagent() {
+			continue
+		}
+		fmt.Fprintf(&b, "- **%s**", name)
+		if a.Description != "" {
+			b.WriteString(": " + a.Description)
+		}
+		if a.DefaultModel != "" {
+			fmt.Fprintf(&b, "; model `%s`", a.DefaultModel)
+		}
+		if a.MaxSteps != nil {
+			fmt.Fprintf(&b, "; at most %s", count(*a.MaxSteps, "step"))
+		}
+		if len(a.SpawnableBy) > 0 {
+			fmt.Fprintf(&b, "; for `%s`", strings.Join(a.SpawnableBy, "`, `"))
+		}
+		b.WriteString("\n")
+	}
+	if b.Len() == 0 {
+		b.WriteString("There are no subagents: agents whose mode is subagent.\n")
+	}
+	return b.String() + wrong(c.deps.Extensions(), "agents"), nil
+}
+
+// skillCreate asks the model to write a skill.
+func (c *Commands) skillCreate(rest string) (string, error) {
+	name, wish, _ := strings.Cut(rest, " ")
+	name = strings.Trim(name, `"`)
+	if name == "" || strings.ContainsAny(name, `/\.`) {
+		return "", errors.New("the name of a skill is one word without dots and slashes, as release-notes")
+	}
+	var b strings.Builder
+	b.WriteString(c.deps.Config().Prompts.SkillCreate)
+	fmt.Fprintf(&b, "\n\nName: %s\nWhat it is for: %s\n", name, strings.TrimSpace(wish))
+	for _, root := range c.deps.Roots() {
+		fmt.Fprintf(&b, "Folder if it belongs to the project: %s\n", filepath.Join(root, ".eca", "skills", name))
+	}
+	if home := c.deps.ConfigHome; home != "" {
+		fmt.Fprintf(&b, "Folder if it is good for all projects: %s\n", filepath.Join(home, "skills", name))
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,73 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
+)
+
+// hooks lists the user's hooks by event, with what is wrong with the others.
+func (c *Commands) hooks(context.Context, input) (string, error) {
+	list := c.deps.Hooks()
+	var b strings.Builder
+	if len(list) == 0 {
+		b.WriteString("There are no hooks. They are configured as `hooks`; see docs/hooks.md.\n")
+	}
+	for _, event := range hooks.Events() {
+		first := true
+		for _, h := range list {
+			if h.Event != event {
+				continue
+			}
+			if first {
+				fmt.Fprintf(&b, "\n### %s\n\n", event)
+				first = false
+			}
+			b.WriteString(hookLine(h))
+		}
+	}
+	cfg := *c.deps.Config()
+	cfg.Problems = slices.Clone(cfg.Problems)
+	cfg.Problems = slices.DeleteFunc(cfg.Problems, func(p config.Problem) bool { return !strings.HasPrefix(p.Cause, "hooks.") })
+	b.WriteString(problems(&cfg))
+	return b.String(), nil
+}
+
+func hookLine(h hooks.Info) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "- **%s**", h.Name)
+	if h.Description != "" {
+		b.WriteString(": " + h.Description)
+	}
+	if h.Matcher != "" {
+		b.WriteString("; for " + inline(h.Matcher))
+	}
+	if !h.Visible {
+		b.WriteString("; not shown")
+	}
+	if h.Source != "" {
+		b.WriteString("; from " + inline(h.Source))
+	}
+	b.WriteByte('\n')
+	const longest = 120
+	for _, a := range h.Actions {
+		text := []rune(strings.Join(strings.Fields(a), " "))
+		if len(text) > longest {
+			text = append(text[:longest], '…')
+		}
+		b.WriteString("  - " + inline(string(text)) + "\n")
+	}
+	return b.String()
+}
+
+// inline makes code within a line of a text that may have backticks itself.
+func inline(text string) string {
+	if strings.Contains(text, "`") {
+		return "`` " + text + " ``"
+	}
+	return "`" + text + "`"
+}

@@ -1,0 +1,257 @@
+package chat
+
+import (
+	"context"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// hookQueue runs the hooks that no turn waits for, one after the other and in the order
+// in which things happened: the start and the end of the session and of chats, and
+// changes of a chat's status. The engine owns it.
+type hookQueue struct {
+	log    func(msg string, args ...any)
+	ctx    context.Context // ends when time is up at the end
+	cancel context.CancelFunc
+	idle   sync.WaitGroup // the goroutine, while there is work
+
+	mu      sync.Mutex // guards what follows
+	jobs    []hookJob
+	running bool
+	closed  bool
+}
+
+type hookJob struct {
+	run       func(ctx context.Context)
+	droppable bool // newer ones say more
+}
+
+// maxQueued is how many changes of status wait for slow hooks; then the oldest go.
+const maxQueued = 256
+
+func newHookQueue(log func(msg string, args ...any)) *hookQueue {
+	q := &hookQueue{log: log}
+	q.ctx, q.cancel = context.WithCancel(context.Background())
+	return q
+}
+
+// put adds a job; it never waits. ok is false when the queue is closed.
+func (q *hookQueue) put(j hookJob) (ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	q.jobs = append(q.jobs, j)
+	if len(q.jobs) > maxQueued {
+		if i := slices.IndexFunc(q.jobs, func(j hookJob) bool { return j.droppable }); i >= 0 {
+			q.jobs = slices.Delete(q.jobs, i, i+1)
+			q.log("hooks do not keep up; a change of status is left out")
+		}
+	}
+	if !q.running {
+		q.running = true
+		q.idle.Go(q.work)
+	}
+	return true
+}
+
+// do adds a job and waits for it.
+func (q *hookQueue) do(run func(ctx context.Context)) {
+	done := make(chan struct{})
+	if q.put(hookJob{run: func(ctx context.Context) { defer close(done); run(ctx) }}) {
+		<-done
+	}
+}
+
+// work runs jobs until there are none.
+func (q *hookQueue) work() {
+	for {
+		q.mu.Lock()
+		if len(q.jobs) == 0 {
+			q.running = false
+			q.mu.Unlock()
+			return
+		}
+		j := q.jobs[0]
+		q.jobs = q.jobs[1:]
+		q.mu.Unlock()
+		q.safely(j)
+	}
+}
+
+func (q *hookQueue) safely(j hookJob) {
+	defer func() {
+		if p := recover(); p != nil {
+			q.log("hook panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	j.run(q.ctx)
+}
+
+// close waits for what is queued; nothing is taken any more.
+func (q *hookQueue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.idle.Wait()
+	q.cancel()
+}
+
+// closingTime bounds the hooks that still run when the engine closes, those of the
+// session's end included.
+const closingTime = 10 * time.Second
+
+// Begin says that the client is ready: the session starts. Only the first call counts.
+func (e *Engine) Begin() {
+	e.begin.Do(func() {
+		set := e.hookSet()
+		if !set.Any(hooks.SessionStart) {
+			close(e.begun)
+			return
+		}
+		call := hooks.Call{Event: hooks.SessionStart, Roots: e.deps.Roots()}
+		if !e.queue.put(hookJob{run: func(ctx context.Context) {
+			defer close(e.begun)
+			set.Run(ctx, call, nil)
+		}}) {
+			close(e.begun)
+		}
+	})
+}
+
+// awaitBegin waits until the hooks of the session's start have run.
+func (e *Engine) awaitBegin(ctx context.Context) error {
+	e.Begin()
+	select {
+	case <-e.begun:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// end runs the hooks of the session's end, if it has begun.
+func (e *Engine) end() {
+	e.ending.Do(func() {
+		begun := true
+		e.begin.Do(func() { begun = false; close(e.begun) })
+		if set := e.hookSet(); begun && set.Any(hooks.SessionEnd) {
+			call := hooks.Call{Event: hooks.SessionEnd, Roots: e.deps.Roots()}
+			e.queue.put(hookJob{run: func(ctx context.Context) { set.Run(ctx, call, nil) }})
+		}
+		e.queue.close()
+	})
+}
+
+// endChat runs the hooks of a chat that is about to be removed.
+func (e *Engine) endChat(id string) {
+	set := e.hookSet()
+	if !set.Any(hooks.ChatEnd) {
+		return
+	}
+	meta, _, found, err := e.deps.Store.Meta(context.Background(), id)
+	if err != nil || !found {
+		return
+	}
+	e.queue.do(func(ctx context.Context) {
+		set.Run(ctx, hooks.Call{Event: hooks.ChatEnd, Roots: e.deps.Roots(), Fields: chatFields(meta, nil)}, nil)
+	})
+}
+
+// activity is what a chat does, for hooks (eca-features 18.2, chatStatusChanged).
+type activity struct {
+	questions map[string]bool // calls that ask the user when they run
+	approval  []string        // calls that wait for the user's decision
+	asking    []string        // calls that wait for the user's answer
+	running   []string
+}
+
+// follow takes an event in; changed says that hooks want to know.
+func (a *activity) follow(b event.Body) (status string, changed bool) {
+	switch b := b.(type) {
+	case event.TurnStarted:
+		return "running", true
+	case event.ToolJudged:
+		if b.Server == tools.Native && b.Name == "ask_user" {
+			if a.questions == nil {
+				a.questions = map[string]bool{}
+			}
+			a.questions[b.CallID] = true
+		}
+		if b.Manual {
+			a.approval = insert(a.approval, b.CallID)
+		}
+		return "running", b.Manual
+	case event.ToolStarted:
+		a.drop(b.CallID)
+		if a.questions[b.CallID] {
+			a.asking = insert(a.asking, b.CallID)
+		} else {
+			a.running = insert(a.running, b.CallID)
+		}
+		return "running", true
+	case event.ToolFinished:
+		return "running", a.drop(b.CallID)
+	case event.ToolRejected:
+		return "running", a.drop(b.CallID)
+	case event.TurnFinished:
+		*a = activity{}
+		return "idle", true
+	}
+	return "", false
+}
+
+// insert adds to a sorted list.
+func insert(list []string, id string) []string {
+	i, _ := slices.BinarySearch(list, id)
+	return slices.Insert(slices.Clone(list), i, id)
+}
+
+func (a *activity) drop(id string) (found bool) {
+	for _, list := range []*[]string{&a.approval, &a.asking, &a.running} {
+		if i := slices.Index(*list, id); i >= 0 {
+			*list, found = slices.Delete(slices.Clone(*list), i, i+1), true
+		}
+	}
+	return found
+}
+
+func (a *activity) fields(status string) map[string]any {
+	ids := func(list []string) []string { return append([]string{}, list...) }
+	out := map[string]any{
+		"status": status, "awaiting_user_input": len(a.approval)+len(a.asking) > 0,
+		"pending_approval_tool_call_ids": ids(a.approval), "pending_question_tool_call_ids": ids(a.asking), "running_tool_call_ids": ids(a.running),
+	}
+	switch {
+	case len(a.approval) > 0:
+		out["waiting_reason"] = "toolApproval"
+	case len(a.asking) > 0:
+		out["waiting_reason"] = "userQuestion"
+	}
+	return out
+}
+
+// reportActivity queues the hooks for a change of what the chat does. Nobody waits for
+// them.
+func (t *turn) reportActivity(b event.Body) {
+	if !t.hooks.Any(hooks.ChatStatusChanged) {
+		return
+	}
+	status, changed := t.activity.follow(b)
+	if !changed {
+		return
+	}
+	fields := chatFields(t.s.log.Meta(), t.activity.fields(status))
+	if t.prompt.Parent != "" {
+		fields["parent_chat_id"] = t.prompt.Parent
+	}
+	set, call := t.hooks, hooks.Call{Event: hooks.ChatStatusChanged, Roots: t.roots, Fields: fields}
+	t.s.eng.queue.put(hookJob{droppable: true, run: func(ctx context.Context) { set.Run(ctx, call, nil) }})
+}

@@ -1,0 +1,38 @@
+package chat
+
+import (
+	"context"
+	"slices"
+	"testing"
+)
+
+// Jobs run in order; when they do not keep up, the oldest of those go that newer ones
+// replace, and no others; a closed queue runs what it has and takes nothing.
+func TestHookQueue(t *testing.T) {
+	q := newHookQueue(func(string, ...any) {})
+	var ran []int
+	hold := make(chan struct{})
+	q.put(hookJob{run: func(context.Context) { <-hold }})
+	q.put(hookJob{run: func(context.Context) { panic("one hook") }})
+	const more = 10
+	for i := range maxQueued + more {
+		q.put(hookJob{droppable: i > 0, run: func(context.Context) { ran = append(ran, i) }})
+	}
+	close(hold)
+	q.do(func(context.Context) { ran = append(ran, -1) })
+	if !slices.Contains(ran, 0) || !slices.Contains(ran, maxQueued+more-1) || slices.Contains(ran, 1) || len(ran) > maxQueued+1 {
+		t.Errorf("%d ran: %v", len(ran), ran)
+	}
+	if last := len(ran) - 1; ran[last] != -1 || !slices.IsSorted(ran[:last]) {
+		t.Errorf("out of order: %v", ran)
+	}
+	q.put(hookJob{run: func(context.Context) { ran = nil }})
+	q.close()
+	if ran != nil {
+		t.Error("what was queued did not run")
+	}
+	if q.put(hookJob{run: func(context.Context) {}}) {
+		t.Error("a closed queue takes jobs")
+	}
+	q.do(func(context.Context) { t.Error("a closed queue runs jobs") })
+}

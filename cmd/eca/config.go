@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/daemon"
+)
+
+const configHelp = `Shows, checks and describes the configuration as it is in effect in this directory.
+Commands in it (${cmd:...}) are not run for that.`
+
+const checkHelp = `Looks through the configuration of this directory: files that do not parse, unknown
+keys, values of a wrong type or out of range, names that mean nothing, dynamic strings
+that can not be resolved.
+
+A line says where (file:line:column), how bad it is, and what is wrong:
+  error    it does not do what it says
+  warning  it has no effect, or probably not the one that was meant
+  note     it works, but there is a newer name
+
+Exit codes: 0 nothing but notes; 1 something else was found, or eca failed.`
+
+const showHelp = `Prints the effective configuration as JSON, or what is set at KEY: a path of keys with
+dots, as in providers.openai.url; a key with dots is quoted. Secrets, and what came from
+commands, files and the environment, are not shown.
+
+--origin prints a line for each value, with the place it comes from.`
+
+func configCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Show, check or describe the configuration",
+		Long:  configHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprint(stderr, cmd.UsageString())
+			return exitError{1}
+		},
+	}
+	var asJSON bool
+	check := &cobra.Command{
+		Use:   "check",
+		Short: "Say what is wrong with the configuration, and where",
+		Long:  checkHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return checkConfig(d.Config(), asJSON, stdout) })
+		},
+	}
+	check.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	var origin bool
+	show := &cobra.Command{
+		Use:   "show [KEY]",
+		Short: "Print the effective configuration, or a part of it",
+		Long:  showHelp,
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var path []string
+			if len(args) > 0 {
+				var err error
+				if path, err = config.ParseKeyPath(args[0]); err != nil {
+					return err
+				}
+			}
+			return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return showConfig(d.Config(), path, origin, stdout) })
+		},
+	}
+	show.Flags().BoolVar(&origin, "origin", false, "say where each value comes from")
+	schema := &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of configuration files",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			raw, err := config.Schema()
+			if err != nil {
+				return err
+			}
+			_, err = stdout.Write(raw)
+			return err
+		},
+	}
+	cmd.AddCommand(show, check, schema)
+	return cmd
+}
+
+// withConfig calls fn with a daemon that is configured for this directory.
+func withConfig(sf serverFlags, stderr io.Writer, fn func(*daemon.Daemon) error) error {
+	sf.logLevel = "error" // what is wrong is told in another way
+	log, err := logger(sf.logLevel, stderr)
+	if err != nil {
+		return err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	o, err := daemonOptions(sf, log.Logger)
+	if err != nil {
+		return err
+	}
+	o.NoCommands = true
+	d := daemon.New(o)
+	defer d.Close()
+	d.Configure(nil, []string{cwd})
+	d.Extensions()
+	return fn(d)
+}
+
+func checkConfig(cfg *config.Loaded, asJSON bool, stdout io.Writer) error {
+	found, err := config.Check(cfg)
+	if err != nil {
+		return err
+	}
+	bad := false
+	for _, f := range found {
+		bad = bad || f.Severity != config.SeverityNote
+	}
+	if asJSON {
+		if found == nil {
+			found = []config.Finding{}
+		}
+		enc := json.NewEncoder(stdout)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(map[string]any{"ok": !bad, "findings": found})
+	} else {
+		for _, f := range found {
+			_, writeErr := fmt.Fprintln(stdout, f)
+			err = errors.Join(err, writeErr)
+		}
+		if len(found) == 0 {
+			_, err = fmt.Fprintln(stdout, "No problems.")
+		}
+	}
+	if err == nil && bad {
+		err = exitError{1}
+	}
+	return err
+}
+
+func showConfig(cfg *config.Loaded, path []string, origin bool, stdout io.Writer) error {
+	values, err := cfg.ValuesAt(path)
+	if err != nil {
+		return err
+	}
+	if !origin {
+		enc := json.NewEncoder(stdout)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(config.Tree(values, path))
+	}
+	for _, v := range values {
+		if _, err := fmt.Fprintf(stdout, "%s = %s  // %s\n", config.KeyPath(v.Path), v.Text(), v.Origin); err != nil {
+			return err
+		}
+	}
+	return nil
+}

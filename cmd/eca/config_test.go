@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/config"
+)
+
+// The three commands about the configuration: what they print, and how they end.
+func TestConfigCommands(t *testing.T) {
+	here := newPlace(t, `ECA_CONFIG={"providers": {"myCo": {"key": "sk-secret-0123456789", "url": "https://user:in-url@host", "models": {"m.1": {}}}, "ran": {"key": "${cmd:touch was-run}"}}, "chat": {"titel": 1}}`)
+	run := func(want int, args ...string) (string, string) {
+		t.Helper()
+		out, stderr, code := runProgram(t, here, "", append([]string{"config"}, args...)...)
+		if code != want {
+			t.Errorf("%q: exit %d, want %d: %s%s", args, code, want, out, stderr)
+		}
+		if all := out + stderr; strings.Contains(all, "sk-secret") {
+			t.Errorf("%q shows a secret: %s", args, all)
+		}
+		return out, stderr
+	}
+	if out, _ := run(1, "check"); !strings.HasPrefix(out, "ECA_CONFIG:1:") || !strings.Contains(out, ": warning: chat.titel is not known; it has no effect; did you mean chat.title?\n") {
+		t.Errorf("check: %s", out)
+	}
+	out, _ := run(1, "check", "--json")
+	var found struct {
+		OK       bool
+		Findings []config.Finding
+	}
+	if err := json.Unmarshal([]byte(out), &found); err != nil || found.OK || len(found.Findings) != 1 || found.Findings[0].Key != "chat.titel" || found.Findings[0].Column == 0 {
+		t.Errorf("check --json: %+v %v", found, err)
+	}
+	out, _ = run(0, "show")
+	var all map[string]any
+	if err := json.Unmarshal([]byte(out), &all); err != nil || all["autoCompactPercentage"] != 75.0 {
+		t.Errorf("show: %v in %s", err, out)
+	}
+	for key, want := range map[string]string{
+		"autoCompactPercentage":           "75\n",
+		"providers.my-co.key":             "\"[REDACTED]\"\n",
+		"providers.ran.key":               "\"[REDACTED]\"\n",
+		`providers.myCo.models`:           "{\n  \"m.1\": {}\n}\n",
+		`providers.my-co.models."m.1"`:    "{}\n",
+		"toolCall.outputTruncation":       "{\n  \"lines\": 2000,\n  \"sizeKb\": 50\n}\n",
+		"--origin providers.my-co.key":    "providers.my-co.key = [REDACTED]  // ECA_CONFIG:1\n",
+		"--origin toolCall.readFile":      "toolCall.readFile.maxLines = 2000  // defaults:",
+		"--origin providers.my-co.models": "providers.my-co.models.\"m.1\" = {}  // ECA_CONFIG:1\n",
+	} {
+		if out, _ := run(0, append([]string{"show"}, strings.Fields(key)...)...); !strings.HasPrefix(out, want) {
+			t.Errorf("show %s: %q, want %q", key, out, want)
+		}
+	}
+	for key, want := range map[string]string{
+		"chat.titl":     "there is no key chat.titl; did you mean chat.title?",
+		"network":       "network is not set",
+		"a..b":          "is no path of keys",
+		"defaultModels": "did you mean defaultModel?",
+	} {
+		if _, stderr := run(1, "show", key); !strings.Contains(stderr, want) {
+			t.Errorf("show %s: %q, want %q", key, stderr, want)
+		}
+	}
+	out, _ = run(0, "schema")
+	if want, err := config.Schema(); err != nil || out != string(want) {
+		t.Errorf("schema: %v", err)
+	}
+	if _, stderr := run(1); !strings.Contains(stderr, "check") {
+		t.Errorf("without a command: %s", stderr)
+	}
+	if _, err := os.Stat(filepath.Join(here.root, "was-run")); err == nil {
+		t.Error("a command of the configuration was run")
+	}
+	clean := newPlace(t)
+	if out, stderr, code := runProgram(t, clean, "", "config", "check"); code != 0 || out != "No problems.\n" {
+		t.Errorf("clean: exit %d, %q %q", code, out, stderr)
+	}
+}

@@ -1,0 +1,42 @@
+package config
+
+import "strings"
+
+// nearest returns the name that somebody who wrote word probably meant; empty if none is
+// near.
+func nearest(word string, names []string) string {
+	best, least := "", 1+min(2, len(word)/3)
+	for _, name := range names {
+		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least && name != word {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// distance counts the bytes to insert, remove, replace or swap with their neighbour that
+// make one text another.
+func distance(a, b string) int {
+	if n := len(a) - len(b); n > 3 || n < -3 || len(a) > 100 {
+		return 100 // far
+	}
+	before, last, now := []int(nil), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		now[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			now[j] = min(last[j]+1, now[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				now[j] = min(now[j], before[j-2]+1)
+			}
+		}
+		before, last, now = last, now, make([]int, len(b)+1)
+	}
+	return last[len(b)]
+}

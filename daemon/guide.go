@@ -1,0 +1,127 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/extensions"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/guide"
+)
+
+// written provides the rules and skills of the system prompt.
+type written struct{ d *Daemon }
+
+// Blocks implements chat.SystemSource.
+func (w written) Blocks(_ context.Context, q chat.SystemQuery) (blocks []chat.SystemBlock, problems []string) {
+	set, policy := w.d.Extensions(), w.d.policy.Load()
+	query := extensions.Query{
+		Who: extensions.Who{Agent: q.Agent, Model: q.Model}, Roots: q.Roots,
+		Subagent: !q.Config.Agents[q.Agent].Primary(), Enabled: q.Enabled,
+	}
+	add := func(place chat.Place, list []extensions.Block) {
+		for _, b := range list {
+			blocks = append(blocks, chat.SystemBlock{Place: place, Name: b.Name, Text: b.Text})
+		}
+	}
+	rules, problems := set.RulesBlock(query)
+	add(chat.PlaceRules, rules)
+	// Who may load a skill is decided by the rules for its name (eca-features 15).
+	spec := tools.Spec{Server: tools.Native, Name: "skill", ReadOnly: true}
+	add(chat.PlaceSkills, set.SkillsBlock(query, func(name string) bool {
+		args, err := json.Marshal(map[string]string{"name": name})
+		call := tools.Call{Agent: q.Agent, Model: q.Model, Roots: q.Roots, Arguments: args}
+		return err == nil && policy.Judge(call, spec, tools.Plan{}).Decision != tools.Deny
+	}))
+	return blocks, problems
+}
+
+// library gives tools what users wrote, as it was when the tools were made.
+type library struct {
+	d   *Daemon
+	set *extensions.Set
+	cfg *config.Config
+}
+
+var _ guide.Source = library{}
+
+// Skills implements guide.Source.
+func (l library) Skills() []string {
+	names := make([]string, len(l.set.Skills))
+	for i, s := range l.set.Skills {
+		names[i] = s.Name
+	}
+	return names
+}
+
+// Skill implements guide.Source.
+func (l library) Skill(name string) (guide.Skill, bool) {
+	s, ok := l.set.Skill(name)
+	return guide.Skill{Name: s.Name, Dir: s.Dir, Body: s.Body}, ok
+}
+
+// Rule implements guide.Source.
+func (l library) Rule(call tools.Call, id string) (rule guide.Rule, found bool, err error) {
+	r, ok := l.set.Rule(who(call), id)
+	if !ok || r.Static() {
+		return guide.Rule{}, false, nil
+	}
+	text, err := r.Render(extensions.Query{
+		Who: who(call), Roots: call.Roots, Subagent: !l.cfg.Agents[call.Agent].Primary(),
+		Enabled: func(tool string) bool {
+			t, ok := l.d.Tools().Lookup(tool)
+			return ok && !l.d.policy.Load().Hidden(call.Agent, t.Spec())
+		},
+	})
+	return guide.Rule{ID: r.ID, Text: text}, true, err
+}
+
+func who(call tools.Call) extensions.Who {
+	return extensions.Who{Agent: call.Agent, Model: call.Model}
+}
+
+// Applies implements guide.Source.
+func (l library) Applies(call tools.Call, id, path string) bool {
+	return slices.ContainsFunc(l.set.RulesFor(who(call), path), func(r extensions.Rule) bool { return r.ID == id })
+}
+
+// Needed implements guide.Source. A rule without a text that could be read can not be
+// waited for.
+func (l library) Needed(call tools.Call, path string, access guide.Access) []string {
+	var out []string
+	for _, r := range l.set.RulesFor(who(call), path) {
+		if !slices.Contains(r.Enforce, extensions.Access(access)) {
+			continue
+		}
+		if text, _, err := l.Rule(call, r.ID); err == nil && text.Text != "" {
+			out = append(out, r.ID)
+		}
+	}
+	return out
+}
+
+// guided adds what users wrote to the tools: skill and fetch_rule if there is something
+// for them, and the gate in front of files.
+func (d *Daemon) guided(list []tools.Tool, cfg *config.Config, set *extensions.Set) []tools.Tool {
+	if set == nil {
+		return list
+	}
+	source := library{d, set, cfg}
+	if len(set.Skills) > 0 {
+		list = append(list, guide.SkillTool(source))
+	}
+	if !set.Scoped() {
+		return list
+	}
+	list = append(list, guide.FetchRuleTool(source))
+	access := map[string]guide.Access{"read_file": guide.Read, "write_file": guide.Modify, "edit_file": guide.Modify}
+	for i, t := range list {
+		if a, ok := access[t.Spec().Name]; ok {
+			list[i] = guide.Gate(t, a, source)
+		}
+	}
+	return list
+}

@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+)
+
+// httpVersion1 is the providers.<name>.httpClient.version that forbids HTTP/2.
+const httpVersion1 = "http-1.1"
+
+// http returns the client for a provider whose connections must stand within a limit.
+func (m *models) http(p config.Provider, connect time.Duration) *http.Client {
+	return m.network.Client(netclient.Options{Connect: connect, HTTP1: p.HTTPClient.Version == httpVersion1})
+}
+
+// certificates names the files of the network section, or of the variables that stand in
+// for it (eca-features 8). All authorities count together.
+func certificates(cfg *config.Loaded, getenv func(string) string) netclient.Files {
+	key := func(name, value, variable string) netclient.Source {
+		origin, _ := cfg.Origin("network", name)
+		if value != "" || variable == "" {
+			return netclient.Source{Name: "network." + name, Path: userPath(value, origin)}
+		}
+		if path := getenv(variable); path != "" {
+			return netclient.Source{Name: variable, Path: path}
+		}
+		return netclient.Source{Name: "network." + name}
+	}
+	n := cfg.Network
+	files := netclient.Files{
+		Cert:       key("clientCert", n.ClientCert, "ECA_CLIENT_CERT"),
+		Key:        key("clientKey", n.ClientKey, "ECA_CLIENT_KEY"),
+		Passphrase: cmp.Or(n.ClientKeyPassphrase, getenv("ECA_CLIENT_KEY_PASSPHRASE")),
+	}
+	for _, s := range []netclient.Source{
+		key("caCertFile", n.CACertFile, ""),
+		{Name: "SSL_CERT_FILE", Path: getenv("SSL_CERT_FILE")},
+		{Name: "NODE_EXTRA_CA_CERTS", Path: getenv("NODE_EXTRA_CA_CERTS")},
+	} {
+		if s.Path != "" {
+			files.CA = append(files.CA, s)
+		}
+	}
+	return files
+}
+
+// watched lists the files whose changes count. Of relative paths, as variables can name
+// them, nobody says where they begin.
+func (d *Daemon) watched() []string {
+	files := append(slices.Clone(d.Config().Files), d.creds.Load().Path())
+	files = append(files, d.set.Load().Files...)
+	for _, path := range d.identity.Load().Paths() {
+		if filepath.IsAbs(path) {
+			files = append(files, path)
+		}
+	}
+	return files
+}
+
+// userPath is a path as users write it in a configuration: ~ is the home folder, and a
+// file's relative paths begin where the file is.
+func userPath(path string, origin config.Origin) string {
+	if path == "" {
+		return ""
+	}
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	if !filepath.IsAbs(path) && filepath.IsAbs(origin.Source) {
+		return filepath.Join(filepath.Dir(origin.Source), path)
+	}
+	return path
+}
+
+// useCertificates puts the certificates that a configuration names into effect, and adds
+// what is wrong with them to its problems. It reports whether they are others than before.
+func (d *Daemon) useCertificates(cfg *config.Loaded) (changed bool) {
+	files := certificates(cfg, d.opts.Getenv)
+	id, problems := netclient.Read(files)
+	for _, p := range problems {
+		origin := config.Origin{Source: p.Source.Name}
+		if name, ok := strings.CutPrefix(p.Source.Name, "network."); ok {
+			if o, ok := cfg.Origin("network", name); ok {
+				origin = o
+			}
+			p.Cause = fmt.Sprintf("%s: %s; it is ignored", p.Source.Name, p.Cause)
+		}
+		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: p.Cause})
+	}
+	d.identity.Store(id)
+	return d.network.Use(id)
+}

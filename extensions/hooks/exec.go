@@ -1,0 +1,104 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/proc"
+)
+
+// maxOutput is how much of what a script prints is read; the rest is thrown away, so
+// that the script does not block.
+const maxOutput = 256 << 10
+
+// ran is how a script ended.
+type ran struct {
+	status  int
+	stdout  string
+	stderr  string
+	whole   bool   // nothing of stdout was thrown away
+	problem string // why it did not run to its end
+}
+
+// run runs a script with its input. It never fails: what went wrong is a status of 1
+// with a problem.
+func (s *Set) run(ctx context.Context, a action, root string, input []byte) ran {
+	path, args, err := command(a, root)
+	if err != nil {
+		return ran{status: 1, problem: err.Error()}
+	}
+	var stdout, stderr capped
+	limited, cancel := context.WithTimeout(ctx, a.limit)
+	defer cancel()
+	exit, err := proc.Run(limited, proc.Spec{
+		Path: path, Args: args, Dir: root, Env: []string{"ECA_EXECUTABLE=" + s.opts.Executable},
+		Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: &stderr, Supervisor: s.opts.Supervisor,
+	})
+	r := ran{status: exit.Code, stdout: stdout.text(), stderr: stderr.text(), whole: !stdout.cut}
+	switch {
+	case ctx.Err() != nil:
+		r.status, r.problem = 1, "it was stopped"
+	case exit.Killed:
+		r.status, r.problem = 1, fmt.Sprintf("it did not end within %s and was killed", a.limit)
+	case err != nil:
+		r.status, r.problem = 1, err.Error()
+	case exit.Code < 0:
+		r.status, r.problem = 1, "it was killed"
+	}
+	return r
+}
+
+// command returns what runs an action: bash, whatever the shell of the tools is
+// (eca-features 18.1).
+func command(a action, root string) (path string, args []string, err error) {
+	path, args = "bash", []string{"-c", a.Shell}
+	if runtime.GOOS == "windows" {
+		path, args = "powershell.exe", []string{"-NoProfile", "-Command", a.Shell}
+	}
+	if a.File == "" {
+		return path, args, nil
+	}
+	file := a.File
+	if rest, ok := strings.CutPrefix(file, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", nil, fmt.Errorf("the file %s can not be found: %w", a.File, err)
+		}
+		file = filepath.Join(home, rest)
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(root, file)
+	}
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return "", nil, fmt.Errorf("the file %s can not be read: %w", file, err)
+	case !info.Mode().IsRegular():
+		return "", nil, fmt.Errorf("%s is no file", file)
+	case runtime.GOOS == "windows":
+		return path, []string{"-NoProfile", "-File", file}, nil
+	}
+	return path, []string{file}, nil
+}
+
+// capped keeps the beginning of what is written to it.
+type capped struct {
+	buf bytes.Buffer
+	cut bool
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	keep := min(len(p), maxOutput-c.buf.Len())
+	c.buf.Write(p[:keep])
+	c.cut = c.cut || keep < len(p)
+	return len(p), nil
+}
+
+func (c *capped) text() string {
+	return strings.TrimSpace(strings.ToValidUTF8(c.buf.String(), "\uFFFD"))
+}

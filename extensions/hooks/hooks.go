@@ -1,0 +1,251 @@
+// Package hooks runs what users attach to events: scripts that see what is about to
+// happen or has happened, and may change it (eca-features, section 18).
+//
+// A Set is the hooks of one configuration. Run runs those of an event one after the
+// other, sorted by name, and returns what they want as data: who asked decides what that
+// means, and may take less (a hook never overrules the policy about tools).
+//
+// Guarantees: a definition that can not be used is named with its cause, and the others
+// run; a script that hangs, floods its output or prints nonsense costs at most its time
+// limit and changes nothing; what it started ends with it (internal/proc); how much of
+// its output is kept is bounded.
+//
+// It does not decide when hooks run, and shows nothing itself: an Observer is told.
+// Where definitions come from is their loader's business: New takes them from anywhere.
+package hooks
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/seed-dec29ce4/eca/config"
+)
+
+// Event is something that hooks can be attached to.
+type Event string
+
+// The events (eca-features 18.2).
+const (
+	SessionStart        Event = "sessionStart"
+	SessionEnd          Event = "sessionEnd"
+	ChatStart           Event = "chatStart"
+	ChatEnd             Event = "chatEnd"
+	ChatStatusChanged   Event = "chatStatusChanged"
+	SubagentStart       Event = "subagentStart"
+	PreRequest          Event = "preRequest"
+	PostRequest         Event = "postRequest"
+	SubagentPostRequest Event = "subagentPostRequest"
+	PreToolCall         Event = "preToolCall"
+	PostToolCall        Event = "postToolCall"
+	PreCompact          Event = "preCompact"
+	PostCompact         Event = "postCompact"
+)
+
+// Events lists all events.
+func Events() []Event {
+	return []Event{
+		SessionStart, SessionEnd, ChatStart, ChatEnd, ChatStatusChanged, SubagentStart, PreRequest, PostRequest,
+		SubagentPostRequest, PreToolCall, PostToolCall, PreCompact, PostCompact,
+	}
+}
+
+// eventNamed returns the event of a name, old names included.
+func eventNamed(name string) (Event, bool) {
+	switch name {
+	case "prePrompt":
+		return PreRequest, true
+	case "postPrompt":
+		return PostRequest, true
+	}
+	e := Event(name)
+	return e, slices.Contains(Events(), e)
+}
+
+// Definition is a hook as its user wrote it.
+type Definition struct {
+	Name   string
+	Source string // where it is written, for the user: a file with a line, a plugin
+	config.Hook
+}
+
+// fromOptions is the source of what the client sent when it started.
+const fromOptions = "initializationOptions"
+
+// FromConfig returns the hooks of a configuration. Names that the client sent are in
+// camel case, as clients of the reference see them.
+func FromConfig(cfg *config.Loaded) []Definition {
+	var out []Definition
+	for _, name := range slices.Sorted(maps.Keys(cfg.Hooks)) {
+		d := Definition{Name: name, Hook: cfg.Hooks[name]}
+		if origin, ok := cfg.Origin("hooks", name); ok {
+			d.Source = origin.String()
+			if origin.Source == fromOptions {
+				d.Name = camel(name)
+			}
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// camel turns deny-tool into denyTool.
+func camel(s string) string {
+	var b strings.Builder
+	up := false
+	for _, r := range s {
+		if (r == '-' || r == '_') && b.Len() > 0 {
+			up = true
+			continue
+		}
+		if up {
+			r = unicode.ToUpper(r)
+		}
+		up = false
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// Problem is a hook that is not used, wholly or in part.
+type Problem struct {
+	Name   string
+	Source string
+	Cause  string
+}
+
+// Options are what a Set needs to run scripts.
+type Options struct {
+	Executable string // how eca was started, for scripts that call it
+	Supervisor string // see proc.Spec; empty runs scripts without one
+	// Store is the file of the chats, and Session the name of the workspace's session, for
+	// the scripts.
+	Store   func() string
+	Session func(roots []string) string
+	NewID   func() string
+	Log     *slog.Logger
+}
+
+// Set is the hooks of one configuration. The nil Set has none. It is safe for
+// concurrent use.
+type Set struct {
+	opts Options
+	list map[Event][]hook
+	info []Info
+}
+
+// hook is a definition that can be used.
+type hook struct {
+	Definition
+	event   Event
+	visible bool
+	actions []action
+	matcher matcher
+}
+
+// action is one script of a hook.
+type action struct {
+	config.HookAction
+	name  string
+	limit time.Duration
+}
+
+// defaultLimit is how long an action may take unless its definition says otherwise.
+const defaultLimit = 30 * time.Second
+
+// New returns the set of some definitions, and what is wrong with them.
+func New(defs []Definition, opts Options) (*Set, []Problem) {
+	s := &Set{opts: opts, list: map[Event][]hook{}}
+	var problems []Problem
+	defs = slices.Clone(defs)
+	slices.SortStableFunc(defs, func(a, b Definition) int { return strings.Compare(a.Name, b.Name) })
+	for _, d := range defs {
+		h, errs := compile(d)
+		for _, err := range errs {
+			problems = append(problems, Problem{Name: d.Name, Source: d.Source, Cause: err.Error()})
+		}
+		if len(h.actions) > 0 {
+			s.list[h.event] = append(s.list[h.event], h)
+			s.info = append(s.info, h.describe())
+		}
+	}
+	return s, problems
+}
+
+// compile checks a definition. Without actions the hook can not be used.
+func compile(d Definition) (h hook, errs []error) {
+	event, ok := eventNamed(d.Type)
+	if !ok {
+		return hook{}, []error{fmt.Errorf("there is no event %q for a hook", d.Type)}
+	}
+	h = hook{Definition: d, event: event, visible: d.Visible == nil || *d.Visible}
+	var err error
+	if h.matcher, err = newMatcher(event, d.Matcher); err != nil {
+		return hook{}, []error{err}
+	}
+	if len(d.Actions) == 0 {
+		return hook{}, []error{errors.New("it has no actions")}
+	}
+	for i, a := range d.Actions {
+		name := d.Name
+		if len(d.Actions) > 1 {
+			name = fmt.Sprintf("%s-%d", d.Name, i+1)
+		}
+		switch {
+		case a.Type != "shell":
+			errs = append(errs, fmt.Errorf("action %d has the type %q; there is only shell", i+1, a.Type))
+		case (a.Shell == "") == (a.File == ""):
+			errs = append(errs, fmt.Errorf("action %d needs either shell or file", i+1))
+		default:
+			h.actions = append(h.actions, action{HookAction: a, name: name, limit: limit(a.Timeout)})
+		}
+	}
+	return h, errs
+}
+
+// limit returns the time limit that is set in milliseconds.
+func limit(millis *int) time.Duration {
+	if millis == nil || *millis <= 0 {
+		return defaultLimit
+	}
+	return time.Duration(*millis) * time.Millisecond
+}
+
+// Any says whether an event has hooks.
+func (s *Set) Any(e Event) bool { return s != nil && len(s.list[e]) > 0 }
+
+// Info describes a hook for the user.
+type Info struct {
+	Name        string
+	Event       Event
+	Description string
+	Matcher     string // empty: whatever happens
+	Source      string
+	Actions     []string // the scripts
+	Visible     bool
+}
+
+func (h hook) describe() Info {
+	i := Info{Name: h.Name, Event: h.event, Description: h.Description, Matcher: h.matcher.text, Source: h.Source, Visible: h.visible}
+	for _, a := range h.actions {
+		text := a.Shell
+		if a.File != "" {
+			text = a.File
+		}
+		i.Actions = append(i.Actions, text)
+	}
+	return i
+}
+
+// List describes the hooks that can be used, sorted by name.
+func (s *Set) List() []Info {
+	if s == nil {
+		return nil
+	}
+	return s.info
+}

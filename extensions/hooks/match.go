@@ -1,0 +1,161 @@
+package hooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dlclark/regexp2"
+
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// matchTimeout bounds one regular expression: users' patterns may backtrack.
+const matchTimeout = 200 * time.Millisecond
+
+// matcher says what a hook of a tool's or a compaction's event is for. The zero matcher
+// takes everything.
+type matcher struct {
+	text      string // as it was written, for the user
+	trigger   string // of a compaction: manual or auto
+	name      *regexp2.Regexp
+	selectors []selector
+}
+
+// selector is one key of a matcher that is an object.
+type selector struct {
+	key  string
+	args map[string][]*regexp2.Regexp
+}
+
+// newMatcher compiles a matcher. Events without one ignore it.
+func newMatcher(e Event, v any) (matcher, error) {
+	if v == nil || v == "" {
+		return matcher{}, nil
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return matcher{}, err
+	}
+	m := matcher{text: string(raw)}
+	text, isText := v.(string)
+	if isText {
+		m.text = text
+	}
+	switch e {
+	case PreCompact, PostCompact:
+		if !isText {
+			return matcher{}, fmt.Errorf("the matcher %s must be \"manual\" or \"auto\"", raw)
+		}
+		m.trigger = text
+		return m, nil
+	case PreToolCall, PostToolCall:
+	default:
+		return matcher{}, nil
+	}
+	if isText {
+		m.name, err = compileRegexp(text)
+		return m, err
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		return matcher{}, fmt.Errorf("the matcher %s must be a pattern or an object of tools", raw)
+	}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		s, err := newSelector(key, object[key])
+		if err != nil {
+			return matcher{}, err
+		}
+		m.selectors = append(m.selectors, s)
+	}
+	return m, nil
+}
+
+func newSelector(key string, v any) (selector, error) {
+	s := selector{key: key}
+	var body struct {
+		ArgsMatchers map[string][]string `json:"argsMatchers"`
+	}
+	raw, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(raw, &body)
+	}
+	if err != nil {
+		return s, fmt.Errorf("the matcher of %s must be {\"argsMatchers\": {\"argument\": [\"pattern\"]}}", key)
+	}
+	for arg, patterns := range body.ArgsMatchers {
+		if s.args == nil {
+			s.args = map[string][]*regexp2.Regexp{}
+		}
+		s.args[arg] = nil
+		for _, p := range patterns {
+			re, err := compileRegexp(p)
+			if err != nil {
+				return s, err
+			}
+			s.args[arg] = append(s.args[arg], re)
+		}
+	}
+	return s, nil
+}
+
+// compileRegexp anchors a pattern: the reference matches whole values.
+func compileRegexp(pattern string) (*regexp2.Regexp, error) {
+	re, err := regexp2.Compile(`\A(?:`+pattern+`)\z`, regexp2.None)
+	if err != nil {
+		return nil, fmt.Errorf("the matcher %q is no regular expression: %w", pattern, err)
+	}
+	re.MatchTimeout = matchTimeout
+	return re, nil
+}
+
+// matches says whether a hook is for what happens.
+func (m matcher) matches(c Call) bool {
+	switch {
+	case m.trigger != "":
+		return m.trigger == c.Trigger
+	case c.Tool == nil:
+		return true
+	case m.name != nil:
+		return fits(m.name, c.Tool.Server+"__"+c.Tool.Name)
+	case m.selectors == nil:
+		return true
+	}
+	var args map[string]json.RawMessage
+	_ = json.Unmarshal(c.Tool.Arguments, &args)
+	return slices.ContainsFunc(m.selectors, func(s selector) bool {
+		return s.selects(*c.Tool) && s.takes(args)
+	})
+}
+
+func (s selector) selects(t Tool) bool {
+	return s.key == t.Server+"__"+t.Name || s.key == t.Server || t.Server == tools.Native && s.key == t.Name
+}
+
+// takes says whether each argument that is named has a value that fits.
+func (s selector) takes(args map[string]json.RawMessage) bool {
+	for name, patterns := range s.args {
+		raw, ok := args[name]
+		if !ok {
+			return false
+		}
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			text = string(bytes.TrimSpace(raw))
+		}
+		if !slices.ContainsFunc(patterns, func(re *regexp2.Regexp) bool { return fits(re, text) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// fits takes a pattern that runs out of time for one that fits: the hook may be there to
+// keep something from happening.
+func fits(re *regexp2.Regexp, s string) bool {
+	ok, err := re.MatchString(s)
+	return ok || err != nil
+}

@@ -1,0 +1,120 @@
+package hooks
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// output is what a script said by its JSON (eca-features 18.1 and 18.2).
+type output struct {
+	SystemMessage     string
+	SuppressOutput    bool
+	Stop              bool
+	StopReason        string
+	AdditionalContext string
+	ReplacedPrompt    *string
+	FollowUp          string
+	ReplacedOutput    *string
+	Approval          string
+	UpdatedInput      map[string]json.RawMessage
+
+	// problems names fields that are not used, because they are no such thing.
+	problems []string
+}
+
+// parse reads what a script printed; ok is false if that is no JSON object.
+func parse(text string) (o output, ok bool) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &fields) != nil || fields == nil {
+		return output{}, false
+	}
+	goOn := true
+	for _, f := range []struct {
+		name, form string
+		to         any
+	}{
+		{"systemMessage", "a string", &o.SystemMessage},
+		{"suppressOutput", "true or false", &o.SuppressOutput},
+		{"continue", "true or false", &goOn},
+		{"stopReason", "a string", &o.StopReason},
+		{"additionalContext", "a string", &o.AdditionalContext},
+		{"replacedPrompt", "a string", &o.ReplacedPrompt},
+		{"followUp", "a string", &o.FollowUp},
+		{"replacedOutput", "a string", &o.ReplacedOutput},
+		{"approval", "allow, ask or deny", &o.Approval},
+		{"updatedInput", "an object", &o.UpdatedInput},
+	} {
+		raw, given := fields[f.name]
+		if given && json.Unmarshal(raw, f.to) != nil {
+			o.problems = append(o.problems, fmt.Sprintf("%s must be %s; it is ignored", f.name, f.form))
+		}
+	}
+	o.Stop = !goOn
+	if !slices.Contains([]string{"", "allow", "ask", "deny"}, o.Approval) {
+		o.problems = append(o.problems, fmt.Sprintf("approval is %q; it must be allow, ask or deny. It is ignored", o.Approval))
+		o.Approval = ""
+	}
+	return o, true
+}
+
+// only keeps the fields that an event honours.
+func (o output) only(e Event) output {
+	keep := output{Stop: o.Stop, problems: o.problems}
+	switch e {
+	case SessionStart, SessionEnd, ChatEnd, ChatStatusChanged:
+		return keep // nobody sees them
+	}
+	keep.SystemMessage, keep.SuppressOutput, keep.StopReason = o.SystemMessage, o.SuppressOutput, o.StopReason
+	switch e {
+	case ChatStart, SubagentStart, PostCompact:
+		keep.AdditionalContext = o.AdditionalContext
+	case PreRequest:
+		keep.AdditionalContext, keep.ReplacedPrompt = o.AdditionalContext, o.ReplacedPrompt
+	case PostRequest, SubagentPostRequest:
+		keep.FollowUp = o.FollowUp
+	case PreToolCall:
+		keep.AdditionalContext, keep.Approval, keep.UpdatedInput = o.AdditionalContext, o.Approval, o.UpdatedInput
+	case PostToolCall:
+		keep.AdditionalContext, keep.ReplacedOutput = o.AdditionalContext, o.ReplacedOutput
+	}
+	return keep
+}
+
+// effects lists what a script changed, for the user.
+func (o output) effects() string {
+	var lines []string
+	add := func(name, text string) { lines = append(lines, name+": "+text) }
+	if o.UpdatedInput != nil {
+		raw, _ := json.Marshal(o.UpdatedInput)
+		add("UpdatedInput", string(raw))
+	}
+	if o.Approval != "" {
+		add("Approval", o.Approval)
+	}
+	if o.ReplacedPrompt != nil {
+		add("ReplacedPrompt", *o.ReplacedPrompt)
+	}
+	if o.ReplacedOutput != nil {
+		add("ReplacedOutput", *o.ReplacedOutput)
+	}
+	if o.AdditionalContext != "" {
+		add("AdditionalContext", o.AdditionalContext)
+	}
+	if o.FollowUp != "" {
+		add("FollowUp", o.FollowUp)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxShown is how much of one text the user is shown, in bytes: some clients lose long
+// messages.
+const maxShown = 8 << 10
+
+func shown(text string) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxShown], "") + fmt.Sprintf("\n[cut: %d bytes in all]", len(text))
+}

@@ -1,0 +1,137 @@
+// Package doctor has what a check-up is: checks that run at once, each within a time
+// limit, and the report of what they found, for people and for programs.
+//
+// It guarantees that a report has the sections and findings in the order of the checks,
+// however long each took, and that all checks have ended when it is there; they must heed
+// their context. It does not know what is checked, and does not remove secrets: Map does,
+// given what to remove.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Status is how grave a finding is.
+type Status string
+
+// Statuses.
+const (
+	OK      Status = "ok"      // looked at, works
+	Note    Status = "note"    // nothing to judge
+	Warning Status = "warning" // works, but less well than it could
+	Problem Status = "problem" // something that is configured does not work
+)
+
+// Finding is one thing that was found.
+type Finding struct {
+	Status  Status `json:"status"`
+	Subject string `json:"subject"` // what it is about
+	Text    string `json:"text"`
+}
+
+// Section is findings about one matter.
+type Section struct {
+	Name     string    `json:"name"`
+	Findings []Finding `json:"findings"`
+}
+
+// Report is what a check-up found.
+type Report struct {
+	Healthy  bool      `json:"healthy"` // no finding is a problem
+	Sections []Section `json:"sections"`
+}
+
+// Check looks at one thing.
+type Check struct {
+	Section string // checks of one section stand beside each other
+	Subject string // what an overdue check is about
+	Run     func(ctx context.Context) []Finding
+}
+
+// Run runs checks, all at once. One that is not done within the limit is a problem.
+func Run(ctx context.Context, limit time.Duration, checks []Check) Report {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	found := make([][]Finding, len(checks))
+	var wg sync.WaitGroup
+	for i, c := range checks {
+		wg.Go(func() {
+			found[i] = c.Run(limited)
+			if found[i] == nil && limited.Err() != nil {
+				found[i] = []Finding{{Problem, c.Subject, fmt.Sprintf("no answer within %s", limit)}}
+			}
+		})
+	}
+	wg.Wait()
+	report := Report{Healthy: true}
+	for i, c := range checks {
+		if n := len(report.Sections); n == 0 || report.Sections[n-1].Name != c.Section {
+			report.Sections = append(report.Sections, Section{Name: c.Section, Findings: []Finding{}})
+		}
+		last := &report.Sections[len(report.Sections)-1]
+		last.Findings = append(last.Findings, found[i]...)
+		for _, f := range found[i] {
+			report.Healthy = report.Healthy && f.Status != Problem
+		}
+	}
+	return report
+}
+
+// Map returns the report with all its texts changed.
+func (r Report) Map(change func(string) string) Report {
+	out := Report{Healthy: r.Healthy, Sections: []Section{}}
+	for _, s := range r.Sections {
+		mapped := Section{Name: s.Name, Findings: []Finding{}}
+		for _, f := range s.Findings {
+			mapped.Findings = append(mapped.Findings, Finding{f.Status, change(f.Subject), change(f.Text)})
+		}
+		out.Sections = append(out.Sections, mapped)
+	}
+	return out
+}
+
+// Markdown shows the report in a chat.
+func (r Report) Markdown() string {
+	var b strings.Builder
+	for _, s := range r.Sections {
+		fmt.Fprintf(&b, "\n### %s\n\n", s.Name)
+		for _, f := range s.Findings {
+			mark := map[Status]string{OK: "✅ ", Warning: "⚠️ ", Problem: "❌ "}[f.Status]
+			fmt.Fprintf(&b, "- %s**%s**: %s\n", mark, oneLine(f.Subject), oneLine(f.Text))
+		}
+	}
+	return b.String()
+}
+
+// Write shows the report in a terminal.
+func (r Report) Write(w io.Writer) error {
+	var b strings.Builder
+	for i, s := range r.Sections {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(s.Name + "\n")
+		for _, f := range s.Findings {
+			mark := map[Status]string{OK: "ok", Warning: "warning", Problem: "PROBLEM"}[f.Status]
+			fmt.Fprintf(&b, "  %-8s %s: %s\n", mark, oneLine(f.Subject), oneLine(f.Text))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// oneLine keeps what servers say from looking like findings, or from steering a terminal.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}

@@ -1,0 +1,57 @@
+package doctor
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Checks run at once; the report has their order, and an overdue one is a problem.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		after := func(section, subject string, d time.Duration, s Status) Check {
+			return Check{section, subject, func(ctx context.Context) []Finding {
+				select {
+				case <-time.After(d):
+					return []Finding{{s, subject, "done"}}
+				case <-ctx.Done():
+					return nil
+				}
+			}}
+		}
+		start := time.Now()
+		got := Run(context.Background(), 10*time.Second, []Check{
+			after("A", "slow", 9*time.Second, OK), after("A", "fast", 0, Warning), after("B", "never", time.Hour, OK), after("B", "also slow", 8*time.Second, Note),
+		})
+		want := Report{Sections: []Section{
+			{"A", []Finding{{OK, "slow", "done"}, {Warning, "fast", "done"}}},
+			{"B", []Finding{{Problem, "never", "no answer within 10s"}, {Note, "also slow", "done"}}},
+		}}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
+		if took := time.Since(start); took != 10*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+func TestShow(t *testing.T) {
+	r := Run(context.Background(), time.Minute, []Check{{"Models", "", func(context.Context) []Finding {
+		return []Finding{{OK, "a", "fine\n- ❌ b: forged \x1b[2J"}, {Note, "n", "secret"}, {Warning, "w", "x"}}
+	}}}).Map(func(s string) string { return strings.ReplaceAll(s, "secret", "*") })
+	if !r.Healthy {
+		t.Error("not healthy without a problem")
+	}
+	if got, want := r.Markdown(), "\n### Models\n\n- ✅ **a**: fine - ❌ b: forged [2J\n- **n**: *\n- ⚠️ **w**: x\n"; got != want {
+		t.Errorf("%q", got)
+	}
+	var b strings.Builder
+	if err := r.Write(&b); err != nil || b.String() != "Models\n  ok       a: fine - ❌ b: forged [2J\n           n: *\n  warning  w: x\n" {
+		t.Errorf("%v %q", err, b.String())
+	}
+}

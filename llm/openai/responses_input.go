@@ -1,0 +1,156 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// The conversation is encoded with types of our own: the module's are made to be filled in
+// by hand, and encoding a long conversation with them takes longer than sending it.
+type (
+	// inputItem is a message, a function_call, a function_call_output, or raw.
+	inputItem struct {
+		Type      string         `json:"type,omitempty"`
+		Role      llm.Role       `json:"role,omitempty"`
+		Content   []inputContent `json:"content,omitempty"`
+		CallID    string         `json:"call_id,omitempty"`
+		Name      string         `json:"name,omitempty"`
+		Arguments *string        `json:"arguments,omitempty"`
+		Output    *string        `json:"output,omitempty"`
+
+		raw json.RawMessage // reasoning, sent as it is
+	}
+	inputContent struct {
+		Type     string  `json:"type"` // input_text, output_text or input_image
+		Text     *string `json:"text,omitempty"`
+		Detail   string  `json:"detail,omitempty"`
+		ImageURL string  `json:"image_url,omitempty"`
+	}
+	functionTool struct {
+		Type        string          `json:"type"` // function
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"`
+		Strict      bool            `json:"strict"`
+	}
+)
+
+// responsesInput encodes the conversation.
+func responsesInput(msgs []llm.Message, from string) (json.RawMessage, error) {
+	var items []inputItem
+	for _, m := range msgs {
+		var behind []inputContent // the results
+		for _, part := range m.Parts {
+			switch part := part.(type) {
+			case llm.Text:
+				items = append(items, inputItem{Role: m.Role, Content: []inputContent{textContent(m.Role, part.Text)}})
+			case llm.Image:
+				items = append(items, inputItem{Role: llm.User, Content: []inputContent{imageContent(part)}})
+			case llm.Reasoning:
+				if part.API == from && len(part.Opaque) > 0 {
+					items = append(items, inputItem{raw: reasoningItem(part)})
+				}
+			case llm.ToolCall:
+				arguments := string(part.Arguments)
+				items = append(items, inputItem{Type: "function_call", CallID: part.ID, Name: part.Name, Arguments: &arguments})
+			case llm.ToolResult:
+				items = append(items, inputItem{Type: "function_call_output", CallID: part.ID, Output: &part.Text})
+				if len(part.Images) > 0 {
+					behind = append(behind, textContent(llm.User, llm.ImagesLabel(part.ID)))
+				}
+				for _, image := range part.Images {
+					behind = append(behind, imageContent(image))
+				}
+			}
+		}
+		if len(behind) > 0 {
+			items = append(items, inputItem{Role: llm.User, Content: behind})
+		}
+	}
+	return encodeItems(items)
+}
+
+// encodeItems encodes items one by one: a list of raw messages would be read again as a
+// whole.
+func encodeItems(items []inputItem) (json.RawMessage, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	out.WriteByte('[')
+	for i, item := range items {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		if item.raw != nil {
+			if err := json.Compact(&out, item.raw); err != nil {
+				return nil, fmt.Errorf("reasoning of the conversation: %w", err)
+			}
+			continue
+		}
+		if err := enc.Encode(item); err != nil {
+			return nil, err
+		}
+		out.Truncate(out.Len() - 1) // the encoder ends lines
+	}
+	out.WriteByte(']')
+	return out.Bytes(), nil
+}
+
+func imageContent(i llm.Image) inputContent {
+	return inputContent{Type: "input_image", Detail: "auto", ImageURL: i.DataURL()}
+}
+
+// textContent is the long form of a text, which is the one that clients of compatible
+// servers send.
+func textContent(role llm.Role, text string) inputContent {
+	kind := "input_text"
+	if role == llm.Assistant {
+		kind = "output_text"
+	}
+	return inputContent{Type: kind, Text: &text}
+}
+
+// responsesTools encodes the tools.
+func responsesTools(specs []llm.ToolSpec) (json.RawMessage, error) {
+	list := make([]functionTool, len(specs))
+	for i, t := range specs {
+		if !isObject(t.Schema) {
+			return nil, fmt.Errorf("schema of tool %s is no JSON object", t.Name)
+		}
+		list[i] = functionTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Schema}
+	}
+	return json.Marshal(list)
+}
+
+func isObject(raw json.RawMessage) bool {
+	return json.Valid(raw) && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{"))
+}
+
+// reasoningItem returns the provider's item with the summary that it must have: some
+// servers only stream it.
+func reasoningItem(r llm.Reasoning) json.RawMessage {
+	var item map[string]json.RawMessage
+	if err := json.Unmarshal(r.Opaque, &item); err != nil || item["summary"] != nil {
+		return r.Opaque
+	}
+	type summaryText struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	summary := []summaryText{}
+	if r.Text != "" {
+		summary = append(summary, summaryText{"summary_text", r.Text})
+	}
+	raw, err := json.Marshal(summary)
+	if err != nil {
+		return r.Opaque
+	}
+	item["summary"] = raw
+	whole, err := json.Marshal(item)
+	if err != nil {
+		return r.Opaque
+	}
+	return whole
+}

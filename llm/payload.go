@@ -1,0 +1,205 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// MergeExtra puts extra into a JSON object: objects merge deeply, other values
+// replace, null removes (eca-features 6.3). A json.RawMessage in extra replaces and is
+// copied as it is. What extra does not name is not even looked at: a body may have
+// megabytes of conversation.
+func MergeExtra(body []byte, extra map[string]any) ([]byte, error) {
+	if len(extra) == 0 {
+		return body, nil
+	}
+	fields, err := fieldsOf(body)
+	if err != nil {
+		return nil, err
+	}
+	size := len(body)
+	for key, over := range extra {
+		raw, err := mergeField(fields[key], over)
+		if err != nil {
+			return nil, err
+		}
+		if raw == nil {
+			delete(fields, key)
+			continue
+		}
+		fields[key] = raw
+		size += len(raw) + len(key) + 4
+	}
+	out := append(make([]byte, 0, size), '{')
+	for i, key := range slices.Sorted(maps.Keys(fields)) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		name, err := json.Marshal(key)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, name...), ':')
+		out = append(out, fields[key]...)
+	}
+	return append(out, '}'), nil
+}
+
+// mergeField puts a value over a field; nil is no field.
+func mergeField(base json.RawMessage, over any) (json.RawMessage, error) {
+	switch over := over.(type) {
+	case nil:
+		return nil, nil
+	case json.RawMessage:
+		return over, nil
+	case map[string]any:
+		var was map[string]any
+		if len(base) > 0 && base[0] == '{' {
+			dec := json.NewDecoder(bytes.NewReader(base))
+			dec.UseNumber()
+			if err := dec.Decode(&was); err != nil {
+				return nil, err
+			}
+		}
+		if was == nil {
+			was = map[string]any{}
+		}
+		return json.Marshal(DeepMerge(was, over))
+	}
+	return json.Marshal(over)
+}
+
+// fieldsOf takes a JSON object apart, without decoding its values. What json.Marshal
+// wrote is read in one pass that only looks for ends; for anything that this does not
+// understand, encoding/json decides.
+func fieldsOf(body []byte) (map[string]json.RawMessage, error) {
+	if fields, ok := scanFields(body); ok {
+		return fields, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return nil, err
+	}
+	if fields == nil {
+		fields = map[string]json.RawMessage{}
+	}
+	return fields, nil
+}
+
+// scanFields expects an object without white space between its fields.
+func scanFields(body []byte) (map[string]json.RawMessage, bool) {
+	if len(body) < 2 || body[0] != '{' || body[len(body)-1] != '}' {
+		return nil, false
+	}
+	fields := map[string]json.RawMessage{}
+	for at := 1; ; at++ { // behind { or ,
+		if at == len(body)-1 {
+			return fields, len(fields) == 0
+		}
+		end := skipString(body, at)
+		if end < 0 || end >= len(body) || body[end] != ':' || bytes.IndexByte(body[at:end], '\\') >= 0 {
+			return nil, false
+		}
+		key := string(body[at+1 : end-1])
+		from := end + 1
+		if at = skipValue(body, from); at < 0 || at == from {
+			return nil, false
+		}
+		fields[key] = body[from:at:at]
+		if at == len(body)-1 {
+			return fields, true
+		}
+		if body[at] != ',' {
+			return nil, false
+		}
+	}
+}
+
+// skipString returns where a string that begins at at has ended, or -1.
+func skipString(body []byte, at int) int {
+	if at >= len(body) || body[at] != '"' {
+		return -1
+	}
+	for at++; ; {
+		i := bytes.IndexByte(body[at:], '"')
+		if i < 0 {
+			return -1
+		}
+		slashes := 0
+		for at+i-1-slashes >= at && body[at+i-1-slashes] == '\\' {
+			slashes++
+		}
+		at += i + 1
+		if slashes%2 == 0 {
+			return at
+		}
+	}
+}
+
+// skipValue returns where a value that begins at at has ended: at a comma or the end of
+// the object around it; or -1.
+func skipValue(body []byte, at int) int {
+	for depth := 0; at < len(body); {
+		switch body[at] {
+		case '"':
+			if at = skipString(body, at); at < 0 {
+				return -1
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return at
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return at
+			}
+		case ' ', '\t', '\n', '\r':
+			return -1
+		}
+		at++
+	}
+	return -1
+}
+
+// DeepMerge returns base with over put into it, as MergeExtra does.
+func DeepMerge(base, over map[string]any) map[string]any {
+	out := maps.Clone(base)
+	for k, v := range over {
+		switch v := v.(type) {
+		case nil:
+			delete(out, k)
+		case map[string]any:
+			b, ok := out[k].(map[string]any)
+			if !ok {
+				b = map[string]any{}
+			}
+			out[k] = DeepMerge(b, v)
+		default:
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// MergePayloads returns base with over put into it, for MergeExtra: null stays, so that
+// it removes there.
+func MergePayloads(base, over map[string]any) map[string]any {
+	out := maps.Clone(base)
+	if out == nil {
+		out = map[string]any{}
+	}
+	for k, v := range over {
+		o, isMap := v.(map[string]any)
+		if b, ok := out[k].(map[string]any); ok && isMap {
+			v = MergePayloads(b, o)
+		}
+		out[k] = v
+	}
+	return out
+}

@@ -1,0 +1,144 @@
+// Package guide holds the native tools with which a model reads what users wrote for it,
+// when it needs it: skill and fetch_rule (eca-features 15, 17, 20); and the gate that
+// refuses to read or change a file before the rules for it were fetched.
+//
+// Which rules a chat has fetched is what its history says (tools.Call.Rules): it survives
+// what the chat survives, and a compaction, which takes the text away, takes it back.
+//
+// The package knows neither files nor their formats: they come through Source.
+package guide
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+//go:embed skill.md
+var skillDoc string
+
+//go:embed fetch_rule.md
+var fetchRuleDoc string
+
+// Skill is what a model learns.
+type Skill struct{ Name, Dir, Body string }
+
+// Rule is a path-scoped rule.
+type Rule struct {
+	ID   string
+	Text string
+}
+
+// Access is what a tool is about to do with a file.
+type Access string
+
+// What a file can be used for.
+const (
+	Read   Access = "read"
+	Modify Access = "modify"
+)
+
+// Source has what users wrote, as of the turn. All of it is for the agent and the model of
+// a call.
+type Source interface {
+	// Skills lists the names of the skills.
+	Skills() []string
+	Skill(name string) (Skill, bool)
+	// Rule finds a path-scoped rule by its id; err says why it has no text.
+	Rule(call tools.Call, id string) (rule Rule, found bool, err error)
+	// Applies says whether a rule is for a file.
+	Applies(call tools.Call, id, path string) bool
+	// Needed lists the ids of the rules that must be known before something is done with a
+	// file.
+	Needed(call tools.Call, path string, access Access) []string
+}
+
+type skillArgs struct {
+	Name string `json:"name" jsonschema:"The name of the skill."`
+}
+
+type ruleArgs struct {
+	ID   string `json:"id" jsonschema:"The id of the rule, exactly as it is listed."`
+	Path string `json:"path" jsonschema:"The absolute path of the file that you are going to work on."`
+}
+
+// SkillTool returns the tool skill.
+func SkillTool(s Source) tools.Tool {
+	return tools.Definition[skillArgs]{
+		Name: "skill", Description: skillDoc, Preparing: "Preparing skill", ReadOnly: true,
+		Plan: func(_ context.Context, _ tools.Call, a skillArgs) (tools.Plan, error) {
+			return tools.Plan{Summary: "Loading skill '" + a.Name + "'"}, nil
+		},
+		Run: func(_ context.Context, _ tools.Call, a skillArgs, _ tools.Sink) (tools.Result, error) {
+			k, ok := s.Skill(a.Name)
+			if !ok {
+				return tools.Result{}, fmt.Errorf("there is no skill %q; there are: %s", a.Name, strings.Join(s.Skills(), ", "))
+			}
+			return tools.Text(fmt.Sprintf("Skill: %s\nFolder: %s (paths in the text are relative to it)\n\n%s", k.Name, k.Dir, k.Body)), nil
+		},
+	}.Build()
+}
+
+// FetchRuleTool returns the tool fetch_rule.
+func FetchRuleTool(s Source) tools.Tool {
+	return tools.Definition[ruleArgs]{
+		Name: "fetch_rule", Description: fetchRuleDoc, Preparing: "Preparing rule", ReadOnly: true,
+		Plan: func(_ context.Context, _ tools.Call, a ruleArgs) (tools.Plan, error) {
+			if !filepath.IsAbs(a.Path) {
+				return tools.Plan{}, fmt.Errorf("INVALID_ARGS: the path %q is not absolute", a.Path)
+			}
+			return tools.Plan{Summary: "Fetching rule " + filepath.Base(a.ID)}, nil
+		},
+		Run: func(_ context.Context, call tools.Call, a ruleArgs, _ tools.Sink) (tools.Result, error) {
+			r, found, err := s.Rule(call, a.ID)
+			switch {
+			case !found:
+				return tools.Result{}, fmt.Errorf("there is no rule with the id %q; ids are the ones listed under Rules", a.ID)
+			case !s.Applies(call, a.ID, a.Path):
+				return tools.Result{}, fmt.Errorf("the rule %s is not for %s", a.ID, a.Path)
+			case slices.Contains(call.Rules, a.ID):
+				return tools.Text("This rule was fetched before and is still in this conversation."), nil
+			case err != nil:
+				return tools.Result{}, err
+			}
+			return tools.Result{Outputs: []string{r.Text}, Details: &event.Details{Rule: &event.Rule{ID: a.ID}}}, nil
+		},
+	}.Build()
+}
+
+// Gate decorates a tool that uses files: a call is refused, with the rules to fetch, while
+// one that is enforced for what it does is not known.
+func Gate(t tools.Tool, access Access, s Source) tools.Tool { return &gated{t, access, s} }
+
+type gated struct {
+	tools.Tool
+	access Access
+	source Source
+}
+
+// Plan implements tools.Tool.
+func (g *gated) Plan(ctx context.Context, call tools.Call) (tools.Plan, error) {
+	plan, err := g.Tool.Plan(ctx, call)
+	if err != nil {
+		return plan, err
+	}
+	var missing []error
+	for _, path := range plan.Paths {
+		for _, id := range g.source.Needed(call, path, g.access) {
+			if !slices.Contains(call.Rules, id) {
+				missing = append(missing, fmt.Errorf("fetch_rule with id %q and path %q", id, path))
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return tools.Plan{}, fmt.Errorf("the call did not run: a rule for this file has to be read first. Call, and then try again: %w", errors.Join(missing...))
+	}
+	return plan, nil
+}

@@ -1,0 +1,30 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// leaking returns its secret in all ways.
+type leaking struct{ Tool }
+
+func (leaking) Run(_ context.Context, _ Call, out Sink) (Result, error) {
+	if out != nil {
+		out("chunk secret")
+	}
+	return Result{Outputs: []string{"one secret", "none"}}, errors.New("error secret")
+}
+
+func TestRedact(t *testing.T) {
+	tool := Redact(leaking{}, func(s string) string { return strings.ReplaceAll(s, "secret", "*") })
+	var chunk string
+	res, err := tool.Run(t.Context(), Call{}, func(s string) { chunk = s })
+	if chunk != "chunk *" || res.Outputs[0] != "one *" || res.Outputs[1] != "none" || err.Error() != "error *" {
+		t.Errorf("%q, %q, %v", chunk, res.Outputs, err)
+	}
+	if _, err := tool.Run(t.Context(), Call{}, nil); err.Error() != "error *" {
+		t.Error(err)
+	}
+}
