@@ -30,6 +30,7 @@ func (d *Daemon) newCommands() *command.Commands {
 		Choice:     d.ModelChoice,
 		Doctor:     func(ctx context.Context) doctor.Report { return d.Doctor(ctx, false) },
 		Hooks:      func() []hooks.Info { return d.hooks.Load().List() },
+		Plugins:    d.Plugins,
 		TempDir:    os.TempDir(),
 		Now:        d.opts.Now,
 		NewID:      d.opts.NewID,

@@ -53,6 +53,7 @@ type Deps struct {
 	Choice     func() chat.ModelChoice
 	Doctor     func(ctx context.Context) doctor.Report // checks the installation
 	Hooks      func() []hooks.Info
+	Plugins    func() Plugins
 	TempDir    string // for files without a name of the user's
 	Now        func() time.Time
 	NewID      func() string
@@ -128,6 +129,10 @@ func definitions() []definition {
 		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "path", Description: "The file", Required: true}}}, run: (*Commands).importChat},
 		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "text", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
 		{Info: Info{"hooks", "Show the hooks, what they are attached to, and where they come from", nil}, run: (*Commands).hooks},
+		{Info: Info{"plugins", "Show the plugins: what is installed, and what the sources offer", []Argument{{Name: "source", Description: "A source, which is fetched if it was not yet"}}}, run: (*Commands).plugins},
+		{Info: Info{"plugin-install", "Install a plugin", []Argument{{Name: "plugin", Description: "name or name@source", Required: true}}}, run: (*Commands).pluginInstall},
+		{Info: Info{"plugin-uninstall", "Uninstall a plugin", []Argument{{Name: "plugin", Description: "name or name@source", Required: true}}}, run: (*Commands).pluginUninstall},
+		{Info: Info{"plugin-update", "Fetch the newest plugins of a source", []Argument{{Name: "source", Description: "The source's name", Required: true}}}, run: (*Commands).pluginUpdate},
 		{Info: Info{"sync-system-prompt", "Make this chat's system prompt anew, from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
 		{Info: Info{"doctor", "Check the installation: configuration, providers, network, chat store", nil}, run: (*Commands).doctor},
@@ -144,7 +149,6 @@ func definitions() []definition {
 func absent() []string {
 	return []string{
 		"login", "remote", "repo-map-show",
-		"plugins", "plugin-install", "plugin-uninstall",
 	}
 }
 

@@ -104,7 +104,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), f, stdin, stdout, stderr)
 		},
-	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), configCommand(&f, stdout, stderr), doctorCommand(&f, stdout, stderr))
+	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), configCommand(&f, stdout, stderr), pluginCommand(&f, stdout, stderr), doctorCommand(&f, stdout, stderr))
 	return root
 }
 
@@ -113,7 +113,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 // script should hear of a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
 	if slices.ContainsFunc(args, func(a string) bool {
-		return a == "exec" || a == "read-chat" || a == "models" || a == "config" || a == "doctor"
+		return a == "exec" || a == "read-chat" || a == "models" || a == "config" || a == "plugin" || a == "doctor"
 	}) {
 		return args
 	}
