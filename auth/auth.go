@@ -48,7 +48,8 @@ type Credential struct {
 type Binding struct {
 	TokenURL string `json:"tokenUrl,omitempty"` // renews them
 	ClientID string `json:"clientId,omitempty"`
-	Provider string `json:"provider,omitempty"` // scheme and host of the provider's API
+	Basic    bool   `json:"basic,omitempty"`    // the client's secret goes into a header there
+	Provider string `json:"provider,omitempty"` // scheme and host of the provider's API; empty: any
 }
 
 // Secrets lists what must not be shown.

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/keychain"
 )
 
 // Keychain is where the system keeps secrets. Its calls end within seconds, with an
@@ -50,7 +52,10 @@ func (s *Store) unlock(d *document) error {
 		c, err := s.fromKeychain(d.elsewhere[provider])
 		if err != nil {
 			errs = append(errs, fmt.Errorf(`the login for provider %s is in the system's keychain and can not be used: %w (log in again; "auth": {"store": "file"} keeps logins in a file)`, provider, err))
-			break // the next question would take as long
+			if errors.Is(err, keychain.ErrSilent) {
+				break // the next question would take as long
+			}
+			continue
 		}
 		d.credentials[provider] = c
 	}

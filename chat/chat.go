@@ -162,13 +162,16 @@ type Files interface {
 }
 
 // Command is what a message that begins with a slash means: a prompt for the model,
-// something that eca does itself, or else that the conversation shall be compacted.
+// something that eca does itself, a dialog with it, or else that the conversation shall be compacted.
 type Command struct {
 	Prompt  string
 	Compact string // what the user adds to the question for a summary
 	// Run does it; the user is shown the text it returns. It may wait, and call any method
 	// of the session.
 	Run func(ctx context.Context, s *Session) (string, error)
+	// Dialog begins a conversation; Text is its first answer.
+	Dialog Dialog
+	Text   string
 }
 
 // Commands knows the slash commands.

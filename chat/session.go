@@ -52,17 +52,19 @@ type Session struct {
 	gone       chan struct{}  // the session's goroutine has ended
 
 	lease lease
-	busy  atomic.Bool // state is running
+	busy  atomic.Bool  // state is running
+	talk  atomic.Int32 // the dialogState
 	cost  cost
 
 	// What hooks told the model when the chat began, for its instructions.
 	instructions atomic.Pointer[string]
 
-	// Owned by the session's goroutine; history is lent to the running turn.
+	// Owned by the session's goroutine; history and dialog are lent to the running turn.
 	state   state
 	turn    *turn
 	history *history
-	begun   bool // the hooks of a chat's start have run; lent like history
+	dialog  Dialog // that the next prompt answers; nil: none
+	begun   bool   // the hooks of a chat's start have run; lent like history
 }
 
 func newSession(e *Engine, meta Meta, last event.Seq) *Session {
@@ -159,6 +161,7 @@ type Prompt struct {
 type Accepted struct {
 	TurnID string
 	Model  string          // full id; empty if there is none
+	Dialog bool            // it answered a dialog
 	Failed bool            // the turn ended before it reached a model; the log says why
 	Done   <-chan struct{} // closed when the turn has ended
 }
@@ -228,6 +231,7 @@ func (s *Session) close() {
 	s.cancel()
 	s.mail.putLast(func() {
 		s.endTurn(errShutdown)
+		s.closeDialog()
 		s.become(closed)
 	})
 	<-s.gone

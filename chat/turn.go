@@ -151,6 +151,13 @@ func (t *turn) start() Accepted {
 	})
 	msg := event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}
 	command, isCommand := t.s.eng.deps.Commands.Find(msg.Text)
+	answers := t.s.dialog != nil
+	if answers {
+		command, isCommand = Command{Dialog: t.s.dialog, Text: msg.Text}, true
+		if t.s.dialog.Secret() {
+			msg.Text, t.prompt.Text = Masked, Masked
+		}
+	}
 	if isCommand {
 		msg.Command, msg.Prompt = true, command.Prompt
 	}
@@ -172,6 +179,9 @@ func (t *turn) start() Accepted {
 		t.noteSwitch()
 	}
 	switch {
+	case isCommand && command.Dialog != nil: // no hooks: what is said is for eca alone
+		go t.run(func() error { return t.command(command) })
+		return Accepted{TurnID: t.id, Done: t.done, Model: meta.Model, Dialog: answers}
 	case isCommand && command.Prompt == "" && (err == nil || command.Run != nil):
 		go t.run(func() error {
 			if err := t.before(false); err != nil {
@@ -235,6 +245,9 @@ func (t *turn) chooseModel() (Model, error) {
 
 // command does what a slash command says.
 func (t *turn) command(c Command) error {
+	if c.Dialog != nil {
+		return t.talkOn(c.Dialog, c.Text)
+	}
 	if c.Run == nil {
 		err := t.compact(c.Compact, false)
 		if errors.Is(err, errCompactBlocked) {
@@ -333,7 +346,7 @@ func (t *turn) finish(err error) {
 	if t.ctx.Err() != nil {
 		err = context.Cause(t.ctx)
 	}
-	end := event.TurnFinished{Reason: event.FinishedDone}
+	end := event.TurnFinished{Reason: event.FinishedDone, Dialog: t.s.InDialog()}
 	var notice event.Body
 	switch {
 	case err == nil:

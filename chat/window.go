@@ -19,6 +19,7 @@ type Summary struct {
 	Model    string
 	Messages int
 	Running  bool // a turn runs in this process
+	Dialog   bool // the next prompt answers eca
 }
 
 // Order of a list of chats, newest first.
@@ -103,7 +104,7 @@ func (e *Engine) List(ctx context.Context, by Order, limit int) ([]Summary, erro
 	defer e.mu.Unlock()
 	for i := range list {
 		if s, ok := e.sessions[list[i].ID]; ok {
-			list[i].Running = s.Running()
+			list[i].Running, list[i].Dialog = s.Running(), s.InDialog()
 		}
 	}
 	return list, nil

@@ -14,19 +14,42 @@ func (v Value) Text() string {
 	if v.Secret {
 		return redact.Mark
 	}
-	raw, err := encode(v.Value)
+	raw, err := encode(v.shown())
 	if err != nil {
 		return err.Error()
 	}
 	return string(raw)
 }
 
-// shown returns the value, or a mark in place of a secret.
+// shown returns the value, or a mark in place of a secret. Passwords and tokens in addresses
+// are secrets within a value.
 func (v Value) shown() any {
 	if v.Secret {
 		return redact.Mark
 	}
-	return v.Value
+	return withoutCredentials(v.Value)
+}
+
+func withoutCredentials(v any) any {
+	switch v := v.(type) {
+	case string:
+		if strings.Contains(v, "://") {
+			return redact.New().String(v)
+		}
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = withoutCredentials(e)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, e := range v {
+			out[key] = withoutCredentials(e)
+		}
+		return out
+	}
+	return v
 }
 
 // ParseKeyPath reads what KeyPath writes.

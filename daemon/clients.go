@@ -41,7 +41,11 @@ func (m *models) client(name string, p provider) (*providerClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &providerClient{m.recorded(llm.WithRetry(raw, m.retryPolicy(p.Provider))), raw, p.Provider, limits}
+	model := raw
+	if name == copilot {
+		model = copilotModel{raw}
+	}
+	c := &providerClient{m.recorded(llm.WithRetry(model, m.retryPolicy(p.Provider))), raw, p.Provider, limits}
 	m.clients[name] = c
 	return c, nil
 }
@@ -130,7 +134,14 @@ func (m *models) endpoint(name string, p config.Provider) llm.Endpoint {
 	for k, v := range p.ExtraHeaders {
 		headers[http.CanonicalHeaderKey(k)] = v // the user's wins, however it is written
 	}
-	return llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(p, limits.Connect), Limits: limits, Now: m.opts.Now}
+	e := llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(p, limits.Connect), Limits: limits, Now: m.opts.Now}
+	if p.Key == "" && p.Auth.ClientID != "" {
+		e.Bearer = m.bearer(name, p)
+	}
+	if name == copilot {
+		headers["Editor-Version"] = cmp.Or(headers["Editor-Version"], m.copilotVersion())
+	}
+	return e
 }
 
 // aws is where AWS's own tools keep credentials.
@@ -185,7 +196,10 @@ func (m *models) ask(ctx, limited context.Context, name string, p provider) (map
 	m.mu.Unlock()
 	found := fetched{from: p.Provider}
 	var err error
-	if found.models, err = listModels(limited, p.API, at); err != nil {
+	if at, err = at.Authorized(limited); err == nil {
+		found.models, err = listModels(limited, p.API, at)
+	}
+	if err != nil {
 		m.opts.Log.Debug("models could not be listed", "provider", name, "err", err)
 		found.failed = err.Error()
 	}
@@ -200,6 +214,9 @@ func (m *models) ask(ctx, limited context.Context, name string, p provider) (map
 
 // listModels asks a server for its models in the way of its wire format.
 func listModels(ctx context.Context, api string, at llm.Endpoint) (map[string]llm.Facts, error) {
+	if at.Provider == copilot {
+		return copilotModels(ctx, at)
+	}
 	switch api {
 	case google.API:
 		return google.ListModels(ctx, at)

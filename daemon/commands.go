@@ -12,6 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
 // newCommands wires the slash commands.
@@ -31,6 +32,9 @@ func (d *Daemon) newCommands() *command.Commands {
 		Doctor:     func(ctx context.Context) doctor.Report { return d.Doctor(ctx, false) },
 		Hooks:      func() []hooks.Info { return d.hooks.Load().List() },
 		Plugins:    d.Plugins,
+		Logins:     d,
+		RepoMap:    d.maps.show,
+		Ask:        func() ask.Client { return d.client.Load().questions },
 		TempDir:    os.TempDir(),
 		Now:        d.opts.Now,
 		NewID:      d.opts.NewID,
@@ -46,7 +50,7 @@ func (d *Daemon) secrets() []string {
 	out := d.Config().Secrets()
 	entered, _ := d.creds.Load().All() // the error is among the configuration's problems
 	for _, c := range entered {
-		out = append(out, c.Key.Reveal())
+		out = append(out, c.Secrets()...)
 	}
 	out = append(out, d.network.Proxies().Secrets()...)
 	for _, name := range d.variables() {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/watch"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
@@ -100,6 +101,13 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		d.keepStateIn(filepath.Join(d.opts.CacheDir, "state"))
 	}
 	before, creds := d.entered, d.creds.Load()
+	switch place := auth.Place(cfg.Auth.Store); place {
+	case "", auth.Auto, auth.InKeychain, auth.InFile:
+		creds.Keep(place)
+	default:
+		origin, _ := cfg.Origin("auth", "store")
+		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: fmt.Sprintf("auth.store must be auto, keychain or file, not %.64q", place)})
+	}
 	var err error
 	if d.entered, err = creds.All(); err != nil {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: creds.Path()}, Cause: err.Error()})
@@ -118,6 +126,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		return otherNetwork || !slices.Equal(old.Problems, cfg.Problems) || !reflect.DeepEqual(before, d.entered)
 	}
 	d.workspace.Store(ws)
+	d.maps.index.Forget(ws.Roots())
 	d.policy.Store(policy)
 	d.hooks.Store(userHooks)
 	asked, set := *d.client.Load(), d.set.Load()
@@ -161,6 +170,8 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 		case <-d.reconfigured: // there may be other files
 		case <-synced:
 			changed()
+		case <-d.loginDone:
+			take()
 		case <-d.dynamic.Finished(): // a prompt may have taken the result already
 			d.reload()
 			take()

@@ -2,9 +2,9 @@
 // store, from one configuration. The commands and the tests use it; nothing else
 // does. Besides wiring it decides which model a name means and how its provider is
 // reached (models.go, clients.go), keeps the configuration up to date (configure.go),
-// logs in and out (providers.go), edits the configuration of MCP servers (mcp.go),
-// has chats of the reference server imported (import.go), and keeps the plugins
-// (plugins.go).
+// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go),
+// has chats of the reference server imported (import.go), and keeps the
+// plugins (plugins.go).
 package daemon
 
 import (
@@ -34,11 +34,13 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
 	"github.com/seed-dec29ce4/eca/tools/fs"
 	"github.com/seed-dec29ce4/eca/tools/permission"
+	toolmap "github.com/seed-dec29ce4/eca/tools/repomap"
 	"github.com/seed-dec29ce4/eca/tools/search"
 	"github.com/seed-dec29ce4/eca/tools/shell"
 	"github.com/seed-dec29ce4/eca/tools/task"
@@ -63,7 +65,10 @@ type Options struct {
 	Log        *slog.Logger        // default: slog.Default
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
-	Random     func() float64      // in [0,1), spreads the waits before retries; default: random
+
+	// Sleep waits between questions whether a login is done; default: for real.
+	Sleep  func(context.Context, time.Duration) error
+	Random func() float64 // in [0,1), spreads the waits before retries; default: random
 }
 
 // Daemon is an assembled eca. It implements the hosts of the faces.
@@ -76,6 +81,8 @@ type Daemon struct {
 	memory *permission.Memory
 	jobs   *shell.Jobs
 	finder workspace.Finder
+	maps   mapper
+	logins *logins
 
 	network *netclient.Network // of all that speaks HTTP
 
@@ -85,6 +92,7 @@ type Daemon struct {
 	plugins  *plugins.Store
 
 	reconfigured chan struct{} // hears of Configure; for Watch
+	loginDone    chan struct{} // hears of LoginDone; for Watch
 	extended     chan struct{} // hears of another Set of extensions; for Watch
 
 	mu          sync.Mutex // guards what follows, and that configurations come in order
@@ -126,21 +134,27 @@ func New(o Options) *Daemon {
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
+	if o.Sleep == nil {
+		o.Sleep = llm.Sleep
+	}
 	if o.StateDir == "" {
 		o.StateDir = StateDir(o.Getenv)
 	}
 	if o.CacheDir == "" {
-		o.CacheDir = home(o.Getenv, "XDG_CACHE_HOME", ".cache")
+		o.CacheDir = CacheDir(o.Getenv)
 	}
 	d := &Daemon{
 		opts:   o,
 		store:  store.New(o.StateDir),
 		memory: permission.NewMemory(),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
+		logins: newLogins(),
+		maps:   newMapper(o),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
 		reconfigured: make(chan struct{}, 1),
+		loginDone:    make(chan struct{}, 1),
 		extended:     make(chan struct{}, 1),
 	}
 	d.plugins = plugins.New(plugins.Options{
@@ -155,7 +169,7 @@ func New(o Options) *Daemon {
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
 		Models:   d.models,
-		Contexts: contexts.Local{},
+		Contexts: contexts.Local{Mapper: d.maps},
 		Tools:    d.Tools,
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
@@ -183,6 +197,11 @@ func New(o Options) *Daemon {
 // StateDir returns where chats are kept.
 func StateDir(getenv func(string) string) string {
 	return home(getenv, "XDG_STATE_HOME", ".local/state")
+}
+
+// CacheDir returns where is kept what can be made again.
+func CacheDir(getenv func(string) string) string {
+	return home(getenv, "XDG_CACHE_HOME", ".cache")
 }
 
 // home returns eca's folder below an XDG base directory.
@@ -219,6 +238,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 	var list []tools.Tool
 	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
 	list = append(list, search.Tools()...)
+	list = append(list, toolmap.Tools(d.maps)...)
 	list = append(list, shell.Tools(d.shellOptions(cfg))...)
 	list = append(list, editor.Tools(editor.Options{
 		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
@@ -259,10 +279,13 @@ func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }
 
 // Close ends everything: turns, background commands, connections, the store.
 func (d *Daemon) Close() {
+	d.logins.close()
 	d.dynamic.Close()
 	d.plugins.Close()
 	d.engine.Close()
+	d.creds.Load().Close()
 	d.jobs.Close()
+	d.maps.index.Close()
 	d.network.Close()
 	if err := d.store.Close(); err != nil {
 		d.opts.Log.Warn("chat store could not be closed", "err", err)

@@ -35,12 +35,16 @@ type models struct {
 	rules   *catalog.Variants
 	clients map[string]*providerClient // by provider; made when first needed
 	fetched map[string]fetched         // by provider, from the network
+
+	copilotHas  copilotKey
+	copilotTurn chan struct{} // held by who gets a key of Copilot
 }
 
 func newModels(o Options, creds func() *auth.Store, network *netclient.Network) *models {
 	m := &models{
 		opts: o, creds: creds, cfg: &config.Loaded{Config: &config.Config{}}, clients: map[string]*providerClient{}, fetched: map[string]fetched{},
-		network: network,
+		network:     network,
+		copilotTurn: make(chan struct{}, 1),
 	}
 	m.catalog = catalog.New(catalog.Options{
 		Path: filepath.Join(o.CacheDir, catalogFile), URL: o.CatalogURL, Client: m.http(config.Provider{}, llm.DefaultLimits().Connect), Now: o.Now,
@@ -62,7 +66,12 @@ func (m *models) configure(cfg *config.Loaded, rules *catalog.Variants) {
 // record.
 func (m *models) clean(text string) string {
 	var secrets []string
+	entered, _ := m.creds().All()
+	for _, c := range entered {
+		secrets = append(secrets, c.Secrets()...)
+	}
 	m.mu.Lock()
+	secrets = append(secrets, m.copilotHas.key)
 	for _, p := range m.providers() {
 		secrets = append(secrets, p.Key)
 		for _, v := range p.ExtraHeaders {
@@ -276,8 +285,14 @@ func (m *models) missing(name string, p provider) string {
 	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the url may follow from who asks
 	case p.URL == "" && p.API == bedrock.API:
 		return "a region: set AWS_REGION, or providers." + name + ".url to the region's runtime endpoint"
-	case p.URL == "":
+	case p.URL == "" && name != copilot: // a login tells it
 		return "a url"
+	}
+	if p.auth.State == auth.Expired {
+		return "a new login: the last one has expired, or was for another server (/login " + name + ", or eca login " + name + ")"
+	}
+	if name == copilot {
+		return "a login. " + notOffered(copilot, "")
 	}
 	text := "a key: log in to it, or set providers." + name + ".key or the environment variable " +
 		strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_API_KEY"

@@ -64,7 +64,11 @@ func (s *Server) ChatPrompt(ctx context.Context, req protocol.Request[protocol.C
 			if errors.Is(err, context.Canceled) {
 				return failed, err
 			}
-			s.refuse(session.ID(), *p.Message, err)
+			message := *p.Message
+			if session.AwaitsSecret() {
+				message = chat.Masked
+			}
+			s.refuse(session.ID(), message, err)
 			failed.ChatID = session.ID()
 			return failed, nil
 		}
@@ -76,7 +80,11 @@ func (s *Server) ChatPrompt(ctx context.Context, req protocol.Request[protocol.C
 			failed.ChatID = session.ID()
 			return failed, nil
 		}
-		return protocol.ChatPromptResult{ChatID: session.ID(), Model: acc.Model, Status: protocol.StatusPrompting}, nil
+		status := protocol.StatusPrompting
+		if acc.Dialog {
+			status = protocol.StatusLogin
+		}
+		return protocol.ChatPromptResult{ChatID: session.ID(), Model: acc.Model, Status: status}, nil
 	}, nil
 }
 

@@ -23,8 +23,11 @@ func (s *Server) ChatList(_ context.Context, req protocol.Request[protocol.ChatL
 				ID: c.ID, Title: c.Title, Status: "idle", Model: c.Model, MessageCount: c.Messages,
 				CreatedAt: c.Created.UnixMilli(), UpdatedAt: c.Updated.UnixMilli(),
 			}
-			if c.Running {
+			switch {
+			case c.Running:
 				out.Chats[i].Status = "running"
+			case c.Dialog:
+				out.Chats[i].Status = "login"
 			}
 		}
 		return out, err

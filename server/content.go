@@ -112,7 +112,11 @@ func (m *mapper) finished(b event.TurnFinished) []notification {
 	case event.FinishedStopped:
 		out = m.status("stopping")
 	}
-	out = append(out, m.status("idle")...)
+	status := "idle"
+	if b.Dialog {
+		status = "login" // the only dialog there is (8.8)
+	}
+	out = append(out, m.status(status)...)
 	return append(out, m.content(protocol.RoleSystem, protocol.ProgressContent{Type: "progress", State: "finished", Reason: string(b.Reason)})...)
 }
 

@@ -129,6 +129,7 @@ func TestPlanChangesNothing(t *testing.T) {
 		{"read_file", `{path: "${workspace}/a.txt"}`},
 		{"directory_tree", `{path: "${workspace}"}`},
 		{"grep", `{path: "${workspace}", pattern: one}`},
+		{"repo_map", `{}`},
 		{"task", `{op: read}`},
 		{"skill", `{name: s}`},
 		{"fetch_rule", `{id: "${workspace}/.eca/rules/r.md", path: "${workspace}/c.txt"}`},

@@ -244,7 +244,10 @@ func TestHooks(t *testing.T) {
 				}
 				want.check(t, model, client)
 				inputs := r.inputs(t)
-				if len(inputs) == 0 {
+				switch {
+				case len(inputs) == 0 && way == wayTimeout:
+					return // on a busy machine it may be killed before its first command
+				case len(inputs) == 0:
 					t.Fatal("the hook did not run")
 				}
 				checkInput(t, r, e, inputs[0])

@@ -21,8 +21,9 @@ import (
 type Providers interface {
 	// Providers lists the providers the user has, by ID.
 	Providers() []llm.Provider
-	// Login returns what must be entered to log in; an empty method means the only one.
-	Login(provider, method string) ([]auth.Field, error)
+	// Login returns what a user does next to log in; an empty method means the only one.
+	// It may take as long as the login server does.
+	Login(ctx context.Context, provider, method string) (auth.Step, error)
 	LoginInput(ctx context.Context, provider string, values map[string]string) (notice string, err error)
 	Logout(ctx context.Context, provider string) (notice string, err error)
 }
@@ -38,22 +39,52 @@ func (s *Server) ProvidersList(context.Context, protocol.Request[protocol.None])
 	}, nil
 }
 
-// ProvidersLogin implements protocol.Server. A provider has one method today, so there
-// is nothing to choose.
+// ProvidersLogin implements protocol.Server. A login that ends in the background is
+// announced like one that was entered.
 func (s *Server) ProvidersLogin(_ context.Context, req protocol.Request[protocol.LoginParams]) (protocol.Later[protocol.LoginAction], error) {
-	fields, err := s.host.Login(string(req.Params.Provider), string(req.Params.Method))
-	if err != nil {
-		return nil, loginError(err)
+	provider := string(req.Params.Provider)
+	return func(ctx context.Context) (protocol.LoginAction, error) {
+		step, err := s.host.Login(ctx, provider, string(req.Params.Method))
+		if err != nil {
+			return protocol.LoginAction{}, loginError(err)
+		}
+		if step.Wait != nil {
+			s.background(func() { s.awaitLogin(provider, req.Answered, step.Wait) })
+		}
+		return loginAction(step), nil
+	}, nil
+}
+
+func loginAction(step auth.Step) protocol.LoginAction {
+	action := protocol.LoginAction{Action: step.Action, URL: step.URL, Code: step.Code}
+	switch step.Action {
+	case auth.ActionAuthorize, auth.ActionDeviceCode:
+		action.Message = step.Message
+	case auth.ActionChoose:
+		for _, m := range step.Methods {
+			action.Methods = append(action.Methods, protocol.LoginMethod{Key: m.Key, Label: m.Label})
+		}
 	}
-	action := protocol.LoginAction{Action: "input"}
-	for _, f := range fields {
+	for _, f := range step.Fields {
 		kind := "text"
 		if f.Secret {
 			kind = "secret"
 		}
 		action.Fields = append(action.Fields, protocol.LoginField{Key: f.Key, Label: f.Label, Type: kind})
 	}
-	return protocol.Now(action), nil
+	return action
+}
+
+// awaitLogin announces how a login in the background ends.
+func (s *Server) awaitLogin(provider string, answered <-chan struct{}, wait func(context.Context) (string, error)) {
+	notice, err := wait(s.ctx)
+	switch {
+	case s.ctx.Err() != nil, errors.Is(err, auth.ErrAnswered):
+	case err != nil:
+		s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "error", Message: "Login to " + provider + ": " + err.Error()})
+	default:
+		s.changeProvider(provider, answered, func() (string, error) { return notice, nil })
+	}
 }
 
 // ProvidersLoginInput implements protocol.Server.
@@ -66,7 +97,10 @@ func (s *Server) ProvidersLoginInput(_ context.Context, req protocol.Request[pro
 		return s.host.LoginInput(s.ctx, provider, values)
 	})
 	return func(context.Context) (protocol.LoginAction, error) {
-		return protocol.LoginAction{Action: "done"}, <-done
+		if err := <-done; err != nil {
+			return protocol.LoginAction{}, err
+		}
+		return protocol.LoginAction{Action: "done"}, nil
 	}, nil
 }
 
@@ -151,9 +185,12 @@ func providerStatus(p llm.Provider) protocol.ProviderStatus {
 	out := protocol.ProviderStatus{
 		ID: p.ID, Label: p.Label, Configured: p.Configured,
 		Auth: protocol.ProviderAuth{
-			Status: string(p.Auth.State), Type: p.Auth.Type, Source: string(p.Auth.Source), EnvVar: p.Auth.Variable,
+			Status: string(p.Auth.State), Type: p.Auth.Type, Source: string(p.Auth.Source), EnvVar: p.Auth.Variable, Mode: p.Auth.Mode,
 		},
 		Models: []protocol.ProviderModel{}, Settings: settings(p),
+	}
+	if at := p.Auth.Expires; !at.IsZero() {
+		out.Auth.ExpiresAt = at.Unix()
 	}
 	if len(p.Methods) > 0 {
 		out.Login = &protocol.ProviderLogin{}

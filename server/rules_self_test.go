@@ -45,7 +45,7 @@ func TestRules(t *testing.T) {
 		{"two ends", opening + echo + end + end, "end 2 of 1"},
 		{"an end behind a replay", opening + echo + end + `< {"method":"chat/cleared","params":{"chatId":"c","messages":true}}` + "\n" + strings.Split(echo, "S:")[0] + end, "end 2 of 1"},
 		{"another daemon's turn", opening + echo + end + echo + end, ""},
-		{"no idle", opening + echo + `C:system {"type":"progress","state":"finished","text":""}`, `"running", not idle`},
+		{"no idle", opening + echo + `C:system {"type":"progress","state":"finished","text":""}`, `"running", neither idle`},
 		{"a loud end", opening + echo + end + `C:assistant {"type":"text","text":"x"}`, "not mute"},
 		{"a wrong role", opening + `C:user {"type":"usage","sessionTokens":1}`, "no such content"},
 		{"a missing key", opening + `C:system {"type":"usage"}`, "no sessionTokens"},

@@ -135,9 +135,9 @@ func newHost(t testing.TB, o options) *rig {
 }
 
 // connect serves the daemon to a fake editor over pipes of the system.
-func connect(t testing.TB, d *daemon.Daemon) *fake.Editor {
+func connect(t testing.TB, d *daemon.Daemon, traces ...func(incoming bool, body []byte)) *fake.Editor {
 	t.Helper()
-	out, in, done := serve(t, d)
+	out, in, done := serve(t, d, traces...)
 	t.Cleanup(func() {
 		_ = in.Close()
 		<-done
@@ -154,14 +154,19 @@ type host interface {
 // serve serves the daemon over pipes of the system: a client reads from out and writes
 // to in. All that goes over them is held to the rules. done is closed when the daemon
 // has ended.
-func serve(t testing.TB, d host) (out, in *os.File, done <-chan struct{}) {
+func serve(t testing.TB, d host, traces ...func(incoming bool, body []byte)) (out, in *os.File, done <-chan struct{}) {
 	t.Helper()
 	toServerR, toServerW := pipe(t)
 	toEditorR, toEditorW := pipe(t)
 	rules, ended := newRules(t), make(chan struct{})
 	go func() {
 		defer close(ended)
-		o := server.Options{Host: d, Version: "test", Trace: rules.trace}
+		trace := func(incoming bool, body []byte) {
+			for _, trace := range append(traces, rules.trace) {
+				trace(incoming, body)
+			}
+		}
+		o := server.Options{Host: d, Version: "test", Trace: trace}
 		if err := server.Serve(context.Background(), toServerR, rules.watchWrites(toEditorW), o); err != nil {
 			t.Error(err)
 		}

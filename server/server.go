@@ -137,11 +137,11 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	}
 	s := &Server{
 		host: o.Host, version: o.Version, newID: o.NewID, log: o.Log, ctx: ctx,
-		conn:  jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: o.Trace, Log: o.Log}),
 		exit:  make(chan struct{}),
 		views: map[string]*view{}, rewrites: map[string]*rewrite{}, deletions: map[string]chan struct{}{},
 		configPush: configPush{begun: make(chan struct{})},
 	}
+	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: s.traced(o.Trace), Log: o.Log})
 	s.methods = table(s)
 	s.background(s.watchConfig)
 	s.conn.Start(ctx, s.handle)

@@ -162,7 +162,11 @@ func (b *Browser) Paste(text string) error {
 		return errors.New("paste the address that the browser was sent to, or the code that the page shows")
 	}
 	code := text
-	if u, err := url.Parse(text); err == nil && u.Scheme != "" && u.RawQuery != "" {
+	if strings.Contains(text, "://") {
+		u, err := url.Parse(text)
+		if err != nil {
+			return errors.New("what you pasted is not an address")
+		}
 		if code, err = b.read(u.Query()); err != nil {
 			return err
 		}

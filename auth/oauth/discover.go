@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,9 +20,6 @@ type metadata struct {
 	SecretMethods []string `json:"token_endpoint_auth_methods_supported"`
 	PKCE          []string `json:"code_challenge_methods_supported"`
 }
-
-// maxMetadata bounds the document.
-const maxMetadata = 1 << 20
 
 // Discover returns the provider with its endpoints: those that are given stay, the
 // others come from its issuer's metadata. Without an issuer, or if the token endpoint is
@@ -63,7 +59,7 @@ func (p Provider) with(m metadata) (Provider, error) {
 			*dst = src
 		}
 	}
-	p.secretInHeader = p.ClientSecret != "" && len(m.SecretMethods) > 0 && !slices.Contains(m.SecretMethods, "client_secret_post")
+	p.SecretInHeader = p.ClientSecret != "" && len(m.SecretMethods) > 0 && !slices.Contains(m.SecretMethods, "client_secret_post")
 	if len(m.PKCE) > 0 && !slices.Contains(m.PKCE, "S256") {
 		p.AuthorizeURL = "" // never without PKCE
 	}
@@ -103,7 +99,7 @@ func (c *Client) metadata(ctx context.Context, at string) (metadata, error) {
 	if resp.StatusCode != http.StatusOK {
 		return m, fmt.Errorf("status %d", resp.StatusCode)
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxMetadata)).Decode(&m); err != nil {
+	if err := json.NewDecoder(resp.Body).Decode(&m); err != nil {
 		return m, errors.New("it is not a JSON object with the fields of RFC 8414")
 	}
 	return m, nil

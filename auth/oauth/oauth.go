@@ -10,9 +10,11 @@
 package oauth
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -37,7 +39,7 @@ type Provider struct {
 	RedirectURL  string            // as registered; default: http://127.0.0.1/callback at any port
 	Params       map[string]string // further parameters of the request for authorisation
 
-	secretInHeader bool // the server takes the client's secret only so
+	SecretInHeader bool // the server takes the client's secret only so; Discover finds out
 }
 
 // Tokens are what a login gives. They are secret.
@@ -109,7 +111,7 @@ func (c *Client) tokens(t *oauth2.Token) Tokens {
 
 func (p Provider) config(redirect string) *oauth2.Config {
 	style := oauth2.AuthStyleInParams
-	if p.secretInHeader {
+	if p.SecretInHeader {
 		style = oauth2.AuthStyleInHeader
 	}
 	return &oauth2.Config{
@@ -143,7 +145,7 @@ func (c *Client) context(ctx context.Context) context.Context {
 
 func (c *Client) own() *http.Client {
 	return &http.Client{
-		Transport: honest{c.HTTP.Transport}, Timeout: requestTime,
+		Transport:     honest{c.HTTP.Transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -151,14 +153,30 @@ func (c *Client) own() *http.Client {
 // requestTime bounds one request.
 const requestTime = 30 * time.Second
 
-// honest says of each request that it is eca's.
+// maxAnswer bounds one answer.
+const maxAnswer = 1 << 20
+
+// honest says of each request that it is eca's. It reads answers to their end, within
+// the time and size of one: golang.org/x/oauth2 does not close all of them.
 type honest struct{ base http.RoundTripper }
 
 func (h honest) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), requestTime)
+	defer cancel()
+	r = r.Clone(ctx)
 	r.Header.Set("User-Agent", "eca")
 	r.Header.Set("Accept", "application/json")
-	return h.base.RoundTrip(r)
+	resp, err := h.base.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
 }
 
 // clean makes an error fit to be shown: typed if the server refused, and without

@@ -28,6 +28,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
 // Store is what commands need of the chats' store besides sessions.
@@ -54,9 +55,14 @@ type Deps struct {
 	Doctor     func(ctx context.Context) doctor.Report // checks the installation
 	Hooks      func() []hooks.Info
 	Plugins    func() Plugins
-	TempDir    string // for files without a name of the user's
-	Now        func() time.Time
-	NewID      func() string
+	// RepoMap returns a map of the folders with regard to paths and names; empty if they
+	// have no source code.
+	RepoMap func(ctx context.Context, roots, focus []string) (string, error)
+	Logins  Logins
+	Ask     func() ask.Client // the user's client, for questions; nil: it takes none
+	TempDir string            // for files without a name of the user's
+	Now     func() time.Time
+	NewID   func() string
 }
 
 // Info describes a command.
@@ -87,13 +93,14 @@ type Commands struct {
 
 var _ chat.Commands = (*Commands)(nil)
 
-// definition is a command with what it does: prompt or run, or it compacts.
+// definition is a command with what it does: prompt, run or dialog, or it compacts.
 type definition struct {
 	Info
 	rest    bool // its last argument is the rest of the message
 	compact bool
 	prompt  func(c *Commands, rest string) (string, error)
 	run     func(c *Commands, ctx context.Context, in input) (string, error)
+	dialog  func(c *Commands) chat.Dialog
 }
 
 // input is what a command is called with.
@@ -118,6 +125,7 @@ func definitions() []definition {
 	file := func(what string) []Argument { return []Argument{{Name: "path", Description: what}} }
 	return []definition{
 		{Info: Info{"init", "Write or improve AGENTS.md for this project", []Argument{{Name: "wishes", Description: "What it should pay attention to"}}}, rest: true, prompt: (*Commands).initPrompt},
+		{Info: Info{"login", "Log in to a provider of models", []Argument{{Name: "provider", Description: "Its name in the configuration"}}}, dialog: (*Commands).login},
 		{Info: Info{"model", "Show the models, or choose one for this chat", []Argument{{Name: "model", Description: "provider/model"}}}, run: (*Commands).model},
 		{Info: Info{"resume", "List earlier chats, or go on with a copy of one in this chat", []Argument{{Name: "chat", Description: "A number of the list, latest, or a chat's id"}}}, run: (*Commands).resume},
 		{Info: Info{"rename", "Give this chat a title", []Argument{{Name: "title", Description: "The title", Required: true}}}, rest: true, run: (*Commands).rename},
@@ -134,6 +142,7 @@ func definitions() []definition {
 		{Info: Info{"plugin-uninstall", "Uninstall a plugin", []Argument{{Name: "plugin", Description: "name or name@source", Required: true}}}, run: (*Commands).pluginUninstall},
 		{Info: Info{"plugin-update", "Fetch the newest plugins of a source", []Argument{{Name: "source", Description: "The source's name", Required: true}}}, run: (*Commands).pluginUpdate},
 		{Info: Info{"sync-system-prompt", "Make this chat's system prompt anew, from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
+		{Info: Info{"repo-map-show", "Show the map of the repository", []Argument{{Name: "focus", Description: "Paths or names; what is connected with them comes first"}}}, rest: true, run: (*Commands).repoMapShow},
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
 		{Info: Info{"doctor", "Check the installation: configuration, providers, network, chat store", nil}, run: (*Commands).doctor},
 		{Info: Info{"skills", "List the skills", nil}, run: (*Commands).skills},
@@ -148,7 +157,7 @@ func definitions() []definition {
 // Sent to a model it would cost money and lead nowhere.
 func absent() []string {
 	return []string{
-		"login", "remote", "repo-map-show",
+		"remote",
 	}
 }
 
@@ -197,6 +206,9 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 	}
 	if d.compact {
 		return chat.Command{Compact: rest}, true
+	}
+	if d.dialog != nil {
+		return chat.Command{Dialog: d.dialog(c), Text: rest}, true
 	}
 	if d.prompt != nil {
 		text, err := d.prompt(c, rest)

@@ -281,6 +281,7 @@ const (
 type TurnFinished struct {
 	Reason FinishReason `json:"reason"`
 	Err    string       `json:"err,omitempty"`
+	Dialog bool         `json:"dialog,omitempty"` // eca has asked the user something; prompts answer it
 }
 
 // FileChanged says that a tool call is about to change a file. It is stored before the

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/keychain"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
@@ -104,7 +105,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), f, stdin, stdout, stderr)
 		},
-	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), configCommand(&f, stdout, stderr), pluginCommand(&f, stdout, stderr), doctorCommand(&f, stdout, stderr))
+	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), loginCommand(&f, stdin, stdout, stderr), logoutCommand(&f, stdout, stderr), configCommand(&f, stdout, stderr), pluginCommand(&f, stdout, stderr), doctorCommand(&f, stdout, stderr), repomapCommand(stdout))
 	return root
 }
 
@@ -112,9 +113,8 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 // their editors' settings across versions. The commands for scripts are strict, since a
 // script should hear of a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
-	if slices.ContainsFunc(args, func(a string) bool {
-		return a == "exec" || a == "read-chat" || a == "models" || a == "config" || a == "plugin" || a == "doctor"
-	}) {
+	strict := []string{"exec", "read-chat", "models", "config", "plugin", "doctor", "login", "logout", "repomap"}
+	if slices.ContainsFunc(args, func(a string) bool { return slices.Contains(strict, a) }) {
 		return args
 	}
 	var out []string
@@ -195,7 +195,7 @@ func newDaemon(f serverFlags, log *logs) (*daemon.Daemon, error) {
 }
 
 func daemonOptions(f serverFlags, log *slog.Logger) (daemon.Options, error) {
-	o := daemon.Options{Log: log, Version: version, Command: os.Args, CatalogURL: catalog.URL}
+	o := daemon.Options{Log: log, Version: version, Command: os.Args, CatalogURL: catalog.URL, Keychain: keychain.System(os.Getenv)}
 	var err error
 	for path, dst := range map[string]*string{f.configFile: &o.ConfigFile, f.record: &o.RecordDir} {
 		if path == "" {

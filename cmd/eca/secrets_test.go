@@ -192,7 +192,7 @@ title: "Looking"
 	}
 	// The test sees something: each thing was written, and says what is no secret.
 	for where, words := range map[string][]string{
-		"what the client was told": {"[REDACTED]", "I do not know", "MY_SERVICE_TOKEN=", "USER=ada", "providers.mock.key", "Provider `angry`"},
+		"what the client was told": {"[REDACTED]", "I do not know", "MY_SERVICE_TOKEN=", "USER=ada", "providers.mock.key", "providers.angry.url"},
 		"the log":                  {"rpc received", "rpc sent", "chat/prompt", "MY_SERVICE_TOKEN="},
 		"out.json":                 {"MY_SERVICE_TOKEN=", "system_prompt"}, "out.jsonl": {"MY_SERVICE_TOKEN=", "I looked."},
 		filepath.Join("tapes", "c.yaml"): {"shell_command", "I looked."},

@@ -28,7 +28,7 @@ func level(room string) int {
 	case room == "chat", strings.HasPrefix(room, "chat/") && room != "chat/event":
 		return 3
 	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts",
-		room == "extensions", strings.HasPrefix(room, "extensions/"):
+		room == "extensions", strings.HasPrefix(room, "extensions/"), room == "repomap", strings.HasPrefix(room, "repomap/"):
 		return 4
 	case room == "workspace", room == "config", room == "auth", room == "auth/oauth", room == "esrp/artifact":
 		return 5
@@ -44,11 +44,13 @@ func allowed(from, to string) bool {
 	case strings.HasPrefix(from, "chat/") && level(from) == 3 && to == "chat":
 		return true // they implement its interfaces, or share them
 	case to == "auth":
-		return slices.Contains([]string{"daemon", "server", "llm"}, from) // the last two for what a login is called
+		return slices.Contains([]string{"daemon", "server", "llm", "chat/command", "cmd/eca"}, from) // all but the first for what a login is called
 	case to == "auth/oauth":
 		return from == "daemon"
 	case to == "server/protocol":
 		return from == "server" // the engine knows no wire types
+	case from == "repomap" && to == "repomap/lang":
+		return true
 	case level(from) == 4 && level(to) == 4:
 		return to == "llm" || to == "tools" // siblings meet in the root packages
 	case from == "chat" && level(to) == 4:
@@ -76,6 +78,7 @@ func onlyImporter(path string) string {
 		"github.com/fsnotify":         "internal/watch",
 		"golang.org/x/oauth2":         "auth/oauth",
 		"github.com/zalando":          "internal/keychain",
+		"golang.org/x/term":           "cmd/eca",
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return room
@@ -176,6 +179,8 @@ func TestRules(t *testing.T) {
 		{"workspace", "config", false},
 		{"llm", "auth", true},
 		{"auth", "config", false},
+		{"repomap", "repomap/lang", true},
+		{"contexts", "repomap", false},
 	} {
 		if allowed(c.from, c.to) != c.want {
 			t.Errorf("%s -> %s: %v", c.from, c.to, !c.want)

@@ -137,8 +137,11 @@ func (p *parser) mark(kind string) (string, error) {
 // tag reads a block that begins with a tag; or it returns the tag, if that ends or divides
 // the block around it.
 func (p *parser) tag(inside string, depth int) (n node, end string, err error) {
-	name, rest, _ := strings.Cut(strings.Join(strings.Fields(firstLine(inside)), " "), " ")
-	rest = strings.TrimSpace(strings.TrimPrefix(inside, name))
+	name := ""
+	if words := strings.Fields(inside); len(words) > 0 {
+		name = words[0]
+	}
+	rest := strings.TrimSpace(strings.TrimPrefix(inside, name))
 	switch name {
 	case "if", "ifequal", "ifunequal":
 		n, err = p.choice(name, rest, depth)
@@ -156,11 +159,6 @@ func (p *parser) tag(inside string, depth int) (n node, end string, err error) {
 		err = p.errorf("there is no tag %q", name)
 	}
 	return n, "", err
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }
 
 // raw returns the text up to an end tag, as it is.

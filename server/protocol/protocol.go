@@ -94,6 +94,7 @@ type LinesRange struct {
 // Statuses of a prompt (4.1).
 const (
 	StatusPrompting = "prompting"
+	StatusLogin     = "login" // it was an answer to /login
 	StatusError     = "error"
 )
 

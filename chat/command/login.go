@@ -1,0 +1,318 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/tools/ask"
+)
+
+// Logins logs in to providers. Errors that are the user's are *auth.InvalidError.
+type Logins interface {
+	Providers() []llm.Provider
+	Login(ctx context.Context, provider, method string) (auth.Step, error)
+	LoginInput(ctx context.Context, provider string, values map[string]string) (notice string, err error)
+	// CancelLogin ends a login that waits in the background.
+	CancelLogin(provider string)
+	// LoginDone says that there is a new login, so that clients are told what it changes.
+	LoginDone(provider string)
+}
+
+// loginState is where a login by chat stands.
+type loginState int
+
+// States, in the order in which they are entered; some are passed over.
+const (
+	loginBegun loginState = iota
+	choosingProvider
+	choosingMethod
+	entering // values, one after the other
+	waiting  // for the user to be done elsewhere; may be pasted what that led to
+)
+
+// loginDialog is one /login (eca-protocol 8.8).
+type loginDialog struct {
+	c        *Commands
+	state    loginState
+	choices  []ask.Option // by number; Label is what is chosen
+	provider string
+	step     auth.Step
+	values   map[string]string // entered already
+}
+
+func (c *Commands) login() chat.Dialog { return &loginDialog{c: c} }
+
+// Secret implements chat.Dialog: what is entered is secret unless its field says otherwise,
+// and so is what a browser was sent to.
+func (l *loginDialog) Secret() bool {
+	switch l.state {
+	case entering:
+		return l.field().Secret
+	case waiting:
+		return len(l.step.Fields) > 0
+	}
+	return false
+}
+
+// Close implements chat.Dialog.
+func (l *loginDialog) Close() {
+	if l.state == waiting {
+		l.c.deps.Logins.CancelLogin(l.provider)
+	}
+}
+
+// Next implements chat.Dialog.
+func (l *loginDialog) Next(ctx context.Context, s *chat.Session, text string, say func(string)) (open bool, err error) {
+	clean := l.c.redactor()
+	shown := func(text string) { say("\n" + clean.String(text) + "\n") }
+	text = strings.TrimSpace(text)
+	if l.state != loginBegun && strings.EqualFold(text, "cancel") {
+		shown("The login is cancelled.")
+		return false, nil
+	}
+	switch l.state {
+	case loginBegun:
+		if text != "" {
+			return l.chosenProvider(ctx, s, text, shown)
+		}
+		return l.offerProviders(ctx, s, shown)
+	case choosingProvider:
+		return l.chosenProvider(ctx, s, l.choice(text), shown)
+	case choosingMethod:
+		return l.chosenMethod(ctx, l.choice(text), shown)
+	case entering:
+		l.values[l.field().Key] = text
+		return l.enter(ctx, shown)
+	}
+	if len(l.step.Fields) == 0 {
+		shown("The login is not finished yet. `cancel` ends it.")
+		return l.wait(ctx, shown)
+	}
+	notice, err := l.c.deps.Logins.LoginInput(ctx, l.provider, map[string]string{l.step.Fields[0].Key: text})
+	var invalid *auth.InvalidError
+	switch {
+	case ctx.Err() != nil:
+		return true, ctx.Err()
+	case errors.As(err, &invalid):
+		shown(invalid.Reason)
+		return l.wait(ctx, shown)
+	case err != nil:
+		return false, l.failed(err)
+	}
+	return l.done(notice, shown)
+}
+
+// offerProviders asks which provider it is.
+func (l *loginDialog) offerProviders(ctx context.Context, s *chat.Session, say func(string)) (bool, error) {
+	l.state, l.choices = choosingProvider, nil
+	for _, p := range l.c.deps.Logins.Providers() {
+		if len(p.Methods) > 0 {
+			l.choices = append(l.choices, ask.Option{Label: p.ID, Description: string(p.Auth.State)})
+		}
+	}
+	if len(l.choices) == 0 {
+		say("No provider in the configuration needs a login.")
+		return false, nil
+	}
+	answer, cancelled := l.ask(ctx, s, "Which provider do you want to log in to?")
+	switch {
+	case ctx.Err() != nil:
+		return true, ctx.Err()
+	case cancelled:
+		say("The login is cancelled.")
+		return false, nil
+	case answer != "":
+		return l.chosenProvider(ctx, s, answer, say)
+	}
+	say("Which provider do you want to log in to? Answer with its number or name, or `cancel`.\n\n" + l.list() + "\n" + notOffered)
+	return true, nil
+}
+
+// notOffered is said where the choice is made; what works instead is said for each
+// provider when it is chosen.
+const notOffered = "Subscriptions of ChatGPT and of Claude can not be used, nor GitHub Copilot without an OAuth app of your own: those logins are for other programs, and eca does not pretend to be one. Choose the provider to hear what works instead.\n"
+
+// chosenProvider begins the login, or asks for the method.
+func (l *loginDialog) chosenProvider(ctx context.Context, s *chat.Session, name string, say func(string)) (bool, error) {
+	step, err := l.c.deps.Logins.Login(ctx, name, "")
+	if open, ended := l.refused(ctx, err, say); ended {
+		return open, nil
+	}
+	l.provider = name
+	if step.Action != auth.ActionChoose {
+		return l.take(ctx, step, say)
+	}
+	l.state, l.choices = choosingMethod, nil
+	for _, m := range step.Methods {
+		l.choices = append(l.choices, ask.Option{Label: m.Key, Description: m.Label})
+	}
+	answer, cancelled := l.ask(ctx, s, "How do you want to log in to "+name+"?")
+	switch {
+	case ctx.Err() != nil:
+		return true, ctx.Err()
+	case cancelled:
+		say("The login is cancelled.")
+		return false, nil
+	case answer != "":
+		return l.chosenMethod(ctx, answer, say)
+	}
+	text := "How do you want to log in to " + name + "? Answer with a number or a name, or `cancel`.\n\n" + l.list()
+	if step.Message != "" {
+		text += "\n" + step.Message + "\n"
+	}
+	say(text)
+	return true, nil
+}
+
+func (l *loginDialog) chosenMethod(ctx context.Context, method string, say func(string)) (bool, error) {
+	step, err := l.c.deps.Logins.Login(ctx, l.provider, method)
+	if open, ended := l.refused(ctx, err, say); ended {
+		return open, nil
+	}
+	return l.take(ctx, step, say)
+}
+
+// refused says why something can not be; the user may answer again if there is a choice.
+func (l *loginDialog) refused(ctx context.Context, err error, say func(string)) (open, ended bool) {
+	switch {
+	case err == nil:
+		return true, false
+	case ctx.Err() != nil:
+		return true, true
+	}
+	say(err.Error())
+	return len(l.choices) > 0, true
+}
+
+// take does what the login needs next.
+func (l *loginDialog) take(ctx context.Context, step auth.Step, say func(string)) (bool, error) {
+	l.step, l.values = step, map[string]string{}
+	if step.Wait == nil {
+		l.state = entering
+		if step.Message != "" {
+			say(step.Message)
+		}
+		return l.enter(ctx, say)
+	}
+	l.state = waiting
+	text := step.Message + "\n\n" + step.URL + "\n"
+	if step.Code != "" {
+		text += "\nCode: `" + step.Code + "`\n"
+	}
+	say(text + "\n`cancel` ends the login.")
+	return l.wait(ctx, say)
+}
+
+// field is what is entered next.
+func (l *loginDialog) field() auth.Field {
+	for _, f := range l.step.Fields {
+		if _, ok := l.values[f.Key]; !ok {
+			return f
+		}
+	}
+	return auth.Field{Secret: true}
+}
+
+// enter asks for the next value, or hands in what was entered.
+func (l *loginDialog) enter(ctx context.Context, say func(string)) (bool, error) {
+	if len(l.values) < len(l.step.Fields) {
+		f := l.field()
+		text := f.Label + "? (or `cancel`)"
+		if f.Secret {
+			text += " It is neither shown nor kept in the chat."
+		}
+		say(text)
+		return true, nil
+	}
+	notice, err := l.c.deps.Logins.LoginInput(ctx, l.provider, l.values)
+	var invalid *auth.InvalidError
+	switch {
+	case ctx.Err() != nil:
+		return true, ctx.Err()
+	case errors.As(err, &invalid):
+		l.values = map[string]string{}
+		say(invalid.Reason)
+		return l.enter(ctx, say)
+	case err != nil:
+		return false, l.failed(err)
+	}
+	return l.done(notice, say)
+}
+
+// wait waits until the user is done elsewhere.
+func (l *loginDialog) wait(ctx context.Context, say func(string)) (bool, error) {
+	notice, err := l.step.Wait(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return true, ctx.Err()
+	case errors.Is(err, auth.ErrAnswered):
+		return l.done("", say)
+	case err != nil:
+		return false, l.failed(err)
+	}
+	return l.done(notice, say)
+}
+
+// failed ends the login with the reason.
+func (l *loginDialog) failed(err error) error {
+	return errors.New(l.c.redactor().String("The login failed: " + err.Error()))
+}
+
+func (l *loginDialog) done(notice string, say func(string)) (bool, error) {
+	text := "You are logged in to " + l.provider + "."
+	if notice != "" {
+		text += "\n\n" + notice
+	}
+	say(text)
+	l.c.deps.Logins.LoginDone(l.provider)
+	return false, nil
+}
+
+// questionTime is how long a question in the client is open.
+const questionTime = 5 * time.Minute
+
+// ask lets the client show the choices. No answer, and not cancelled: it can not, or did
+// not in time.
+func (l *loginDialog) ask(ctx context.Context, s *chat.Session, question string) (answer string, cancelled bool) {
+	client := l.c.deps.Ask()
+	if client == nil {
+		return "", false
+	}
+	ctx, cancel := context.WithTimeout(ctx, questionTime)
+	defer cancel()
+	got, err := client.Ask(ctx, ask.Question{ChatID: s.ID(), Text: question, Options: l.choices})
+	switch {
+	case err != nil:
+		return "", false
+	case got.Cancelled:
+		return "", true
+	}
+	return got.Text, false
+}
+
+// choice is what a number or a name means.
+func (l *loginDialog) choice(text string) string {
+	if n, err := strconv.Atoi(strings.TrimSuffix(text, ".")); err == nil && n >= 1 && n <= len(l.choices) {
+		return l.choices[n-1].Label
+	}
+	if i := slices.IndexFunc(l.choices, func(o ask.Option) bool { return strings.EqualFold(o.Label, text) }); i >= 0 {
+		return l.choices[i].Label
+	}
+	return text
+}
+
+func (l *loginDialog) list() string {
+	var b strings.Builder
+	for i, o := range l.choices {
+		fmt.Fprintf(&b, "%d. %s (%s)\n", i+1, o.Label, o.Description)
+	}
+	return b.String()
+}

@@ -1,0 +1,88 @@
+package chat
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// Dialog is a conversation with eca itself: it begins with a command, and the chat's
+// prompts answer it until it is over (eca-protocol 8.8). One turn at a time calls it.
+type Dialog interface {
+	// Next takes what the user said; the first time, what stands behind the command. What
+	// it says is shown. It may wait; if ctx ends meanwhile, the user has said something
+	// else, which is the next answer. open says that it goes on.
+	Next(ctx context.Context, s *Session, text string, say func(string)) (open bool, err error)
+	// Secret says that the next answer must be neither recorded nor shown.
+	Secret() bool
+	// Close ends a dialog that is open.
+	Close()
+}
+
+// Masked is recorded in place of an answer that is secret.
+const Masked = "*****"
+
+// progressDialog is shown while a dialog works or waits; /login is the only one.
+const progressDialog = "Logging in"
+
+// dialogState is what others than the session may know of its dialog.
+type dialogState int32
+
+const (
+	noDialog dialogState = iota
+	inDialog
+	inSecret
+)
+
+// InDialog says whether the next prompt answers a dialog.
+func (s *Session) InDialog() bool { return dialogState(s.talk.Load()) != noDialog }
+
+// AwaitsSecret says whether the next prompt is one that nobody may show or log.
+func (s *Session) AwaitsSecret() bool { return dialogState(s.talk.Load()) == inSecret }
+
+// setDialog keeps a dialog for the next prompt; nil ends it.
+func (s *Session) setDialog(d Dialog) {
+	s.dialog = d
+	state := noDialog
+	switch {
+	case d == nil:
+	case d.Secret():
+		state = inSecret
+	default:
+		state = inDialog
+	}
+	s.talk.Store(int32(state))
+}
+
+// closeDialog ends the dialog, if there is one.
+func (s *Session) closeDialog() {
+	if s.dialog != nil {
+		s.dialog.Close()
+		s.setDialog(nil)
+	}
+}
+
+// talkOn lets a dialog go on. Before anything is said, it is known whether the answer to
+// it is secret.
+func (t *turn) talkOn(d Dialog, text string) error {
+	t.s.setDialog(d)
+	t.enter(progressDialog) // the prompt counts as accepted: this may take long
+	say := func(text string) {
+		t.s.setDialog(d)
+		t.emit(event.Notice{Text: text})
+	}
+	open, err := d.Next(t.ctx, t.s, text, say)
+	switch {
+	case errors.Is(context.Cause(t.ctx), errStopped), errors.Is(context.Cause(t.ctx), errShutdown):
+		open = false
+	case t.ctx.Err() != nil:
+		open = true
+	}
+	if open {
+		t.s.setDialog(d)
+	} else {
+		t.s.closeDialog()
+	}
+	return err
+}

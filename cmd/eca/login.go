@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/daemon"
+)
+
+const loginHelp = `Logs in to a provider of models: with an API key, or at the authorisation server that
+providers.<name>.auth in the configuration names. Without a provider, lists them.
+
+A key is read from the terminal without being shown, or from standard input:
+eca login openai < key.txt`
+
+func loginCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
+	var method string
+	cmd := &cobra.Command{
+		Use:   "login [PROVIDER]",
+		Short: "Log in to a provider of models",
+		Long:  loginHelp,
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := hereDaemon(*sf, stderr)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			if len(args) == 0 {
+				return listLogins(d, stdout)
+			}
+			l := login{d: d, provider: args[0], in: bufio.NewReader(stdin), out: stdout}
+			if f, ok := stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+				l.terminal = f
+			}
+			return l.run(cmd.Context(), method)
+		},
+	}
+	cmd.Flags().StringVar(&method, "method", "", "how to log in: api-key, oauth (in a browser) or device (with a code); default: the only one, or to be chosen")
+	return cmd
+}
+
+func logoutCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use:   "logout PROVIDER",
+		Short: "Forget the login to a provider",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := hereDaemon(*sf, stderr)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			notice, err := d.Logout(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(stdout, "Logged out of %s.\n", args[0])
+			if notice != "" {
+				fmt.Fprintln(stdout, notice)
+			}
+			return nil
+		},
+	}
+}
+
+// hereDaemon is eca, configured for the current directory.
+func hereDaemon(sf serverFlags, stderr io.Writer) (*daemon.Daemon, error) {
+	log, err := logger(sf.logLevel, stderr)
+	if err != nil {
+		return nil, err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	d, err := newDaemon(sf, log)
+	if err != nil {
+		return nil, err
+	}
+	d.Configure(nil, []string{cwd})
+	return d, nil
+}
+
+// listLogins shows who can be logged in to, and how that stands.
+func listLogins(d *daemon.Daemon, out io.Writer) error {
+	for _, p := range d.Providers() {
+		if len(p.Methods) == 0 && p.Auth.Source != auth.FromLogin {
+			continue
+		}
+		var methods []string
+		for _, m := range p.Methods {
+			methods = append(methods, m.Key)
+		}
+		state := string(p.Auth.State)
+		if p.Auth.Source != "" {
+			state += " (" + string(p.Auth.Source) + ")"
+		}
+		fmt.Fprintf(out, "%s: %s; %s\n", p.ID, state, strings.Join(methods, ", "))
+	}
+	return nil
+}
+
+// login is one eca login.
+type login struct {
+	d        *daemon.Daemon
+	provider string
+	in       *bufio.Reader
+	out      io.Writer
+	terminal *os.File // nil: nobody can be asked, but values may be read
+}
+
+func (l login) run(ctx context.Context, method string) error {
+	step, err := l.d.Login(ctx, l.provider, method)
+	if err != nil {
+		return err
+	}
+	if step.Action == auth.ActionChoose {
+		if method, err = l.choose(step); err != nil {
+			return err
+		}
+		if step, err = l.d.Login(ctx, l.provider, method); err != nil {
+			return err
+		}
+	}
+	if step.Message != "" && (step.Wait != nil || l.terminal != nil) {
+		fmt.Fprintln(l.out, step.Message)
+	}
+	notice := ""
+	if step.Wait == nil {
+		notice, err = l.enter(ctx, step.Fields)
+	} else {
+		notice, err = l.wait(ctx, step)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(l.out, "Logged in to %s.\n", l.provider)
+	if notice != "" {
+		fmt.Fprintln(l.out, notice)
+	}
+	return nil
+}
+
+// choose asks for the method. Without a terminal it has to be said.
+func (l login) choose(step auth.Step) (string, error) {
+	var keys []string
+	for _, m := range step.Methods {
+		keys = append(keys, m.Key)
+	}
+	if l.terminal == nil {
+		return "", fmt.Errorf("provider %s can be logged in to in several ways; choose one with --method: %s", l.provider, strings.Join(keys, ", "))
+	}
+	for _, m := range step.Methods {
+		fmt.Fprintf(l.out, "%s: %s\n", m.Key, m.Label)
+	}
+	fmt.Fprintf(l.out, "Method [%s]: ", keys[0])
+	line, err := l.line()
+	if line == "" {
+		line = keys[0]
+	}
+	return line, err
+}
+
+// enter reads values and hands them in.
+func (l login) enter(ctx context.Context, fields []auth.Field) (string, error) {
+	values := map[string]string{}
+	for _, f := range fields {
+		if l.terminal != nil {
+			fmt.Fprintf(l.out, "%s: ", f.Label)
+		}
+		var err error
+		if values[f.Key], err = l.value(f.Secret); err != nil {
+			return "", err
+		}
+	}
+	return l.d.LoginInput(ctx, l.provider, values)
+}
+
+// value reads one value, unseen if it is secret.
+func (l login) value(secret bool) (string, error) {
+	if !secret || l.terminal == nil {
+		return l.line()
+	}
+	text, err := term.ReadPassword(int(l.terminal.Fd()))
+	fmt.Fprintln(l.out)
+	return strings.TrimSpace(string(text)), err
+}
+
+// maxLine bounds a line that is read.
+const maxLine = 64 << 10
+
+func (l login) line() (string, error) {
+	var text []byte
+	for len(text) < maxLine {
+		c, err := l.in.ReadByte()
+		if errors.Is(err, io.EOF) || err == nil && c == '\n' {
+			return strings.TrimSpace(string(text)), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		text = append(text, c)
+	}
+	return "", fmt.Errorf("a line longer than %d bytes can not be a value", maxLine)
+}
+
+// wait shows where to log in, and waits until that is done, or until what the browser was
+// sent to is entered.
+func (l login) wait(ctx context.Context, step auth.Step) (string, error) {
+	fmt.Fprintln(l.out, step.URL)
+	if step.Code != "" {
+		fmt.Fprintf(l.out, "Code: %s\n", step.Code)
+	}
+	type outcome struct {
+		notice string
+		err    error
+	}
+	done := make(chan outcome, 2)
+	go func() {
+		notice, err := step.Wait(ctx)
+		if !errors.Is(err, auth.ErrAnswered) {
+			done <- outcome{notice, err}
+		}
+	}()
+	if len(step.Fields) > 0 {
+		go func() { // ends with the input, or with the program
+			for {
+				text, err := l.line()
+				if err != nil || text == "" && l.terminal == nil {
+					return
+				}
+				if text == "" {
+					continue
+				}
+				notice, err := l.d.LoginInput(ctx, l.provider, map[string]string{step.Fields[0].Key: text})
+				var invalid *auth.InvalidError
+				if errors.As(err, &invalid) && l.terminal != nil {
+					fmt.Fprintln(l.out, invalid.Reason)
+					continue
+				}
+				done <- outcome{notice, err}
+				return
+			}
+		}()
+	}
+	select {
+	case got := <-done:
+		return got.notice, got.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}

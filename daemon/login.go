@@ -1,0 +1,211 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/ollama"
+)
+
+// Keys of what a user enters to log in (eca-protocol 4.11).
+const (
+	fieldKey    = "api-key"
+	fieldURL    = "url"
+	fieldModels = "models"
+	fieldCode   = "code"
+)
+
+// methods lists the ways to log in to a provider: by OAuth, if the configuration says
+// how, and by an API key, if it has the kind of API that takes one.
+func methods(name string, p config.Provider) []auth.Method {
+	if p.API == "" || p.API == apiCassette {
+		return nil
+	}
+	out := oauthMethods(name, p)
+	if name != copilot && (p.API != ollama.API || needsKey(p)) {
+		out = append(out, auth.Method{Key: auth.APIKey, Label: "API key"})
+	}
+	return out
+}
+
+// fields lists what must be entered: the key, and what neither the configuration nor
+// the provider itself can say.
+func fields(p config.Provider) []auth.Field {
+	out := []auth.Field{{Key: fieldKey, Label: "API key", Secret: true}}
+	if p.URL == "" {
+		out = append(out, auth.Field{Key: fieldURL, Label: "URL of the API"})
+	}
+	if len(p.Models) == 0 && p.FetchModels != nil && !*p.FetchModels {
+		out = append(out, auth.Field{Key: fieldModels, Label: "Models, separated by commas"})
+	}
+	return out
+}
+
+// Providers lists the providers the user has.
+func (d *Daemon) Providers() []llm.Provider { return d.models.describe() }
+
+// Login returns what a user does next to log in to a provider. An empty method means the
+// only one, or lets the user choose. A login by OAuth goes on in the background. The
+// error is an *auth.InvalidError, or ctx's.
+func (d *Daemon) Login(ctx context.Context, name, method string) (auth.Step, error) {
+	p, err := d.loginProvider(name)
+	if err != nil {
+		return auth.Step{}, err
+	}
+	all := methods(name, p)
+	if method == "" {
+		if len(all) > 1 {
+			return auth.Step{Action: auth.ActionChoose, Methods: all, Message: hint(name)}, nil
+		}
+		method = all[0].Key
+	}
+	if method == "manual" { // the reference server's name for it
+		method = auth.APIKey
+	}
+	if !slices.ContainsFunc(all, func(m auth.Method) bool { return m.Key == method }) {
+		reason := fmt.Sprintf("provider %s has no login method %.64q; it has: %s", name, method, oneOf(all))
+		return auth.Step{}, &auth.InvalidError{Reason: cmp.Or(notOffered(name, method), reason)}
+	}
+	switch method {
+	case methodBrowser:
+		return d.loginBrowser(ctx, name, p)
+	case methodDevice:
+		return d.loginDevice(ctx, name, p)
+	}
+	return auth.Step{Action: auth.ActionInput, Fields: fields(p), Message: hint(name)}, nil
+}
+
+// LoginInput stores what was entered, or finishes a login in a browser with what was
+// pasted; values of fields that Login does not name are ignored. The notice, if any, says
+// why the login is not the one that is used. The error is an *auth.InvalidError if what
+// was entered can not be right.
+func (d *Daemon) LoginInput(ctx context.Context, name string, values map[string]string) (notice string, err error) {
+	p, err := d.loginProvider(name)
+	if err != nil {
+		return "", err
+	}
+	if _, key := values[fieldKey]; !key && values[fieldCode] != "" {
+		if a := d.logins.find(name); a != nil && a.paste != nil {
+			return a.answer(ctx, values[fieldCode])
+		}
+		return "", &auth.InvalidError{Reason: fmt.Sprintf("no login of provider %s waits for a code; begin it again", name)}
+	}
+	if name == copilot {
+		return "", &auth.InvalidError{Reason: "GitHub Copilot takes no API key; log in by code"}
+	}
+	c, err := credential(fields(p), values)
+	if err != nil {
+		return "", err
+	}
+	d.logins.cancel(name)
+	if err := d.creds.Load().Set(ctx, name, c); err != nil {
+		return "", err
+	}
+	d.reload()
+	return d.keyNotice(name, "The key you entered for provider %s is stored, but not used: %s has one that wins. Remove it there to use yours."), nil
+}
+
+// Logout forgets what was entered for a provider. The notice, if any, says where a key
+// still comes from. The error is an *auth.InvalidError if nobody knows the provider.
+func (d *Daemon) Logout(ctx context.Context, name string) (notice string, err error) {
+	d.logins.cancel(name)
+	existed, err := d.creds.Load().Delete(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if _, configured := d.Config().Providers[name]; !configured && !existed {
+		return "", unknownProvider(name)
+	}
+	d.reload()
+	return d.keyNotice(name, "Provider %s still has a key: it comes from %s, where eca does not remove it."), nil
+}
+
+// CancelLogin ends a provider's login that waits for the user.
+func (d *Daemon) CancelLogin(name string) { d.logins.cancel(name) }
+
+// LoginDone has Watch tell clients what a login changes, which was made outside of their
+// requests.
+func (d *Daemon) LoginDone(string) {
+	select {
+	case d.loginDone <- struct{}{}:
+	default:
+	}
+}
+
+// keyNotice says where a provider's key comes from, unless it was entered.
+func (d *Daemon) keyNotice(name, format string) string {
+	d.models.mu.Lock()
+	defer d.models.mu.Unlock()
+	p, ok := d.models.providers()[name]
+	if !ok || p.auth.State != auth.Authenticated || p.auth.Source == auth.FromLogin {
+		return ""
+	}
+	origin, _ := d.Config().Origin("providers", name, "key")
+	return fmt.Sprintf(format, name, cmp.Or(origin.String(), "what AWS's own tools use"))
+}
+
+func (d *Daemon) loginProvider(name string) (config.Provider, error) {
+	p, ok := d.Config().Providers[name]
+	switch {
+	case !ok:
+		return p, unknownProvider(name)
+	case p.API == "":
+		return p, &auth.InvalidError{Reason: fmt.Sprintf("provider %s has no api in the configuration; it can not be used yet", name)}
+	case len(methods(name, p)) == 0 && name == copilot:
+		return p, &auth.InvalidError{Reason: notOffered(name, "")}
+	case len(methods(name, p)) == 0:
+		return p, &auth.InvalidError{Reason: fmt.Sprintf("provider %s needs no login", name)}
+	}
+	return p, nil
+}
+
+func unknownProvider(name string) error {
+	return &auth.InvalidError{Reason: fmt.Sprintf("there is no provider %.64q in the configuration", name)}
+}
+
+// credential checks what was entered.
+func credential(fields []auth.Field, values map[string]string) (auth.Credential, error) {
+	c := auth.Credential{Type: auth.APIKey}
+	for _, f := range fields {
+		v := strings.TrimSpace(values[f.Key])
+		if v == "" {
+			return c, &auth.InvalidError{Reason: fmt.Sprintf("%s (%s) is missing", f.Key, f.Label)}
+		}
+		switch f.Key {
+		case fieldKey:
+			if !headerSafe(v) {
+				return c, &auth.InvalidError{Reason: fmt.Sprintf("the API key must be at most %d visible ASCII characters without spaces", maxKey)}
+			}
+			c.Key = auth.NewSecret(v)
+		case fieldURL:
+			u, err := url.Parse(v)
+			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+				return c, &auth.InvalidError{Reason: "the URL must begin with http:// or https:// and name a host"}
+			}
+			c.URL = v
+		case fieldModels:
+			for name := range strings.SplitSeq(v, ",") {
+				if name = strings.TrimSpace(name); name != "" && !slices.Contains(c.Models, name) {
+					c.Models = append(c.Models, name)
+				}
+			}
+		}
+	}
+	return c, nil
+}
+
+// maxKey bounds a key; tokens of a few thousand characters exist.
+const maxKey = 16 << 10
+
+// headerSafe says whether a key can be sent: what is pasted with a line break or with
+// typographic quotes fails here, with a reason, and not at the first prompt.
+func headerSafe(key string) bool {
+	return len(key) <= maxKey && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
+}

@@ -1,0 +1,53 @@
+package server
+
+import (
+	"encoding/json"
+
+	"github.com/seed-dec29ce4/eca/internal/redact"
+)
+
+// traced hides from a trace what a user enters to log in: nothing in the messages
+// themselves says that it is secret.
+func (s *Server) traced(trace func(incoming bool, body []byte)) func(bool, []byte) {
+	if trace == nil {
+		return nil
+	}
+	return func(incoming bool, body []byte) {
+		if incoming {
+			body = s.withoutEntered(body)
+		}
+		trace(incoming, body)
+	}
+}
+
+func (s *Server) withoutEntered(body []byte) []byte {
+	var m struct {
+		JSONRPC string                     `json:"jsonrpc,omitempty"`
+		ID      json.RawMessage            `json:"id,omitempty"`
+		Method  string                     `json:"method"`
+		Params  map[string]json.RawMessage `json:"params"`
+	}
+	if json.Unmarshal(body, &m) != nil {
+		return body
+	}
+	hide := ""
+	switch m.Method {
+	case "providers/loginInput":
+		hide = "data"
+	case "chat/prompt":
+		var id string
+		_ = json.Unmarshal(m.Params["chatId"], &id)
+		if session, ok := s.host.Engine().Lookup(id); ok && session.AwaitsSecret() {
+			hide = "message"
+		}
+	}
+	if _, ok := m.Params[hide]; !ok {
+		return body
+	}
+	m.Params[hide] = json.RawMessage(`"` + redact.Mark + `"`)
+	out, err := json.Marshal(m)
+	if err != nil {
+		return []byte(redact.Mark)
+	}
+	return out
+}
