@@ -136,7 +136,7 @@ func (p pluginDesk) Update(ctx context.Context, name string) (before, after stri
 	// What was current until now may be in use by another eca's turn.
 	keep := []string{before}
 	for _, s := range p.Sources() {
-		keep = append(keep, s.Source.Commit)
+		keep = append(keep, s.Commit)
 	}
 	if err := p.d.plugins.Tidy(src, keep); err != nil {
 		p.d.opts.Log.Warn("old plugins could not be removed", "source", name, "err", err)

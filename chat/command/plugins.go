@@ -79,8 +79,8 @@ func writeInstalled(b *strings.Builder, set *plugins.Set) {
 func writeSource(b *strings.Builder, s plugins.State, set *plugins.Set) {
 	fmt.Fprintf(b, "\n### Source %s\n\n`%s`", s.Name, s.Shown())
 	switch {
-	case s.At != "" && s.Source.Commit != "":
-		fmt.Fprintf(b, " pinned to %s", s.Source.Commit)
+	case s.At != "" && s.Commit != "":
+		fmt.Fprintf(b, " pinned to %s", s.Commit)
 	case s.At != "":
 		fmt.Fprintf(b, " at %s", s.At)
 	}

@@ -146,7 +146,7 @@ func (s *Store) checkout(ctx context.Context, repo repository) (commit string, e
 	if err := os.Mkdir(temp, 0o700); err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(temp)
+	defer func() { _ = os.RemoveAll(temp) }() // the next sweep tries again
 	g := git{store: s, dir: temp, location: repo.location}
 	if err := g.get(ctx, repo.commit); err != nil {
 		return "", err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -406,7 +407,7 @@ func TestGitLimit(t *testing.T) {
 	s := newStore(t, 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Fetch(ctx, src); err != nil && err != context.Canceled {
+	if _, err := s.Fetch(ctx, src); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if _, err := s.Fetch(t.Context(), src); err != nil { // joins the first one, or is another
