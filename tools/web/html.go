@@ -12,6 +12,45 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
+// The parser and the converter take time that grows with the square of some pages, and can
+// not be stopped: these bounds keep a hostile page to a few seconds.
+const (
+	maxHTML    = 1 << 20 // bytes looked at
+	maxTags    = 100_000 // looked at
+	maxEscapes = 20_000  // characters that Markdown would have to escape; with more it is plain text
+)
+
+// bounded cuts a page to what may be looked at.
+func bounded(page string) (short string, cut bool) {
+	short = page
+	if len(short) > maxHTML {
+		short = strings.ToValidUTF8(short[:maxHTML], "")
+	}
+	tags := 0
+	for i := range len(short) {
+		if short[i] == '<' {
+			if tags++; tags > maxTags {
+				return short[:i], true
+			}
+		}
+	}
+	return short, len(short) < len(page)
+}
+
+// readable makes Markdown, or plain text, of a page.
+func readable(page, address, format string) (string, error) {
+	page, cut := bounded(page)
+	read := markdown
+	if format == formatText || strings.Count(page, "[")+strings.Count(page, `\`) > maxEscapes {
+		read = func(page, _ string) (string, error) { return plain(page) }
+	}
+	out, err := read(page, address)
+	if cut && err == nil {
+		out += "\n\n[the page is too large; its end is left out]"
+	}
+	return out, err
+}
+
 // markdown makes Markdown of a page. Links are absolute.
 func markdown(page, address string) (out string, err error) {
 	defer contain(&err)

@@ -107,10 +107,8 @@ func text(p *fetch.Page, format string) (string, error) {
 	switch {
 	case !isHTML || format == formatHTML:
 		return body, nil
-	case format == formatText:
-		return plain(body)
 	}
-	return markdown(body, p.URL)
+	return readable(body, p.URL, format)
 }
 
 // decode makes UTF-8 of a page, by what the server, the page or its first bytes say about

@@ -29,6 +29,9 @@ func TestRender(t *testing.T) {
 		{"broken text", "", "text/plain", "a\xffb", "a�b", false},
 		{"binary", "", "application/octet-stream", "a\x00b", "[the page is not a text]", true},
 		{"empty", "", "text/html", "", "", false},
+		{"much to escape", "", "text/html", "<b>" + strings.Repeat("[", 30_000) + "</b>", strings.Repeat("[", 30_000), false},
+		{"too large", "text", "text/html", "a" + strings.Repeat(" ", 2<<20) + "b", "a\n\n[the page is too large; its end is left out]", false},
+		{"too many tags", "", "text/html", "a" + strings.Repeat("<br>", 200_000) + "b", "a\n\n[the page is too large; its end is left out]", false},
 	} {
 		res := render(&fetch.Page{URL: "https://example.com/d/", Status: 200, Type: c.kind, Body: []byte(c.body)}, c.format)
 		_, got, _ := strings.Cut(res.Outputs[0], "\n\n")
