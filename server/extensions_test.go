@@ -132,6 +132,7 @@ func TestPlanChangesNothing(t *testing.T) {
 		{"read_file", `{path: "${workspace}/a.txt"}`},
 		{"directory_tree", `{path: "${workspace}"}`},
 		{"grep", `{path: "${workspace}", pattern: one}`},
+		{"repo_map", `{}`},
 		{"glob", `{pattern: "*"}`},
 		{"preview_file_change", `{path: "${workspace}/a.txt", original_content: one, new_content: two}`},
 		{"git", `{command: "git diff --no-index a.txt a.txt", operation: diff}`},
