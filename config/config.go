@@ -250,6 +250,11 @@ type ToolCall struct {
 		Args             []string `json:"args"`
 		SummaryMaxLength int      `json:"summaryMaxLength"`
 	} `json:"shellCommand"`
+	WebFetch struct {
+		AllowHosts   []string `json:"allowHosts"`   // empty: all
+		DenyHosts    []string `json:"denyHosts"`
+		PrivateHosts []string `json:"privateHosts"` // hosts and networks that may be private
+	} `json:"webFetch"`
 	EditorNav struct {
 		Enabled bool `json:"enabled"`
 	} `json:"editorNav"`

@@ -79,6 +79,8 @@ func onlyImporter(path string) string {
 		"golang.org/x/oauth2":         "auth/oauth",
 		"github.com/zalando":          "internal/keychain",
 		"golang.org/x/term":           "cmd/eca",
+		"github.com/JohannesKaufmann": "tools/web",
+		"golang.org/x/net/idna":       "internal/fetch",
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return room
