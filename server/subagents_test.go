@@ -17,6 +17,9 @@ func spawn(id, agent, task, more string) string {
 	return fmt.Sprintf("{id: %s, tool: eca__spawn_agent, arguments: {agent: %s, task: %q%s}}", id, agent, task, more)
 }
 
+// resumeIt makes a call of spawn_agent go on with what the last results offer.
+const resumeIt = `, resume: '${result:resume "(subagent-[0-9a-f]+)"}'`
+
 // heardCall is what was heard of a tool call.
 type heardCall struct {
 	Type, ID, Name, Reason string
@@ -300,8 +303,8 @@ turns:
   - user: '^again'
     steps:
       - calls: [` + strings.Join([]string{
-		spawn("call_2", "short", "go on", `, resume: "RESUME", variant: low`),
-		spawn("bad_1", "explorer", "go on", `, resume: "RESUME"`),
+		spawn("call_2", "short", "go on", resumeIt+", variant: low"),
+		spawn("bad_1", "explorer", "go on", resumeIt),
 		spawn("bad_2", "short", "go on", `, resume: "subagent-nope"`),
 		spawn("bad_3", "nobody", "x", ""), spawn("bad_4", "code", "x", ""), spawn("bad_5", "private", "x", ""),
 		spawn("bad_6", "short", "x", ", model: nix/nix"), spawn("bad_7", "short", "x", ", variant: nix"), spawn("bad_8", "short", " ", ""),
@@ -318,7 +321,7 @@ turns:
 			"private": map[string]any{"mode": "subagent", "spawnableBy": "plan"},
 		},
 		"providers": map[string]any{"mock": map[string]any{"models": map[string]any{"m": map[string]any{"variants": map[string]any{"low": map[string]any{"top_p": 0.5}}}}}},
-	}, wrap: resuming("c", "call_1")})
+	}})
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "delegate"})
 	r.Await(0, "the end", ofChat("c", `"finished"`, `"done"`))
 	child := childOf(t, r, "call_1")
