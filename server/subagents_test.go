@@ -211,7 +211,7 @@ turns:
 			mark := r.Mark()
 			r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "delegate", "trust": true})
 			r.Await(mark, "the end", ofChat("c", `"finished"`, `"done"`))
-			if body := string(r.bodies()[len(r.bodies())-2]); strings.Contains(body, "rejected") {
+			if body := r.bodies()[len(r.bodies())-2]; strings.Contains(body, "rejected") {
 				t.Errorf("the subagent knows what was taken back: %s", body)
 			}
 		})
@@ -438,4 +438,36 @@ turns:
 	if b := lastRequest(r); !strings.Contains(b, "resume \\\\\\\""+childOf(t, r, "call_3")) && !strings.Contains(b, "resume \\\""+childOf(t, r, "call_3")) {
 		t.Errorf("the model does not know what became of it: %s", b)
 	}
+}
+
+// A client that opens the chat while a subagent works sees what it did, and then the rest;
+// a history is the same without asking for it live.
+func TestOpenWhileSubagentWorks(t *testing.T) {
+	r := newRig(t, options{model: `
+cassette: 1
+turns:
+  - user: '^delegate'
+    steps: [{calls: [` + spawn("call_1", "general", "write", "") + `]}, {text: Done.}]
+  - user: '^write'
+    steps:
+      - {text: "First.", calls: [{id: w1, tool: eca__write_file, arguments: {path: "${workspace}/one.txt", content: x}}]}
+      - {text: 'Second.'}
+`})
+	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "delegate"})
+	child := childOf(t, r, "call_1")
+	r.Await(0, "the question", ofChat(child, `"toolCallRun"`, `"manualApproval":true`))
+	mark := r.Mark()
+	r.Call("chat/open", map[string]any{"chatId": "c"})
+	r.Await(mark, "the question again", ofChat(child, `"toolCallRun"`, `"manualApproval":true`))
+	r.Notify("chat/toolCallApprove", map[string]any{"chatId": child, "toolCallId": "w1"})
+	r.Await(mark, "the end", ofChat("c", `"finished"`, `"done"`))
+	heard := r.Since(mark)
+	checkPlace(t, heard, child)
+	if index(heard, child, "First.") < 0 || count(heard, `"role":"user"`, child) != 1 || index(heard, child, "Second.") < 0 {
+		t.Errorf("heard %v", heard)
+	}
+	if got := string(r.Call("chat/history", map[string]any{"chatId": "c"})); strings.Count(got, `"parentChatId":"c"`) < 5 || !strings.Contains(got, "Second.") {
+		t.Errorf("history: %s", got)
+	}
+	sameInReplay(t, r, heard, "c", child)
 }
