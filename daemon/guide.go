@@ -117,7 +117,7 @@ func (d *Daemon) guided(list []tools.Tool, cfg *config.Config, set *extensions.S
 		return list
 	}
 	list = append(list, guide.FetchRuleTool(source))
-	access := map[string]guide.Access{"read_file": guide.Read, "write_file": guide.Modify, "edit_file": guide.Modify}
+	access := map[string]guide.Access{"read_file": guide.Read, "write_file": guide.Modify, "edit_file": guide.Modify, "multi_edit": guide.Modify}
 	for i, t := range list {
 		if a, ok := access[t.Spec().Name]; ok {
 			list[i] = guide.Gate(t, a, source)
