@@ -133,6 +133,11 @@ type MCPServer struct {
 	OAuthPort    int               `json:"oauthPort,omitempty"`
 	AuthScope    string            `json:"authScope,omitempty"`
 	Disabled     bool              `json:"disabled,omitempty"`
+
+	// How long a call may say nothing, in seconds (0 is 120), and how many calls run at the
+	// same time (0 is 64). Additions of ours.
+	CallTimeoutSeconds float64 `json:"callTimeoutSeconds,omitempty"`
+	MaxParallelCalls   int     `json:"maxParallelCalls,omitempty"`
 }
 
 // Retry is providers.<name>.retry. What is nil has its default.

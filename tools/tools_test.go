@@ -169,3 +169,23 @@ func TestStricter(t *testing.T) {
 		}
 	}
 }
+
+// Names that no provider takes become others, each its own.
+func TestFullName(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	seen := map[string]bool{}
+	for _, c := range [][2]string{{"eca", "read_file"}, {"My.Server", "a"}, {"My_Server", "a"}, {"sé", "ver y/odd"}, {"s", long}, {"s", long + "y"}} {
+		spec := Spec{Server: c[0], Name: c[1]}
+		full := spec.FullName()
+		if len(full) > 64 || seen[full] || strings.Trim(full, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+			t.Errorf("%v: %q", c, full)
+		}
+		seen[full] = true
+		if spec.Written() != c[0]+"__"+c[1] {
+			t.Errorf("%v is written %q", c, spec.Written())
+		}
+	}
+	if !seen["eca__read_file"] || !seen["My_Server__a"] {
+		t.Errorf("names that are fine changed: %v", seen)
+	}
+}
