@@ -84,5 +84,6 @@ func extensionDocs() []keyDoc {
 		{path: "plugins.install.[]", text: "A plugin, as name or name@source."},
 		{path: "plugins.*", text: "A marketplace."},
 		{path: "plugins.*.source", text: "Where it is: a git URL or a folder."},
+		{path: "plugins.*.commit", text: "The commit of a git repository that counts, by its whole id. Without it: the one that was fetched first, until /plugin-update."},
 	}
 }

@@ -125,6 +125,7 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, prompt string, lo
 	go func() { served <- server.Serve(alive, fromClient, toClient, opts) }()
 
 	c := newExecClient(f, cwd, stdout, stderr)
+	c.prepare = d.SyncPlugins
 	c.conn = jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Log: log.Logger})
 	c.conn.Start(alive, c.handle)
 	code, err := c.turn(ctx, alive, prompt, extra)
@@ -161,6 +162,8 @@ type execClient struct {
 	cwd            *workspace.Workspace
 	stdout, stderr io.Writer
 	conn           *jsonrpc.Conn
+
+	prepare func(ctx context.Context) // what the prompt has to wait for: there is no next one
 
 	finished chan string // the reason, once the turn is over
 	asking   chan toolRun
@@ -205,6 +208,7 @@ func (c *execClient) turn(ctx, alive context.Context, prompt, extra string) (int
 	if err := c.conn.Notify(alive, "initialized", map[string]any{}); err != nil {
 		return exitFailed, err
 	}
+	c.prepare(ctx)
 	params := map[string]any{"message": prompt}
 	for key, v := range map[string]string{"model": c.flags.model, "agent": c.flags.agent, "chatId": c.flags.chat} {
 		if v != "" {
