@@ -55,7 +55,11 @@ func (l *Loaded) Secrets() []string {
 		}
 	})
 	for _, layer := range l.layers {
-		eachSecret(layer.withheld, nil, add) // what has no effect is no less secret
+		eachText(layer.withheld, nil, func(path []string, text string) { // what has no effect is no less secret
+			if secretPath(path) {
+				add(text)
+			}
+		})
 	}
 	for _, o := range l.origins {
 		for piece := range strings.SplitSeq(o.included, "\x00") {
@@ -85,12 +89,18 @@ func (l *Loaded) Secrets() []string {
 // in addresses: less than Secrets, for text in which a word too many would be missed.
 func (l *Loaded) Credentials() []string {
 	var out []string
+	named := func(path []string, s string) {
+		words := strings.Fields(s)
+		if redact.SecretName(path[len(path)-1]) && len(words) > 0 && len(words) <= 2 {
+			out = append(out, s, words[len(words)-1]) // Bearer ...
+		}
+	}
+	for _, layer := range l.layers {
+		eachText(layer.withheld, nil, named)
+	}
 	l.each(func(v Value, _ bool) {
 		for _, s := range texts(v.Value) {
-			words := strings.Fields(s)
-			if redact.SecretName(v.Path[len(v.Path)-1]) && len(words) > 0 && len(words) <= 2 {
-				out = append(out, s, words[len(words)-1]) // Bearer ...
-			}
+			named(v.Path, s)
 			if u, err := url.Parse(s); err == nil && u.User != nil {
 				if password, ok := u.User.Password(); ok {
 					out = append(out, password)
@@ -214,20 +224,21 @@ func KeyPath(path []string) string {
 	return strings.Join(out, ".")
 }
 
-// eachSecret calls add with the texts of an object whose keys say that they are secret.
-func eachSecret(v any, path []string, add func(string)) {
+// eachText calls fn with the texts of a value as they were written, but for those that are
+// dynamic.
+func eachText(v any, path []string, fn func(path []string, text string)) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, sub := range v {
-			eachSecret(sub, append(slices.Clone(path), key), add)
+			eachText(sub, append(slices.Clone(path), key), fn)
 		}
 	case []any:
 		for _, sub := range v {
-			eachSecret(sub, path, add)
+			eachText(sub, path, fn)
 		}
 	case string:
-		if v != "" && !strings.Contains(v, "${") && secretPath(path) {
-			add(v)
+		if v != "" && !strings.Contains(v, "${") {
+			fn(path, v)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestTrust(t *testing.T) {
 	}
 	h := newHouse(t)
 	var expanded []string
-	h.in.Expand = func(text, _ string) (string, []string, error) {
+	h.in.Expand = func(text, _, _ string) (string, []string, error) {
 		expanded = append(expanded, text)
 		return strings.ReplaceAll(text, "${cmd:id}", "RAN"), nil, nil
 	}
