@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 )
 
 // Native is the server name of built-in tools.
@@ -62,8 +63,11 @@ type Call struct {
 	Roots     []string        // workspace roots, absolute; may be empty
 	Arguments json.RawMessage // a JSON object
 	Files     FileLog         // hears of changes of files; may be nil
-	Tasks     *event.Tasks    // the chat's list of tasks as it is now; nil if there is none
-	Rules     []string        // ids of the path-scoped rules that the model has fetched and still knows
+	// Places are where the paths of the plan led when the call was judged, links resolved,
+	// in the plan's order. A path that leads elsewhere by now must not be used.
+	Places []string
+	Tasks  *event.Tasks // the chat's list of tasks as it is now; nil if there is none
+	Rules  []string     // ids of the path-scoped rules that the model has fetched and still knows
 }
 
 // FileLog hears of each change of a file before it is made, so that it can be undone.
@@ -89,7 +93,27 @@ type Plan struct {
 	Paths   []string       // absolute paths it names; a command may touch others
 	// ReadOnly says that this call changes nothing, of a tool whose calls otherwise may.
 	ReadOnly bool
+	Command  *Command // the shell program that it runs; nil if it runs none
 }
+
+// Command is a shell program that a call runs. The policy judges it by its parts.
+type Command struct {
+	Text       string
+	Dir        string // absolute: where it runs
+	Program    cmdline.Program
+	Background bool // it goes on when the call has ended
+}
+
+// Scope is how far the user's word reaches that calls like one may run.
+type Scope string
+
+// Scopes. What is remembered for a workspace or globally outlives the process.
+const (
+	Once         Scope = ""
+	ForSession   Scope = "session" // until this process ends, in all chats
+	ForWorkspace Scope = "workspace"
+	Everywhere   Scope = "global"
+)
 
 // Result is what a call returned.
 type Result struct {
@@ -126,6 +150,7 @@ type Verdict struct {
 	Reason   string
 	// Insist asks the user also in a chat with auto-approve.
 	Insist  bool
+	Places  []string       // see Call.Places
 	Details *event.Details // the plan's, with what the policy knows about it; nil: as they are
 }
 
@@ -133,8 +158,9 @@ type Verdict struct {
 type Policy interface {
 	// Judge decides about one call. It must be fast: it never waits for a user.
 	Judge(call Call, spec Spec, plan Plan) Verdict
-	// Remember allows calls like this one from now on, as far as that is safe.
-	Remember(call Call, spec Spec, plan Plan)
+	// Remember allows calls like this one from now on, as far as that is safe. An error
+	// says that it could not be kept.
+	Remember(call Call, spec Spec, plan Plan, scope Scope) error
 	// Hidden says that a tool can never be called by an agent, so that it need not
 	// be offered to the model.
 	Hidden(agent string, spec Spec) bool
