@@ -229,7 +229,7 @@ func paths(name string, args []word) []Path {
 		if i := strings.Index(a.text, ".."); i >= 0 {
 			out = append(out, Path{Name: a.text[i:]})
 		}
-		if len(a.text) > 2 {
+		if len(a.text) > 2 && strings.Trim(a.text[1:], "0123456789") != "" {
 			out = append(out, Path{Name: a.text[2:]})
 		}
 	}

@@ -89,8 +89,10 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	v := p.decide(call, spec, plan)
 	v.Details = p.memory.annotate(call, spec, plan)
-	for _, path := range plan.Paths {
-		v.Places = append(v.Places, workspace.Resolve(path))
+	if plan.Command == nil {
+		for _, path := range plan.Paths {
+			v.Places = append(v.Places, workspace.Resolve(path))
+		}
 	}
 	return v
 }

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,10 +43,15 @@ func (p *Policy) writesProtected(spec tools.Spec, plan tools.Plan) string {
 		return ""
 	}
 	places := newPlaces(plan.Command.Dir)
+	resolved := map[string]string{} // folders by name
 	in := func(name string) string {
+		if strings.HasPrefix(name, "-") && !strings.Contains(name, "/") {
+			return "" // an option
+		}
 		name = strings.TrimPrefix(name, "file://")
 		for _, dir := range places.dirs {
-			if path := under(dir, expandHome(name)); p.isProtected(path) {
+			path := under(dir, expandHome(name))
+			if p.protects(path) || p.protects(resolveIn(resolved, path)) {
 				return path
 			}
 		}
@@ -65,9 +71,6 @@ func (p *Policy) writesProtected(spec tools.Spec, plan tools.Plan) string {
 			continue
 		}
 		for _, word := range append([]string{"."}, c.Args...) { // it works here, and on these
-			if word == "" {
-				continue
-			}
 			if at := in(afterOption(word)); at != "" {
 				return at
 			}
@@ -79,6 +82,22 @@ func (p *Policy) writesProtected(spec tools.Spec, plan tools.Plan) string {
 		}
 	}
 	return ""
+}
+
+// resolveIn is workspace.Resolve for many names in few folders, which it keeps.
+func resolveIn(known map[string]string, path string) string {
+	dir, name := filepath.Split(path)
+	dir = filepath.Clean(dir)
+	info, err := os.Lstat(path)
+	if dir == path || err == nil && info.Mode()&(os.ModeSymlink|os.ModeIrregular) != 0 {
+		return workspace.Resolve(path)
+	}
+	parent, ok := known[dir]
+	if !ok {
+		parent = workspace.Resolve(dir)
+		known[dir] = parent
+	}
+	return filepath.Join(parent, name)
 }
 
 // afterOption returns the value of an option (--target=x, of=x), or the word.
