@@ -32,6 +32,7 @@ func (d *Daemon) newCommands() *command.Commands {
 		Doctor:     func(ctx context.Context) doctor.Report { return d.Doctor(ctx, false) },
 		Hooks:      func() []hooks.Info { return d.hooks.Load().List() },
 		Logins:     d,
+		RepoMap:    d.maps.show,
 		Ask:        func() ask.Client { return d.client.Load().questions },
 		TempDir:    os.TempDir(),
 		Now:        d.opts.Now,

@@ -124,6 +124,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		return otherNetwork || !slices.Equal(old.Problems, cfg.Problems) || !reflect.DeepEqual(before, d.entered)
 	}
 	d.workspace.Store(ws)
+	d.maps.index.Forget(ws.Roots())
 	d.policy.Store(policy)
 	d.hooks.Store(userHooks)
 	asked, set := *d.client.Load(), d.set.Load()

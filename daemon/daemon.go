@@ -34,10 +34,12 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/agent"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
 	"github.com/seed-dec29ce4/eca/tools/fs"
 	"github.com/seed-dec29ce4/eca/tools/permission"
+	toolmap "github.com/seed-dec29ce4/eca/tools/repomap"
 	"github.com/seed-dec29ce4/eca/tools/search"
 	"github.com/seed-dec29ce4/eca/tools/shell"
 	"github.com/seed-dec29ce4/eca/tools/task"
@@ -78,6 +80,7 @@ type Daemon struct {
 	memory *permission.Memory
 	jobs   *shell.Jobs
 	finder workspace.Finder
+	maps   mapper
 	logins *logins
 
 	network *netclient.Network // of all that speaks HTTP
@@ -135,7 +138,7 @@ func New(o Options) *Daemon {
 		o.StateDir = StateDir(o.Getenv)
 	}
 	if o.CacheDir == "" {
-		o.CacheDir = home(o.Getenv, "XDG_CACHE_HOME", ".cache")
+		o.CacheDir = CacheDir(o.Getenv)
 	}
 	d := &Daemon{
 		opts:   o,
@@ -143,6 +146,7 @@ func New(o Options) *Daemon {
 		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
 		logins: newLogins(),
+		maps:   newMapper(o),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
@@ -159,7 +163,8 @@ func New(o Options) *Daemon {
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
 		Models:   d.models,
-		Contexts: contexts.Local{},
+		ModelIDs: d.models.ids,
+		Contexts: contexts.Local{Mapper: d.maps},
 		Tools:    d.Tools,
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
@@ -187,6 +192,11 @@ func New(o Options) *Daemon {
 // StateDir returns where chats are kept.
 func StateDir(getenv func(string) string) string {
 	return home(getenv, "XDG_STATE_HOME", ".local/state")
+}
+
+// CacheDir returns where is kept what can be made again.
+func CacheDir(getenv func(string) string) string {
+	return home(getenv, "XDG_CACHE_HOME", ".cache")
 }
 
 // home returns eca's folder below an XDG base directory.
@@ -223,6 +233,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 	var list []tools.Tool
 	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
 	list = append(list, search.Tools()...)
+	list = append(list, toolmap.Tools(d.maps)...)
 	list = append(list, shell.Tools(d.shellOptions(cfg))...)
 	list = append(list, editor.Tools(editor.Options{
 		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
@@ -230,6 +241,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 	})...)
 	list = append(list, ask.Tools(asked.questions)...)
 	list = append(list, task.Tools()...)
+	list = append(list, agent.Tools(subagentOptions(cfg))...)
 	list = d.guided(list, cfg, set)
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
@@ -268,6 +280,7 @@ func (d *Daemon) Close() {
 	d.engine.Close()
 	d.creds.Load().Close()
 	d.jobs.Close()
+	d.maps.index.Close()
 	d.network.Close()
 	if err := d.store.Close(); err != nil {
 		d.opts.Log.Warn("chat store could not be closed", "err", err)

@@ -83,7 +83,7 @@ func (s *Server) awaitLogin(provider string, answered <-chan struct{}, wait func
 	case err != nil:
 		s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "error", Message: "Login to " + provider + ": " + err.Error()})
 	default:
-		<-s.changeProvider(provider, answered, func() (string, error) { return notice, nil })
+		s.changeProvider(provider, answered, func() (string, error) { return notice, nil })
 	}
 }
 

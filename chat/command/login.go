@@ -100,13 +100,12 @@ func (l *loginDialog) Next(ctx context.Context, s *chat.Session, text string, sa
 	var invalid *auth.InvalidError
 	switch {
 	case ctx.Err() != nil:
-		return true, nil
+		return true, ctx.Err()
 	case errors.As(err, &invalid):
 		shown(invalid.Reason)
 		return l.wait(ctx, shown)
 	case err != nil:
-		shown("The login failed: " + err.Error())
-		return false, nil
+		return false, l.failed(err)
 	}
 	return l.done(notice, shown)
 }
@@ -126,7 +125,7 @@ func (l *loginDialog) offerProviders(ctx context.Context, s *chat.Session, say f
 	answer, cancelled := l.ask(ctx, s, "Which provider do you want to log in to?")
 	switch {
 	case ctx.Err() != nil:
-		return true, nil
+		return true, ctx.Err()
 	case cancelled:
 		say("The login is cancelled.")
 		return false, nil
@@ -158,7 +157,7 @@ func (l *loginDialog) chosenProvider(ctx context.Context, s *chat.Session, name 
 	answer, cancelled := l.ask(ctx, s, "How do you want to log in to "+name+"?")
 	switch {
 	case ctx.Err() != nil:
-		return true, nil
+		return true, ctx.Err()
 	case cancelled:
 		say("The login is cancelled.")
 		return false, nil
@@ -237,14 +236,13 @@ func (l *loginDialog) enter(ctx context.Context, say func(string)) (bool, error)
 	var invalid *auth.InvalidError
 	switch {
 	case ctx.Err() != nil:
-		return false, nil
+		return true, ctx.Err()
 	case errors.As(err, &invalid):
 		l.values = map[string]string{}
 		say(invalid.Reason)
 		return l.enter(ctx, say)
 	case err != nil:
-		say("The login failed: " + err.Error())
-		return false, nil
+		return false, l.failed(err)
 	}
 	return l.done(notice, say)
 }
@@ -254,15 +252,18 @@ func (l *loginDialog) wait(ctx context.Context, say func(string)) (bool, error) 
 	notice, err := l.step.Wait(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return true, nil
+		return true, ctx.Err()
 	case errors.Is(err, auth.ErrAnswered):
-		say("The login was finished elsewhere.")
-		return false, nil
+		return l.done("", say)
 	case err != nil:
-		say("The login failed: " + err.Error())
-		return false, nil
+		return false, l.failed(err)
 	}
 	return l.done(notice, say)
+}
+
+// failed ends the login with the reason.
+func (l *loginDialog) failed(err error) error {
+	return errors.New(l.c.redactor().String("The login failed: " + err.Error()))
 }
 
 func (l *loginDialog) done(notice string, say func(string)) (bool, error) {

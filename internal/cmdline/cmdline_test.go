@@ -14,7 +14,7 @@ func TestReads(t *testing.T) {
 		"time ls", "timeout 5 git status", "nice -n 5 ls", "env LC_ALL=C ls", "LC_ALL=C sort x", "command ls", "command -v rm", "sh -c 'ls; pwd'",
 		"eval 'ls -l'", "bash <<'E'\nls\nE", "cat < a.txt", "cat <<E\nhello\nE", "echo \"$(git rev-parse HEAD)\"", "ls *.go", "git -C sub status",
 		"sort -k2,2n -r x", "find . -type f -print0", "rg -n 'a|b' src", "node --version", "git log --author='a b' -- x", "ls \\\n -l", "cat \"a b\" 'c d'",
-		"git stash list", "git remote -v", "ls >/dev/null 2>&1", "[ -f x ] && cat x", "git log --first-parent --fixed-strings",
+		"git stash list", "git remote -v", "git diff --no-index a b", "ls >/dev/null 2>&1", "[ -f x ] && cat x", "git log --first-parent --fixed-strings",
 	} {
 		if ok, why := Parse(line).Reads(); !ok {
 			t.Errorf("%q: %s", line, why)
@@ -26,7 +26,7 @@ func TestReads(t *testing.T) {
 		"find . -delete", "find . -exec sh -c id ;", `find . -exec rm {} \;`, `find . -ok cat {} \;`, "find . -fprintf /tmp/x a", "find . -fls x",
 		"git diff --output=/tmp/x", "git diff --outp=x", "git log -1 --output=hooks/post-commit", "git diff --ext-diff", "git grep -Oless x", "git grep --open-files-in-pager=sh x",
 		"git branch new", "git branch -D x", "git tag v1", "git -c core.pager=x log", "git -c core.fsmonitor=./x status", "git --exec-path=. status", "git --git-dir=x log", "git commit -m x", "git", "git log --show-signature",
-		"git log --format=%G?", "git diff --no-index a b", "git fetch --upload-pack=./x", "git ls-remote x", "git show HEAD:evil.sh | sh", "git stash", "git reflog expire --all", "git remote show origin", "git -p log",
+		"git log --format=%G?", "git fetch --upload-pack=./x", "git ls-remote x", "git show HEAD:evil.sh | sh", "git stash", "git reflog expire --all", "git remote show origin", "git -p log",
 		"git config core.pager x", "git difftool", "git bisect run ./x", "git submodule foreach ls", "git cat-file --filters HEAD:x",
 		"rg --pre=sh x", "rg --pre sh x", "rg -z x", "rg --hostname-bin=x y", "rg x *", "sort *", "git log *",
 		"sort -o x y", "sort -no x y", "sort --out=x y", "sort --compress-program=./x y", "uniq a b", "date -s tomorrow", "date 01010000", "tree -o x", "file -C -m x",
@@ -94,7 +94,7 @@ func TestKeys(t *testing.T) {
 func TestChanges(t *testing.T) {
 	for line, want := range map[string]bool{
 		"rm x": true, "ls; rm x": true, "ls $(rm x)": true, "sudo rm x": true, "sh -c 'rm x'": true, "find . -delete": true, `find . -exec rm {} \;`: true, "ls > x": true, "git commit": true,
-		"git -C x push": true, "npm install": true, "sed -i s/a/b/ x": true, "/bin/rm x": true, "f() { rm x; }": true, "xargs rm": true, "go install ./x": true,
+		"git -C x push": true, "npm install": true, "sed -i s/a/b/ x": true, "/bin/rm x": true, "f() { rm x; }": true, "xargs rm": true, "git log --output=x": true, "sort -o x y": true, "uniq a b": true, "go install ./x": true,
 		"npm test": false, "make": false, "ls": false, "git log": false, "sed s/a/b/ x": false, "python x.py": false, "command -v rm": false,
 	} {
 		if got, _ := Parse(line).Changes(); got != want {
@@ -122,7 +122,7 @@ func TestDemands(t *testing.T) {
 func TestPaths(t *testing.T) {
 	for line, want := range map[string]string{
 		"cat a ../b /c": "a ../b /c", "grep foo a": "a", "grep -e foo a": "foo a", "grep -r /api src": "src", "grep -f/etc/x y": "/etc/x /etc/x y", "grep -f../x y": "/x ../x ../x y", "grep --file=../x y": "../x y",
-		"ls *.go": "*.go", "cat < ../x": "../x", "git log -- ../x": "../x", "git log main..dev": "", "git diff /a /b": "/a /b", "echo /a": "", "echo /a/*": "/a/*", "wc --files0-from=/x": "/x",
+		"ls *.go": "*.go", "cat < ../x": "../x", "git log -- ../x": "../x", "git log main..dev": "", "git diff --no-index a b": "a b", "git diff /a /b": "/a /b", "echo /a": "", "echo /a/*": "/a/*", "wc --files0-from=/x": "/x",
 	} {
 		var got []string
 		for _, c := range Parse(line).Commands {

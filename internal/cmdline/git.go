@@ -39,9 +39,13 @@ func judgeGit(args []word) judgement {
 		if a.text == "--" {
 			break
 		}
-		for _, p := range []string{"--ou", "--op", "-O", "--ext", "--textc", "--fi", "--no-ind", "--show-sig", "--contents", "--te"} {
+		for _, p := range []string{"--ou", "--op", "-O", "--ext", "--textc", "--fi", "--show-sig", "--contents", "--te"} {
 			if strings.HasPrefix(a.text, p) && !strings.HasPrefix(a.text, "--first") && !strings.HasPrefix(a.text, "--fixed") {
-				return judgement{why: a.text + " makes git " + sub + " do more than read", option: bare(a.text)}
+				j := judgement{why: a.text + " makes git " + sub + " do more than read", option: bare(a.text)}
+				if p == "--ou" {
+					j.effect, j.why = Changes, a.text+" writes a file"
+				}
+				return j
 			}
 		}
 		if strings.Contains(a.text, "%G") {
@@ -57,6 +61,10 @@ func judgeGit(args []word) judgement {
 		return judgement{effect: Reads, git: true, dir: dir, paths: gitPaths(args)}
 	}
 	switch sub {
+	case "diff":
+		if firstWith(args, "--no-ind") != "" { // compares any two files, like diff
+			return judgement{effect: Reads, git: true, dir: dir, paths: paths("diff", args)}
+		}
 	case "branch", "tag":
 		return lists("-a", "-r", "-v", "-vv", "--all", "--remotes", "--list", "-l", "--show-current", "--verbose", "--no-color")
 	case "remote":

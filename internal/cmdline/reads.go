@@ -87,13 +87,17 @@ func judgeKnown(name string, args []word) judgement {
 		return reads
 	case "sort":
 		if o := sortWrites(args); o != "" {
-			return not(o)
+			j := not(o)
+			if !strings.HasPrefix(o, "--c") {
+				j.effect = Changes
+			}
+			return j
 		}
 		return reads
 	case "uniq":
 		operands := slices.DeleteFunc(slices.Clone(args), func(a word) bool { return strings.HasPrefix(a.text, "-") && a.text != "-" })
 		if len(operands) > 1 {
-			return judgement{why: "the second file of uniq is written"}
+			return judgement{effect: Changes, why: "the second file of uniq is written"}
 		}
 		return reads
 	case "file":

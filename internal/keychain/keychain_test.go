@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,11 +19,11 @@ type memory struct {
 	secrets map[string]string
 	hang    chan struct{}
 	err     error
-	calls   int
+	calls   atomic.Int32
 }
 
 func (m *memory) wait() {
-	m.calls++
+	m.calls.Add(1)
 	if m.hang != nil {
 		<-m.hang
 	}
@@ -76,8 +77,8 @@ func TestRing(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	r.absent = func() bool { return true }
-	before := m.calls
-	if err := r.Set("p", "s"); !errors.Is(err, ErrAbsent) || m.calls != before {
+	before := m.calls.Load()
+	if err := r.Set("p", "s"); !errors.Is(err, ErrAbsent) || m.calls.Load() != before {
 		t.Errorf("%v", err)
 	}
 }
@@ -94,8 +95,8 @@ func TestSilence(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		}
-		if took := time.Since(begun); took != 2*Limit || m.calls != 1 {
-			t.Errorf("%s, %d calls", took, m.calls)
+		if took := time.Since(begun); took != 2*Limit || m.calls.Load() != 1 {
+			t.Errorf("%s, %d calls", took, m.calls.Load())
 		}
 		close(m.hang)
 		synctest.Wait()

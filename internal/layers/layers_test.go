@@ -28,7 +28,7 @@ func level(room string) int {
 	case room == "chat", strings.HasPrefix(room, "chat/") && room != "chat/event":
 		return 3
 	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts",
-		room == "extensions", strings.HasPrefix(room, "extensions/"):
+		room == "extensions", strings.HasPrefix(room, "extensions/"), room == "repomap", strings.HasPrefix(room, "repomap/"):
 		return 4
 	case room == "workspace", room == "config", room == "auth", room == "auth/oauth", room == "esrp/artifact":
 		return 5
@@ -49,6 +49,8 @@ func allowed(from, to string) bool {
 		return from == "daemon"
 	case to == "server/protocol":
 		return from == "server" // the engine knows no wire types
+	case from == "repomap" && to == "repomap/lang":
+		return true
 	case level(from) == 4 && level(to) == 4:
 		return to == "llm" || to == "tools" // siblings meet in the root packages
 	case from == "chat" && level(to) == 4:
@@ -177,6 +179,8 @@ func TestRules(t *testing.T) {
 		{"workspace", "config", false},
 		{"llm", "auth", true},
 		{"auth", "config", false},
+		{"repomap", "repomap/lang", true},
+		{"contexts", "repomap", false},
 	} {
 		if allowed(c.from, c.to) != c.want {
 			t.Errorf("%s -> %s: %v", c.from, c.to, !c.want)
