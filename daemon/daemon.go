@@ -2,8 +2,9 @@
 // store, from one configuration. The commands and the tests use it; nothing else
 // does. Besides wiring it decides which model a name means and how its provider is
 // reached (models.go, clients.go), keeps the configuration up to date (configure.go),
-// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go), and
-// has chats of the reference server imported (import.go).
+// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go),
+// has chats of the reference server imported (import.go), and keeps the
+// plugins (plugins.go).
 package daemon
 
 import (
@@ -31,6 +32,7 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -43,6 +45,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/search"
 	"github.com/seed-dec29ce4/eca/tools/shell"
 	"github.com/seed-dec29ce4/eca/tools/task"
+	"github.com/seed-dec29ce4/eca/tools/web"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -88,6 +91,7 @@ type Daemon struct {
 	commands *command.Commands
 	dynamic  *config.Commands // runs ${cmd:...} of the configuration
 	loader   *extensions.Loader
+	plugins  *plugins.Store
 
 	reconfigured chan struct{} // hears of Configure; for Watch
 	loginDone    chan struct{} // hears of LoginDone; for Watch
@@ -104,6 +108,7 @@ type Daemon struct {
 	identity  atomic.Pointer[netclient.Identity]
 	imported  atomic.Pointer[string]         // what the user is told of an import
 	set       atomic.Pointer[extensions.Set] // nil until they are read
+	plugged   atomic.Pointer[plugins.Set]    // nil until they are read
 	scrubbers atomic.Pointer[scrubbers]
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
@@ -154,6 +159,9 @@ func New(o Options) *Daemon {
 		loginDone:    make(chan struct{}, 1),
 		extended:     make(chan struct{}, 1),
 	}
+	d.plugins = plugins.New(plugins.Options{
+		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString,
+	})
 	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
 	d.keepStateIn(o.StateDir)
@@ -235,6 +243,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 	list = append(list, search.Tools()...)
 	list = append(list, toolmap.Tools(d.maps)...)
 	list = append(list, shell.Tools(d.shellOptions(cfg))...)
+	list = append(list, web.Tools(d.pages(cfg))...)
 	list = append(list, editor.Tools(editor.Options{
 		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
 		Timeout: time.Duration(cfg.LSPTimeoutSeconds * float64(time.Second)),
@@ -277,6 +286,7 @@ func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }
 func (d *Daemon) Close() {
 	d.logins.close()
 	d.dynamic.Close()
+	d.plugins.Close()
 	d.engine.Close()
 	d.creds.Load().Close()
 	d.jobs.Close()

@@ -198,7 +198,7 @@ func (p *Policy) Hidden(agent string, spec tools.Spec) bool {
 func (p *Policy) isDisabled(agent string, spec tools.Spec) bool {
 	for _, list := range [][]*regexp2.Regexp{p.disabled[""], p.disabled[agent]} {
 		for _, re := range list {
-			for _, name := range []string{spec.FullName(), spec.Server} {
+			for _, name := range []string{spec.FullName(), spec.Written(), spec.Server} {
 				if fullMatch(re, name) {
 					return true
 				}

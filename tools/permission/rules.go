@@ -105,7 +105,7 @@ func compileNames(names []string) []*regexp2.Regexp {
 // selects says whether a selector names a tool: by full name, by bare name if it is
 // native, or by its server.
 func (r rule) selects(spec tools.Spec) bool {
-	return r.selector == spec.FullName() || r.selector == spec.Server ||
+	return r.selector == spec.FullName() || r.selector == spec.Written() || r.selector == spec.Server ||
 		spec.Server == tools.Native && r.selector == spec.Name
 }
 
