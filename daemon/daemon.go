@@ -148,7 +148,7 @@ func New(o Options) *Daemon {
 	d := &Daemon{
 		opts:   o,
 		store:  store.New(o.StateDir),
-		memory: permission.NewMemory(),
+		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
 		logins: newLogins(),
 		maps:   newMapper(o),
@@ -266,7 +266,7 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 	return shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs,
+		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs, Getenv: d.opts.Getenv,
 	}
 }
 
