@@ -312,5 +312,17 @@ func (c *Config) AgentOrDefault(name string) string {
 // Primary says whether users can choose the agent.
 func (a Agent) Primary() bool { return len(a.Mode) == 0 || slices.Contains(a.Mode, "primary") }
 
+// Spawnable lists the agents that an agent can start as subagents.
+func (c *Config) Spawnable(by string) []string {
+	var out []string
+	for name, a := range c.Agents {
+		if a.Subagent() && (len(a.SpawnableBy) == 0 || slices.Contains(a.SpawnableBy, by)) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Subagent says whether other agents can start it.
 func (a Agent) Subagent() bool { return len(a.Mode) == 0 || slices.Contains(a.Mode, "subagent") }

@@ -36,6 +36,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/agent"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
 	"github.com/seed-dec29ce4/eca/tools/fs"
@@ -170,6 +171,7 @@ func New(o Options) *Daemon {
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
 		Models:   d.models,
+		ModelIDs: d.models.ids,
 		Contexts: contexts.Local{Mapper: d.maps},
 		Tools:    d.Tools,
 		Policy:   func() tools.Policy { return d.policy.Load() },
@@ -247,6 +249,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 	})...)
 	list = append(list, ask.Tools(asked.questions)...)
 	list = append(list, task.Tools()...)
+	list = append(list, agent.Tools(subagentOptions(cfg))...)
 	list = d.guided(list, cfg, set)
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,

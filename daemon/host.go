@@ -64,7 +64,12 @@ func (d *Daemon) ToolChoices(agent string) []tools.Choice {
 	for _, t := range d.Tools().All() {
 		spec := t.Spec()
 		if spec.Server == tools.Native {
-			out = append(out, tools.Choice{Spec: spec, Disabled: policy.Hidden(agent, spec)})
+			disabled := policy.Hidden(agent, spec)
+			if spec.For != nil {
+				_, offered := spec.For(agent)
+				disabled = disabled || !offered
+			}
+			out = append(out, tools.Choice{Spec: spec, Disabled: disabled})
 		}
 	}
 	return out

@@ -316,7 +316,7 @@ func NewMemory() *Memory { return &Memory{keys: map[string]bool{}} }
 // keysOf lists what must be remembered for a call to be allowed; nil if it can not
 // be remembered. Commands are remembered by what they run, other tools by name.
 func keysOf(spec tools.Spec, plan tools.Plan) []string {
-	if spec.Server != tools.Native || spec.Name != "shell_command" {
+	if spec.Server != tools.Native || spec.Name != "shell_command" && spec.Name != "git" {
 		return []string{spec.FullName()}
 	}
 	commands := shellCommands(plan.Details)

@@ -57,7 +57,11 @@ type shellArgs struct {
 
 // Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
-	return []tools.Tool{tools.Definition[shellArgs]{
+	return []tools.Tool{o.shellCommand(), o.git()}
+}
+
+func (o Options) shellCommand() tools.Tool {
+	return tools.Definition[shellArgs]{
 		Name: "shell_command", Description: shellCommandDoc, Preparing: "Preparing shell command",
 		Plan: func(_ context.Context, call tools.Call, a shellArgs) (tools.Plan, error) {
 			dir, err := workingDir(call.Roots, a.WorkingDir)
@@ -73,7 +77,7 @@ func Tools(o Options) []tools.Tool {
 			return plan, nil
 		},
 		Run: o.run,
-	}.Build()}
+	}.Build()
 }
 
 // Check runs a command that does nothing, as commands are run. path is the shell.
@@ -92,8 +96,7 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	if err != nil {
 		return tools.Result{}, err
 	}
-	path, args := o.shell()
-	spec := proc.Spec{Path: path, Args: append(args, a.Command), Dir: dir, Env: []string{"ECA_EXECUTABLE=" + o.Executable}, Supervisor: o.Supervisor}
+	spec := o.line(a.Command, dir)
 	if a.Background != "" {
 		return o.Jobs.start(ctx, a.Background, spec)
 	}
@@ -101,6 +104,17 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	if a.Timeout > 0 {
 		timeout = time.Duration(min(a.Timeout, int(maxTimeout.Milliseconds()))) * time.Millisecond
 	}
+	return execute(ctx, spec, timeout, out)
+}
+
+// line returns how a line is run in a folder.
+func (o Options) line(command, dir string) proc.Spec {
+	path, args := o.shell()
+	return proc.Spec{Path: path, Args: append(args, command), Dir: dir, Env: []string{"ECA_EXECUTABLE=" + o.Executable}, Supervisor: o.Supervisor}
+}
+
+// execute runs a command to its end and returns what it printed.
+func execute(ctx context.Context, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
 	var stdout, stderr capture
 	stdout.sink, stderr.sink = out, out
 	spec.Stdout, spec.Stderr = &stdout, &stderr
