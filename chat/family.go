@@ -59,6 +59,9 @@ func (e *Engine) Parent(ctx context.Context, id string) (parent string, ok bool)
 // it is stored; what is shown at the moment is stored first. ended says that the call's
 // part is whole.
 func (s *Session) Child(ctx context.Context, chatID, callID string, fn func(event.Event)) (ended bool, err error) {
+	if !IsSubagent(chatID) { // from a file: what it names is not to be shown here
+		return false, nil
+	}
 	if open, ok := s.eng.Lookup(chatID); ok {
 		open.log.Flush()
 	}

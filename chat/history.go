@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // history folds a chat's events into the messages the model is sent. The same fold
@@ -320,7 +321,7 @@ func modelName(t event.Tool) string {
 	if t.Origin == "unknown" {
 		return t.Name
 	}
-	return t.Server + "__" + t.Name
+	return tools.FullName(t.Server, t.Name)
 }
 
 func userMessage(m event.UserMessage) llm.Message {

@@ -135,6 +135,11 @@ type MCPServer struct {
 	OAuthPort    int               `json:"oauthPort,omitempty"`
 	AuthScope    string            `json:"authScope,omitempty"`
 	Disabled     bool              `json:"disabled,omitempty"`
+
+	// How long a call may say nothing, in seconds (0 is 120), and how many calls run at the
+	// same time (0 is 64). Additions of ours.
+	CallTimeoutSeconds float64 `json:"callTimeoutSeconds,omitempty"`
+	MaxParallelCalls   int     `json:"maxParallelCalls,omitempty"`
 }
 
 // Retry is providers.<name>.retry. What is nil has its default.
@@ -252,6 +257,11 @@ type ToolCall struct {
 		Args             []string `json:"args"`
 		SummaryMaxLength int      `json:"summaryMaxLength"`
 	} `json:"shellCommand"`
+	WebFetch struct {
+		AllowHosts   []string `json:"allowHosts"`   // empty: all
+		DenyHosts    []string `json:"denyHosts"`
+		PrivateHosts []string `json:"privateHosts"` // hosts and networks that may be private
+	} `json:"webFetch"`
 	EditorNav struct {
 		Enabled bool `json:"enabled"`
 	} `json:"editorNav"`

@@ -97,6 +97,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: fmt.Sprintf("variantsByModel: %q is no pattern: %v", pattern, bad[pattern])})
 	}
 	cfg.Problems = append(cfg.Problems, badRetryRules(cfg)...)
+	cfg.Problems = append(cfg.Problems, badHosts(cfg)...)
 	otherNetwork := d.useCertificates(cfg)
 	if cfg.Env == config.EnvTest {
 		// Suites that compare traffic keep themselves apart by the cache folder alone.

@@ -136,6 +136,7 @@ func TestPlanChangesNothing(t *testing.T) {
 		{"glob", `{pattern: "*"}`},
 		{"preview_file_change", `{path: "${workspace}/a.txt", original_content: one, new_content: two}`},
 		{"git", `{command: "git diff --no-index a.txt a.txt", operation: diff}`},
+		{"web_fetch", `{url: "http://127.0.0.1:1/"}`},
 		{"task", `{op: read}`},
 		{"skill", `{name: s}`},
 		// Which does all this again, as another agent.

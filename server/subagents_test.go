@@ -17,6 +17,9 @@ func spawn(id, agent, task, more string) string {
 	return fmt.Sprintf("{id: %s, tool: eca__spawn_agent, arguments: {agent: %s, task: %q%s}}", id, agent, task, more)
 }
 
+// resumeIt makes a call of spawn_agent go on with what the last results offer.
+const resumeIt = `, resume: '${result:resume "(subagent-[0-9a-f]+)"}'`
+
 // heardCall is what was heard of a tool call.
 type heardCall struct {
 	Type, ID, Name, Reason string
@@ -208,7 +211,7 @@ turns:
 			mark := r.Mark()
 			r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "delegate", "trust": true})
 			r.Await(mark, "the end", ofChat("c", `"finished"`, `"done"`))
-			if body := string(r.bodies()[len(r.bodies())-2]); strings.Contains(body, "rejected") {
+			if body := r.bodies()[len(r.bodies())-2]; strings.Contains(body, "rejected") {
 				t.Errorf("the subagent knows what was taken back: %s", body)
 			}
 		})
@@ -300,8 +303,8 @@ turns:
   - user: '^again'
     steps:
       - calls: [` + strings.Join([]string{
-		spawn("call_2", "short", "go on", `, resume: "RESUME", variant: low`),
-		spawn("bad_1", "explorer", "go on", `, resume: "RESUME"`),
+		spawn("call_2", "short", "go on", resumeIt+", variant: low"),
+		spawn("bad_1", "explorer", "go on", resumeIt),
 		spawn("bad_2", "short", "go on", `, resume: "subagent-nope"`),
 		spawn("bad_3", "nobody", "x", ""), spawn("bad_4", "code", "x", ""), spawn("bad_5", "private", "x", ""),
 		spawn("bad_6", "short", "x", ", model: nix/nix"), spawn("bad_7", "short", "x", ", variant: nix"), spawn("bad_8", "short", " ", ""),
@@ -318,7 +321,7 @@ turns:
 			"private": map[string]any{"mode": "subagent", "spawnableBy": "plan"},
 		},
 		"providers": map[string]any{"mock": map[string]any{"models": map[string]any{"m": map[string]any{"variants": map[string]any{"low": map[string]any{"top_p": 0.5}}}}}},
-	}, wrap: resuming("c", "call_1")})
+	}})
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "delegate"})
 	r.Await(0, "the end", ofChat("c", `"finished"`, `"done"`))
 	child := childOf(t, r, "call_1")
@@ -435,4 +438,36 @@ turns:
 	if b := lastRequest(r); !strings.Contains(b, "resume \\\\\\\""+childOf(t, r, "call_3")) && !strings.Contains(b, "resume \\\""+childOf(t, r, "call_3")) {
 		t.Errorf("the model does not know what became of it: %s", b)
 	}
+}
+
+// A client that opens the chat while a subagent works sees what it did, and then the rest;
+// a history is the same without asking for it live.
+func TestOpenWhileSubagentWorks(t *testing.T) {
+	r := newRig(t, options{model: `
+cassette: 1
+turns:
+  - user: '^delegate'
+    steps: [{calls: [` + spawn("call_1", "general", "write", "") + `]}, {text: Done.}]
+  - user: '^write'
+    steps:
+      - {text: "First.", calls: [{id: w1, tool: eca__write_file, arguments: {path: "${workspace}/one.txt", content: x}}]}
+      - {text: 'Second.'}
+`})
+	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "delegate"})
+	child := childOf(t, r, "call_1")
+	r.Await(0, "the question", ofChat(child, `"toolCallRun"`, `"manualApproval":true`))
+	mark := r.Mark()
+	r.Call("chat/open", map[string]any{"chatId": "c"})
+	r.Await(mark, "the question again", ofChat(child, `"toolCallRun"`, `"manualApproval":true`))
+	r.Notify("chat/toolCallApprove", map[string]any{"chatId": child, "toolCallId": "w1"})
+	r.Await(mark, "the end", ofChat("c", `"finished"`, `"done"`))
+	heard := r.Since(mark)
+	checkPlace(t, heard, child)
+	if index(heard, child, "First.") < 0 || count(heard, `"role":"user"`, child) != 1 || index(heard, child, "Second.") < 0 {
+		t.Errorf("heard %v", heard)
+	}
+	if got := string(r.Call("chat/history", map[string]any{"chatId": "c"})); strings.Count(got, `"parentChatId":"c"`) < 5 || !strings.Contains(got, "Second.") {
+		t.Errorf("history: %s", got)
+	}
+	sameInReplay(t, r, heard, "c", child)
 }

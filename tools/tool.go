@@ -9,6 +9,8 @@ package tools
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 
@@ -59,7 +61,32 @@ type Spec struct {
 }
 
 // FullName is the name the model and the configuration use.
-func (s Spec) FullName() string { return s.Server + "__" + s.Name }
+func (s Spec) FullName() string { return FullName(s.Server, s.Name) }
+
+// Written is the name as users would write it: that of a tool whose server, or the tool
+// itself, is called what no model's provider takes differs from FullName.
+func (s Spec) Written() string { return s.Server + "__" + s.Name }
+
+// maxFullName is the longest name that all providers take.
+const maxFullName = 64
+
+// FullName makes the name of a tool that all providers take: of letters, digits, _ and -,
+// and not too long. Different tools keep different names.
+func FullName(server, name string) string {
+	written := server + "__" + name
+	full := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, written)
+	if full == written && len(full) <= maxFullName {
+		return full
+	}
+	sum := sha256.Sum256([]byte(written))
+	mark := "_" + hex.EncodeToString(sum[:4])
+	return full[:min(len(full), maxFullName-len(mark))] + mark
+}
 
 // Call is one call of a tool.
 type Call struct {
