@@ -91,7 +91,9 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	for _, err := range errs {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: "toolCall.approval"}, Cause: err.Error()})
 	}
-	userHooks := d.newHooks(cfg)
+	claude := d.claude
+	userHooks := d.newHooks(cfg, ws.Roots())
+	rebuild = rebuild || !reflect.DeepEqual(claude, d.claude)
 	rules, bad := catalog.NewVariants(cfg.VariantsByModel)
 	for _, pattern := range slices.Sorted(maps.Keys(bad)) {
 		origin, _ := cfg.Origin("variantsByModel", pattern)

@@ -101,6 +101,7 @@ type Daemon struct {
 	initOptions json.RawMessage
 	roots       []string
 	entered     map[string]auth.Credential // as of the last load
+	claude      []hooks.Definition         // as of the last load
 
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts atomic.Pointer[artifact.Store]
