@@ -59,7 +59,7 @@ func (n *named) text(text string) {
 	if n.file(text) {
 		return
 	}
-	text = strings.ReplaceAll(text, "${cmd:", ";")
+	text = strings.NewReplacer("${cmd:", ";", `"$CLAUDE_PROJECT_DIR"/`, "", "$CLAUDE_PROJECT_DIR/", "", "${CLAUDE_PROJECT_DIR}/", "").Replace(text)
 	for _, command := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(";|&()`{}\n", r) }) {
 		for _, word := range strings.Fields(command) {
 			word = strings.Trim(word, `"'$`)

@@ -65,6 +65,12 @@ func newUnit(root, file string, needs []Need, wanted, runs any) Unit {
 	return u
 }
 
+// ForeignUnit returns the unit of a workspace's file in a format of others: needs says what
+// it would do, and value is that as encoding/json decodes it.
+func ForeignUnit(root, file string, needs []Need, value any) Unit {
+	return newUnit(root, file, needs, value, value)
+}
+
 // TextUnit returns the unit of a workspace's text that is no configuration: a skill's, a
 // rule's. needed is false if nothing in it needs trust. outside says that the file is a
 // link that leads out of the folder.

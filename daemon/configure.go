@@ -89,12 +89,17 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	outputs := filepath.Join(d.opts.CacheDir, "toolCallOutputs")
 	own := workspace.New(outputs, filepath.Join(d.opts.CacheDir, "jobs"))
 	inside := func(path string) bool { return ws.Contains(path) || own.Contains(path) }
-	policy, errs := permission.New(cfg.Config, inside, d.memory)
+	policy, errs := permission.New(cfg.Config, permission.Options{
+		Inside: inside, Memory: d.memory,
+		Protected: []string{config.Home(d.opts.Getenv), d.opts.StateDir},
+	})
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	for _, err := range errs {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: "toolCall.approval"}, Cause: err.Error()})
 	}
-	userHooks := d.newHooks(cfg)
+	claude := d.claude
+	userHooks := d.newHooks(cfg, ws.Roots())
+	rebuild = rebuild || !reflect.DeepEqual(claude, d.claude)
 	rules, bad := catalog.NewVariants(cfg.VariantsByModel)
 	for _, pattern := range slices.Sorted(maps.Keys(bad)) {
 		origin, _ := cfg.Origin("variantsByModel", pattern)

@@ -106,6 +106,7 @@ type Daemon struct {
 	entered     map[string]auth.Credential // as of the last load
 	trust       trust.View                 // as of the last load
 	asked       map[string]bool            // sums of units the user was asked about
+	claude      []hooks.Definition         // as of the last load
 
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts atomic.Pointer[artifact.Store]
@@ -153,7 +154,7 @@ func New(o Options) *Daemon {
 	d := &Daemon{
 		opts:   o,
 		store:  store.New(o.StateDir),
-		memory: permission.NewMemory(),
+		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
 		logins: newLogins(),
 		maps:   newMapper(o),
@@ -274,7 +275,7 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 	return shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs,
+		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs, Getenv: d.opts.Getenv,
 	}
 }
 

@@ -45,6 +45,8 @@ func (d *Daemon) extendLocked() {
 		Skills:     paths(cfg.Skills),
 		Pure:       cfg.PureConfig,
 		Trusts:     d.trustsLocked,
+		Claude:     cfg.ClaudeFiles,
+		ClaudeHome: d.claudeHome(),
 		Plugins:    d.pluginFolders(),
 		Expand: func(text, dir, plugin string) (string, []string, error) {
 			return cfg.Expand(context.Background(), text, config.Place{Dir: dir, Plugin: plugin}) // commands have a time limit

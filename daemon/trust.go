@@ -2,12 +2,14 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/trust"
 	"github.com/seed-dec29ce4/eca/tools/ask"
@@ -21,6 +23,30 @@ import (
 // trustsLocked says whether the user trusts a unit.
 func (d *Daemon) trustsLocked(u config.Unit) bool {
 	return d.trust.Trusts(u.Root, u.Key(), u.Sum)
+}
+
+// trustsHooks says whether hooks of a file in another format may run, and adds the unit to
+// the configuration's if the file is a workspace's. It is called by loadLocked.
+func (d *Daemon) trustsHooks(cfg *config.Loaded, roots []string, file string, defs []hooks.Definition) bool {
+	for _, root := range roots {
+		if rel, err := filepath.Rel(root, file); err != nil || !filepath.IsLocal(rel) || len(defs) == 0 {
+			continue
+		}
+		var needs []config.Need
+		var value []any
+		for _, def := range defs {
+			needs = append(needs, config.Need{What: "hooks." + def.Name})
+			var hook any
+			if raw, err := json.Marshal(def.Hook); err == nil && json.Unmarshal(raw, &hook) == nil {
+				value = append(value, hook)
+			}
+		}
+		u := config.ForeignUnit(root, file, needs, value)
+		u.Trusted = d.trustsLocked(u)
+		cfg.Units, cfg.Files = append(cfg.Units, u), append(cfg.Files, u.Files...)
+		return u.Trusted
+	}
+	return true
 }
 
 // Units lists what needs trust in the workspace folders, trusted or not. Without

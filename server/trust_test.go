@@ -209,3 +209,11 @@ func TestOwnEditsRenewTrust(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// trustAll trusts what the workspace of a rig brings along, as it is now.
+func trustAll(t *testing.T, r *rig) {
+	t.Helper()
+	if err := r.daemon.Trust(r.daemon.Untrusted()); err != nil {
+		t.Fatal(err)
+	}
+}

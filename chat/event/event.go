@@ -143,9 +143,11 @@ type ToolArgsDelta struct {
 // call that can not run.
 type ToolJudged struct {
 	Tool
-	Arguments json.RawMessage `json:"arguments"`        // a JSON object
-	Manual    bool            `json:"manual,omitempty"` // waits for the user
-	Rule      string          `json:"rule,omitempty"`   // the rule that decided
+	Arguments json.RawMessage `json:"arguments"`          // a JSON object
+	Manual    bool            `json:"manual,omitempty"`   // waits for the user
+	Decision  string          `json:"decision,omitempty"` // of the policy: allow, ask or deny; empty for a call that can not run
+	Rule      string          `json:"rule,omitempty"`     // the rule that decided
+	Reason    string          `json:"reason,omitempty"`   // why, for the user
 	Summary   string          `json:"summary,omitempty"`
 	Details   *Details        `json:"details,omitempty"`
 }
