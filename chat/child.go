@@ -213,6 +213,8 @@ func (c *child) result() (text string, failed bool) {
 		why = "was stopped by the user"
 	case event.FinishedByHook, event.FinishedBlocked:
 		why = "was ended by a hook"
+	case event.FinishedLoop:
+		why = "did the same again and again and was ended"
 	default:
 		why = "was interrupted"
 	}
