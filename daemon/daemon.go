@@ -159,7 +159,7 @@ func New(o Options) *Daemon {
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
 		Models:   d.models,
-		Contexts: contexts.Local{},
+		Contexts: pointing{contexts.Local{}, &d.finder},
 		Tools:    d.Tools,
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
@@ -268,6 +268,7 @@ func (d *Daemon) Close() {
 	d.engine.Close()
 	d.creds.Load().Close()
 	d.jobs.Close()
+	d.finder.Close()
 	d.network.Close()
 	if err := d.store.Close(); err != nil {
 		d.opts.Log.Warn("chat store could not be closed", "err", err)
