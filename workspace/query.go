@@ -1,9 +1,6 @@
 package workspace
 
-import (
-	"bytes"
-	"strings"
-)
+import "strings"
 
 // Kinds of matches, best first.
 const (
@@ -24,17 +21,16 @@ type query struct {
 }
 
 type term struct {
-	text  string // in lower case
-	bytes []byte // the same
-	mask  uint64
-	slash bool // it is a part of a path, not of a name
+	text string // in lower case
+	mask uint64
+	head int // how much of it belongs to folders: up to its last slash
 }
 
 func newQuery(s string) query {
 	words := strings.Fields(lowered(s))
 	var q query
 	for _, w := range words[:min(len(words), maxTerms)] {
-		q.terms = append(q.terms, term{text: w, bytes: []byte(w), mask: maskOf(w), slash: strings.Contains(w, "/")})
+		q.terms = append(q.terms, term{text: w, mask: maskOf(w), head: strings.LastIndexByte(w, '/') + 1})
 	}
 	return q
 }
@@ -59,15 +55,20 @@ type matcher struct {
 
 // inPath is what a folder's path has of a term.
 type inPath struct {
-	at   int // where it is; -1 if it is not
-	used int // how many of its first letters are there, in this order
+	at   int  // where it is; -1 if it is not
+	head bool // it ends with the term's head
+	used int  // how many of its first letters are there, in this order
 }
 
 // enter says in which folder the next entries are.
 func (m *matcher) enter(f *folder) {
 	m.folder = f
 	for i, t := range m.terms {
-		m.found[i] = inPath{at: strings.Index(f.text.lower, t.text), used: subsequence(f.text.lower, t.text)}
+		m.found[i] = inPath{
+			at:   strings.Index(f.text.lower, t.text),
+			head: t.head > 0 && strings.HasSuffix(f.text.lower, t.text[:t.head]),
+			used: subsequence(f.text.lower, t.text),
+		}
 	}
 }
 
@@ -92,7 +93,7 @@ func (m *matcher) judge(name text, dir bool) (quality, bool) {
 // term matches one word.
 func (m *matcher) term(n int, name text) (kind, at int) {
 	t, path := &m.terms[n], m.found[n]
-	if !t.slash && name.mask&t.mask == t.mask {
+	if t.head == 0 && name.mask&t.mask == t.mask {
 		switch i := strings.Index(name.lower, t.text); {
 		case i == 0:
 			return namePrefix, 0
@@ -100,24 +101,16 @@ func (m *matcher) term(n int, name text) (kind, at int) {
 			return nameInside, i
 		}
 	}
-	mask := m.folder.text.mask | name.mask
+	folder := m.folder.text
 	switch {
+	case m.worst <= pathInside || (folder.mask|name.mask)&t.mask != t.mask:
+		return noMatch, 0
 	case path.at >= 0:
 		return pathInside, path.at
-	case mask&t.mask != t.mask:
-		return noMatch, 0
-	case t.slash:
-		if i := bytes.Index(m.join(name), t.bytes); i >= 0 {
-			return pathInside, i
-		}
+	case path.head && strings.HasPrefix(name.lower, t.text[t.head:]):
+		return pathInside, len(folder.lower) - t.head
 	}
 	return m.fuzzy(t, path, name)
-}
-
-// join puts the entry's path together, in lower case.
-func (m *matcher) join(name text) []byte {
-	m.lower = append(append(m.lower[:0], m.folder.text.lower...), name.lower...)
-	return m.lower
 }
 
 // fuzzy looks for the letters of a word.
@@ -133,7 +126,7 @@ func (m *matcher) fuzzy(t *term, path inPath, name text) (kind, at int) {
 	if m.worst <= pathFuzzy || subsequence(name.lower, t.text[path.used:]) < len(t.text)-path.used {
 		return noMatch, 0
 	}
-	m.join(name)
+	m.lower = append(append(m.lower[:0], m.folder.text.lower...), name.lower...)
 	m.plain = append(append(m.plain[:0], m.folder.text.plain...), name.plain...)
 	gaps, inner := scatter(m.plain, m.lower, t.text)
 	if inner > 1 {
