@@ -70,16 +70,24 @@ type Source interface {
 }
 
 // Local is the Source for what this machine has.
-type Local struct{}
+type Local struct {
+	Mapper Mapper // nil: a tree of files is shown instead of a map
+}
 
 var _ Source = Local{}
 
 // Resolve implements Source. Blocks are in the order of the references, mentions of the
 // message behind, and ranges of lines last: what a whole file or a folder has brought
 // is not brought again.
-func (Local) Resolve(ctx context.Context, q Query) (blocks []Block, problems []string) {
-	r := &resolver{ctx: ctx, roots: q.Roots, seen: map[string]bool{}}
+func (l Local) Resolve(ctx context.Context, q Query) (blocks []Block, problems []string) {
+	r := &resolver{ctx: ctx, roots: q.Roots, seen: map[string]bool{}, mapper: l.Mapper}
 	refs := append(slices.Clone(q.Refs), mentions(q.Roots, q.Message)...)
+	r.about.Message = q.Message
+	for _, ref := range refs {
+		if ref.Path != "" && (ref.Type == "file" || ref.Type == "cursor" || ref.Type == "directory") {
+			r.about.Paths = append(r.about.Paths, workspace.Abs(q.Roots, ref.Path))
+		}
+	}
 	slices.SortStableFunc(refs, func(a, b Ref) int { return rangeRank(a) - rangeRank(b) })
 	left := 0
 	for _, ref := range refs {
@@ -109,6 +117,8 @@ func rangeRank(r Ref) int {
 type resolver struct {
 	ctx    context.Context
 	roots  []string
+	mapper Mapper
+	about  About
 	seen   map[string]bool // keys of what is there
 	size   int             // bytes of text
 	images int
@@ -128,7 +138,7 @@ func (r *resolver) add(ref Ref) error {
 		if len(r.roots) == 0 || r.seen["repoMap"] {
 			return nil
 		}
-		return r.put("repoMap", repoMap(r.ctx, r.roots))
+		return r.put("repoMap", r.repoMap())
 	case "image":
 		b, err := decodeImage(ref.Base64)
 		if err != nil {

@@ -224,6 +224,50 @@ func TestRepoMap(t *testing.T) {
 	}
 }
 
+type mapFunc func(roots []string, about About) (string, error)
+
+func (f mapFunc) MapContext(_ context.Context, roots []string, about About) (string, error) {
+	return f(roots, about)
+}
+
+// With a mapper, the map is made for what the prompt is about; without a map of it, the
+// tree takes its place.
+func TestRepoMapOfMapper(t *testing.T) {
+	root := folder(t, map[string]string{"a.go": "package a", "sub/b": ""})
+	var asked About
+	var text string
+	var fail error
+	local := Local{Mapper: mapFunc(func(roots []string, about About) (string, error) {
+		if len(roots) != 1 || roots[0] != root {
+			t.Errorf("roots %v", roots)
+		}
+		asked = about
+		return text, fail
+	})}
+	resolve := func() Block {
+		blocks, problems := local.Resolve(context.Background(), Query{Roots: []string{root}, Message: "why @./a.go?", Refs: []Ref{
+			{Type: "repoMap"}, {Type: "cursor", Path: "sub/b"}, {Type: "repoMap"},
+		}})
+		if len(problems) > 0 || len(blocks) != 3 || blocks[0].Label != "repository map" {
+			t.Fatalf("%v %v", blocks, problems)
+		}
+		return blocks[0]
+	}
+	text = "a.go\n func A()\n"
+	if got := resolve(); got.Text != mapIntroduction+text {
+		t.Errorf("the map: %q", got.Text)
+	}
+	if want := filepath.Join(root, "sub", "b") + "|" + filepath.Join(root, "a.go"); strings.Join(asked.Paths, "|") != want || asked.Message != "why @./a.go?" {
+		t.Errorf("asked about %+v, want %s", asked, want)
+	}
+	for _, fail = range []error{nil, context.DeadlineExceeded} {
+		text = ""
+		if got := resolve(); !strings.HasPrefix(got.Text, "Files of the workspace.") || !strings.Contains(got.Text, " a.go\n") {
+			t.Errorf("without a map (%v): %q", fail, got.Text)
+		}
+	}
+}
+
 func TestMentions(t *testing.T) {
 	root := folder(t, map[string]string{"a.txt": "", "b": "", "odd.": "", "sub/c": ""})
 	up := "../" + filepath.Base(root)

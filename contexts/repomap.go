@@ -14,8 +14,34 @@ const (
 	mapFolder = 50 // entries shown of one folder below a root
 )
 
-// repoMap is a tree of the workspace's files, as deep as its lines reach.
-func repoMap(ctx context.Context, roots []string) Block {
+// Mapper makes maps of repositories.
+type Mapper interface {
+	// MapContext returns a map of the folders, of a small size that does not depend on
+	// them. It is empty if they have no source code. An error says why there is none now.
+	MapContext(ctx context.Context, roots []string, about About) (string, error)
+}
+
+// About is what a prompt is about.
+type About struct {
+	Paths   []string // absolute, of what the user points at
+	Message string
+}
+
+// repoMap is the map of the workspace, or a tree of its files if there is no map.
+func (r *resolver) repoMap() Block {
+	if r.mapper != nil {
+		text, err := r.mapper.MapContext(r.ctx, r.roots, r.about)
+		if err == nil && text != "" {
+			return Block{Label: "repository map", Text: mapIntroduction + text}
+		}
+	}
+	return fileTree(r.ctx, r.roots)
+}
+
+const mapIntroduction = "The most telling files of the workspace, and signatures of what they define. There is more than is shown.\n"
+
+// fileTree is a tree of the workspace's files, as deep as its lines reach.
+func fileTree(ctx context.Context, roots []string) Block {
 	var b strings.Builder
 	b.WriteString("Files of the workspace. \"…\" stands for what is not shown.\n")
 	for _, root := range roots {

@@ -2,8 +2,9 @@
 // store, from one configuration. The commands and the tests use it; nothing else
 // does. Besides wiring it decides which model a name means and how its provider is
 // reached (models.go, clients.go), keeps the configuration up to date (configure.go),
-// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go), and
-// has chats of the reference server imported (import.go).
+// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go),
+// has chats of the reference server imported (import.go), and keeps the
+// plugins (plugins.go).
 package daemon
 
 import (
@@ -31,16 +32,20 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/agent"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
 	"github.com/seed-dec29ce4/eca/tools/fs"
 	"github.com/seed-dec29ce4/eca/tools/permission"
+	toolmap "github.com/seed-dec29ce4/eca/tools/repomap"
 	"github.com/seed-dec29ce4/eca/tools/search"
 	"github.com/seed-dec29ce4/eca/tools/shell"
 	"github.com/seed-dec29ce4/eca/tools/task"
+	"github.com/seed-dec29ce4/eca/tools/web"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -78,6 +83,7 @@ type Daemon struct {
 	memory *permission.Memory
 	jobs   *shell.Jobs
 	finder workspace.Finder
+	maps   mapper
 	logins *logins
 
 	network *netclient.Network // of all that speaks HTTP
@@ -85,6 +91,7 @@ type Daemon struct {
 	commands *command.Commands
 	dynamic  *config.Commands // runs ${cmd:...} of the configuration
 	loader   *extensions.Loader
+	plugins  *plugins.Store
 
 	reconfigured chan struct{} // hears of Configure; for Watch
 	loginDone    chan struct{} // hears of LoginDone; for Watch
@@ -94,6 +101,7 @@ type Daemon struct {
 	initOptions json.RawMessage
 	roots       []string
 	entered     map[string]auth.Credential // as of the last load
+	claude      []hooks.Definition         // as of the last load
 
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts atomic.Pointer[artifact.Store]
@@ -101,6 +109,7 @@ type Daemon struct {
 	identity  atomic.Pointer[netclient.Identity]
 	imported  atomic.Pointer[string]         // what the user is told of an import
 	set       atomic.Pointer[extensions.Set] // nil until they are read
+	plugged   atomic.Pointer[plugins.Set]    // nil until they are read
 	scrubbers atomic.Pointer[scrubbers]
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
@@ -135,14 +144,15 @@ func New(o Options) *Daemon {
 		o.StateDir = StateDir(o.Getenv)
 	}
 	if o.CacheDir == "" {
-		o.CacheDir = home(o.Getenv, "XDG_CACHE_HOME", ".cache")
+		o.CacheDir = CacheDir(o.Getenv)
 	}
 	d := &Daemon{
 		opts:   o,
 		store:  store.New(o.StateDir),
-		memory: permission.NewMemory(),
+		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
 		logins: newLogins(),
+		maps:   newMapper(o),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
@@ -150,6 +160,9 @@ func New(o Options) *Daemon {
 		loginDone:    make(chan struct{}, 1),
 		extended:     make(chan struct{}, 1),
 	}
+	d.plugins = plugins.New(plugins.Options{
+		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString,
+	})
 	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
 	d.keepStateIn(o.StateDir)
@@ -159,7 +172,8 @@ func New(o Options) *Daemon {
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
 		Models:   d.models,
-		Contexts: pointing{contexts.Local{}, &d.finder},
+		ModelIDs: d.models.ids,
+		Contexts: pointing{contexts.Local{Mapper: d.maps}, &d.finder},
 		Tools:    d.Tools,
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
@@ -187,6 +201,11 @@ func New(o Options) *Daemon {
 // StateDir returns where chats are kept.
 func StateDir(getenv func(string) string) string {
 	return home(getenv, "XDG_STATE_HOME", ".local/state")
+}
+
+// CacheDir returns where is kept what can be made again.
+func CacheDir(getenv func(string) string) string {
+	return home(getenv, "XDG_CACHE_HOME", ".cache")
 }
 
 // home returns eca's folder below an XDG base directory.
@@ -223,13 +242,16 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 	var list []tools.Tool
 	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
 	list = append(list, search.Tools()...)
+	list = append(list, toolmap.Tools(d.maps)...)
 	list = append(list, shell.Tools(d.shellOptions(cfg))...)
+	list = append(list, web.Tools(d.pages(cfg))...)
 	list = append(list, editor.Tools(editor.Options{
 		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
 		Timeout: time.Duration(cfg.LSPTimeoutSeconds * float64(time.Second)),
 	})...)
 	list = append(list, ask.Tools(asked.questions)...)
 	list = append(list, task.Tools()...)
+	list = append(list, agent.Tools(subagentOptions(cfg))...)
 	list = d.guided(list, cfg, set)
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
@@ -245,7 +267,7 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 	return shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs,
+		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs, Getenv: d.opts.Getenv,
 	}
 }
 
@@ -265,10 +287,12 @@ func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }
 func (d *Daemon) Close() {
 	d.logins.close()
 	d.dynamic.Close()
+	d.plugins.Close()
 	d.engine.Close()
 	d.creds.Load().Close()
 	d.jobs.Close()
 	d.finder.Close()
+	d.maps.index.Close()
 	d.network.Close()
 	if err := d.store.Close(); err != nil {
 		d.opts.Log.Warn("chat store could not be closed", "err", err)

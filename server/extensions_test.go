@@ -119,6 +119,9 @@ func TestPlanChangesNothing(t *testing.T) {
 		{"write_file", `{path: "${workspace}/a.txt", content: x}`},
 		{"edit_file", `{path: "${workspace}/a.txt", original_content: one, new_content: two}`},
 		{"move_file", `{source: "${workspace}/a.txt", destination: "${workspace}/b.txt"}`},
+		{"multi_edit", `{path: "${workspace}/a.txt", edits: [{original_content: one, new_content: two}]}`},
+		{"git", `{command: "git init", operation: gh}`},
+		{"git", `{command: "git log --output=a.txt", operation: log}`},
 		{"shell_command", `{command: "touch ${workspace}/new.txt"}`},
 		{"shell_command", `{command: "echo x > ${workspace}/new.txt"}`},
 		{"shell_command", `{command: "ls; rm a.txt"}`},
@@ -129,8 +132,15 @@ func TestPlanChangesNothing(t *testing.T) {
 		{"read_file", `{path: "${workspace}/a.txt"}`},
 		{"directory_tree", `{path: "${workspace}"}`},
 		{"grep", `{path: "${workspace}", pattern: one}`},
+		{"repo_map", `{}`},
+		{"glob", `{pattern: "*"}`},
+		{"preview_file_change", `{path: "${workspace}/a.txt", original_content: one, new_content: two}`},
+		{"git", `{command: "git diff --no-index a.txt a.txt", operation: diff}`},
+		{"web_fetch", `{url: "http://127.0.0.1:1/"}`},
 		{"task", `{op: read}`},
 		{"skill", `{name: s}`},
+		// Which does all this again, as another agent.
+		{"spawn_agent", `{agent: general, task: go}`},
 		{"fetch_rule", `{id: "${workspace}/.eca/rules/r.md", path: "${workspace}/c.txt"}`},
 	}
 	model := "cassette: 1\nturns:\n  - steps:\n"
@@ -157,7 +167,7 @@ func TestPlanChangesNothing(t *testing.T) {
 	for i, c := range calls {
 		tried[c.tool] = true
 		kind := "toolCalled"
-		if i < 10 {
+		if i < 13 {
 			kind = "toolCallRejected"
 		}
 		r.Await(0, c.tool+" "+c.arguments, fake.Content(kind, fmt.Sprintf(`"id":"call_%d"`, i)))

@@ -105,3 +105,15 @@ func indented(raw json.RawMessage) string {
 	}
 	return string(out)
 }
+
+// repoMapShow shows the map that models can ask for.
+func (c *Commands) repoMapShow(ctx context.Context, in input) (string, error) {
+	text, err := c.deps.RepoMap(ctx, c.deps.Roots(), in.args)
+	switch {
+	case err != nil:
+		return "", err
+	case text == "":
+		return "The workspace has no source code that could be mapped.", nil
+	}
+	return fence("", text), nil
+}

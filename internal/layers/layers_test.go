@@ -28,7 +28,7 @@ func level(room string) int {
 	case room == "chat", strings.HasPrefix(room, "chat/") && room != "chat/event":
 		return 3
 	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts",
-		room == "extensions", strings.HasPrefix(room, "extensions/"):
+		room == "mcp", room == "extensions", strings.HasPrefix(room, "extensions/"), room == "repomap", strings.HasPrefix(room, "repomap/"):
 		return 4
 	case room == "workspace", room == "config", room == "auth", room == "auth/oauth", room == "esrp/artifact":
 		return 5
@@ -49,6 +49,8 @@ func allowed(from, to string) bool {
 		return from == "daemon"
 	case to == "server/protocol":
 		return from == "server" // the engine knows no wire types
+	case from == "repomap" && to == "repomap/lang":
+		return true
 	case level(from) == 4 && level(to) == 4:
 		return to == "llm" || to == "tools" // siblings meet in the root packages
 	case from == "chat" && level(to) == 4:
@@ -67,16 +69,19 @@ func allowed(from, to string) bool {
 func onlyImporter(path string) string {
 	for prefix, room := range map[string]string{
 		"go.lsp.dev/jsonrpc2":         "internal/jsonrpc",
+		"github.com/mark3labs/mcp-go": "mcp",
 		"github.com/aws/":             "llm/bedrock",
 		"github.com/openai/openai-go": "llm/openai",
 		"modernc.org/":                "chat/store",
 		"database/sql":                "chat/store",
 		"os/exec":                     "internal/proc",
-		"mvdan.cc/sh":                 "tools/shell",
+		"mvdan.cc/sh":                 "internal/cmdline",
 		"github.com/fsnotify":         "internal/watch",
 		"golang.org/x/oauth2":         "auth/oauth",
 		"github.com/zalando":          "internal/keychain",
 		"golang.org/x/term":           "cmd/eca",
+		"github.com/JohannesKaufmann": "tools/web",
+		"golang.org/x/net/idna":       "internal/fetch",
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return room
@@ -169,6 +174,10 @@ func TestRules(t *testing.T) {
 		{"llm/openai", "llm", true},
 		{"llm/openai", "llm/cassette", false},
 		{"tools/fs", "tools/shell", false},
+		{"mcp", "tools", true},
+		{"mcp", "contexts", false},
+		{"chat", "mcp", false},
+		{"server", "mcp", true},
 		{"tools/permission", "config", true},
 		{"config", "chat", false},
 		{"chat/event", "config", false},
@@ -177,6 +186,8 @@ func TestRules(t *testing.T) {
 		{"workspace", "config", false},
 		{"llm", "auth", true},
 		{"auth", "config", false},
+		{"repomap", "repomap/lang", true},
+		{"contexts", "repomap", false},
 	} {
 		if allowed(c.from, c.to) != c.want {
 			t.Errorf("%s -> %s: %v", c.from, c.to, !c.want)

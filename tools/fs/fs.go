@@ -1,5 +1,6 @@
 // Package fs holds the native tools that read and change files: directory_tree,
-// read_file, write_file, edit_file and move_file (eca-features, section 17).
+// read_file, write_file, edit_file, multi_edit, preview_file_change and move_file
+// (eca-features, section 17).
 //
 // Tools that change content describe the change as a diff in the plan, before they run,
 // and compute it again when they run: the file may have changed while the user was
@@ -39,7 +40,7 @@ type Options struct {
 // Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
 	changing := new(sync.Mutex) // held from reading what changes until it has changed
-	return []tools.Tool{directoryTree(), readFile(o), writeFile(changing), editFile(changing), moveFile(changing)}
+	return []tools.Tool{directoryTree(), readFile(o), writeFile(changing), editFile(changing), multiEdit(changing), previewFileChange(), moveFile(changing)}
 }
 
 // readText reads a regular text file.

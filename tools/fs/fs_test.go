@@ -298,6 +298,10 @@ func TestFileLog(t *testing.T) {
 		{"write_file", map[string]any{"path": "d/a", "content": "12"}, "a: 1 -> 12"},
 		{"edit_file", map[string]any{"path": "d/a", "original_content": "2", "new_content": "3"}, "a: 12 -> 13"},
 		{"edit_file", map[string]any{"path": "d/a", "original_content": "2", "new_content": "3"}, ""},
+		{"multi_edit", map[string]any{"path": "d/a", "edits": []any{map[string]any{"original_content": "1", "new_content": "2"}, map[string]any{"original_content": "23", "new_content": "13"}}}, ""},
+		{"multi_edit", map[string]any{"path": "d/a", "edits": []any{map[string]any{"original_content": "1", "new_content": "2"}, map[string]any{"original_content": "23", "new_content": "14"}}}, "a: 13 -> 14"},
+		{"preview_file_change", map[string]any{"path": "d/a", "original_content": "1", "new_content": "2"}, "none"},
+		{"edit_file", map[string]any{"path": "d/a", "original_content": "14", "new_content": "13"}, "a: 14 -> 13"},
 		{"move_file", map[string]any{"source": "d/a", "destination": "e/b"}, "a (true) => b (false)"},
 		{"move_file", map[string]any{"source": "e", "destination": "f"}, "e (true) => f (false)"},
 		{"move_file", map[string]any{"source": "e", "destination": "f"}, ""},
@@ -305,6 +309,9 @@ func TestFileLog(t *testing.T) {
 	} {
 		log.got = nil
 		_, err := logged(ctx, t, root, log, c.tool, c.args)
+		if c.want == "none" && err == nil && len(log.got) == 0 {
+			continue
+		}
 		if got := strings.Join(log.got, "; "); got != c.want || (err != nil) != (c.want == "") {
 			t.Errorf("%s %v: the log got %q, %v; want %q", c.tool, c.args, got, err, c.want)
 		}
@@ -395,5 +402,64 @@ func TestEditsAtOnce(t *testing.T) {
 	wg.Wait()
 	if got := get(t, path); got != want.String() {
 		t.Errorf("edits are lost:\n%s", got)
+	}
+}
+
+// Several edits are one change, or none.
+func TestMultiEdit(t *testing.T) {
+	root := t.TempDir()
+	const text = "one\r\ntwo\r\nthree three\r\n"
+	edit := func(args ...any) map[string]any {
+		e := map[string]any{"original_content": args[0], "new_content": args[1]}
+		if len(args) > 2 {
+			e["all_occurrences"] = true
+		}
+		return e
+	}
+	for _, c := range []struct {
+		edits  []map[string]any
+		want   string // the file afterwards
+		output string
+	}{
+		{[]map[string]any{edit("one", "1"), edit("1\ntwo", "12"), edit("three", "3", true)}, "12\r\n3 3\r\n", "Made 3 edits of $"},
+		{[]map[string]any{edit("one", "1"), edit("three", "3")}, text, "edit 2 of 2: original_content occurs 2 times"},
+		{[]map[string]any{edit("one", "1"), edit("one", "2")}, text, "edit 2 of 2: original_content was not found"},
+		{[]map[string]any{edit("one", "1"), edit("1", "one")}, text, "together change nothing"},
+		{[]map[string]any{edit("one", "one")}, text, "edit 1 of 1: the new content equals the original"},
+		{[]map[string]any{}, text, "INVALID_ARGS: multi_edit needs at least one edit"},
+		{[]map[string]any{{"original_content": "one"}}, text, "INVALID_ARGS"},
+	} {
+		path := put(t, root, "a.txt", text)
+		got, failed, plan := run(t, root, "multi_edit", map[string]any{"path": "a.txt", "edits": c.edits})
+		if want := strings.ReplaceAll(c.output, "$", path); !strings.Contains(got, want) || failed != (c.want == text) || get(t, path) != c.want {
+			t.Errorf("%v: %q, %v; the file is %q", c.edits, got, failed, get(t, path))
+		}
+		if !failed && (plan.Details.FileChange.LinesAdded != 2 || plan.Details.FileChange.LinesRemoved != 3) {
+			t.Errorf("%v: planned %+v", c.edits, plan.Details.FileChange)
+		}
+	}
+}
+
+// A preview shows the diff that the edit would have, and writes nothing.
+func TestPreviewFileChange(t *testing.T) {
+	root := t.TempDir()
+	path := put(t, root, "a.txt", "one\ntwo\n")
+	for _, c := range []struct {
+		path, original, text, want string
+		failed                     bool
+	}{
+		{"a.txt", "two", "2", "@@ -1,2 +1,2 @@\n one\n-two\n+2", false},
+		{"new/b.txt", "", "x\n", "@@ -0,0 +1 @@\n+x", false},
+		{"a.txt", "", "x\n", "exists already", true},
+		{"a.txt", "three", "x", "not found", true},
+		{"none.txt", "three", "x", "does not exist", true},
+	} {
+		got, failed, plan := run(t, root, "preview_file_change", map[string]any{"path": c.path, "original_content": c.original, "new_content": c.text})
+		if failed != c.failed || !strings.Contains(got, c.want) || !failed && plan.Details.FileChange.Diff != c.want {
+			t.Errorf("%+v: %q, %v", c, got, failed)
+		}
+	}
+	if entries, _ := os.ReadDir(root); len(entries) != 1 || get(t, path) != "one\ntwo\n" {
+		t.Errorf("something was written: %v", entries)
 	}
 }

@@ -1,5 +1,6 @@
-// Package search holds the native tool grep. It needs no external program, respects
-// ignore files, skips binary files and stops when it is cancelled or has enough.
+// Package search holds the native tools grep and glob. They need no external program,
+// respect ignore files and stop when they are cancelled or have enough; grep skips binary
+// files.
 package search
 
 import (
@@ -48,7 +49,11 @@ type grepArgs struct {
 
 // Tools returns the tools of this package.
 func Tools() []tools.Tool {
-	return []tools.Tool{tools.Definition[grepArgs]{
+	return []tools.Tool{grepTool(), glob()}
+}
+
+func grepTool() tools.Tool {
+	return tools.Definition[grepArgs]{
 		ReadOnly: true, Name: "grep", Description: grepDoc, Preparing: "Searching",
 		Enums: map[string][]string{"output_mode": {modeFiles, modeContent, modeCount}},
 		Plan: func(_ context.Context, call tools.Call, a grepArgs) (tools.Plan, error) {
@@ -66,7 +71,7 @@ func Tools() []tools.Tool {
 		Run: func(ctx context.Context, call tools.Call, a grepArgs, _ tools.Sink) (tools.Result, error) {
 			return grep(ctx, workspace.Abs(call.Roots, a.Path), a)
 		},
-	}.Build()}
+	}.Build()
 }
 
 // search is one run of grep.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -87,5 +88,63 @@ func TestGrepIsCancelled(t *testing.T) {
 	raw, _ := json.Marshal(map[string]any{"path": t.TempDir(), "pattern": "x"})
 	if _, err := Tools()[0].Run(ctx, tools.Call{Arguments: raw}, nil); err == nil {
 		t.Error("a cancelled search went on")
+	}
+}
+
+func TestGlob(t *testing.T) {
+	root := t.TempDir()
+	for i, name := range []string{"old.go", "sub/deep/b.go", "sub/c.ts", "sub/d.tsx", ".hidden/e.go", "ignored/f.go", "new.go"} {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		when := time.Unix(1_700_000_000+int64(i), 0)
+		if err := os.Chtimes(path, when, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, ".gitignore"), []byte("ignored/\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tool, _ := tools.NewRegistry(Tools()...).Lookup("glob")
+	for _, c := range []struct{ pattern, path, want string }{
+		{"*.go", "", "new.go sub/deep/b.go old.go"},
+		{"**/*.go", "", "new.go sub/deep/b.go old.go"},
+		{"./sub/**", "", "sub/d.tsx sub/c.ts sub/deep/b.go"},
+		{"sub/*.{ts,tsx}", "", "sub/d.tsx sub/c.ts"},
+		{"deep/*", "sub", "sub/deep/b.go"},
+		{"*.rs", "", "No files match *.rs"},
+		{"[a", "", "!INVALID_ARGS: pattern"},
+		{"../*", "", "!INVALID_ARGS: pattern \"../*\" leads out"},
+		{"/etc/*", "", "!INVALID_ARGS: pattern \"/etc/*\" leads out"},
+		{strings.Repeat("{a,", 400), "", "!INVALID_ARGS: pattern is longer"},
+		{"*", "none", "!" + filepath.Join(root, "none") + " does not exist"},
+		{"*", "old.go", "!" + filepath.Join(root, "old.go") + " is not a directory"},
+	} {
+		raw, err := json.Marshal(map[string]any{"pattern": c.pattern, "path": c.path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := tool.Run(t.Context(), tools.Call{Roots: []string{root}, Arguments: raw}, nil)
+		if want, failed := strings.CutPrefix(c.want, "!"); failed {
+			if err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%q: %v", c.pattern, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", c.pattern, err)
+			continue
+		}
+		got := filepath.ToSlash(strings.ReplaceAll(strings.ReplaceAll(res.Outputs[0], root+string(filepath.Separator), ""), "\n", " "))
+		if got != c.want {
+			t.Errorf("%q in %q: %s, want %s", c.pattern, c.path, got, c.want)
+		}
+	}
+	if _, err := tool.Run(t.Context(), tools.Call{Arguments: json.RawMessage(`{"pattern":"*"}`)}, nil); err == nil {
+		t.Error("a search nowhere")
 	}
 }

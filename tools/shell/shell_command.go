@@ -6,8 +6,8 @@
 // limit: the end of it, or the beginning of a background command's. What a timed-out
 // command had printed is kept.
 //
-// The package parses command lines only to describe them (parse.go); whether a
-// command may run is the policy's business.
+// The package takes commands apart for the policy and to describe them (parse.go);
+// whether one may run is the policy's business.
 package shell
 
 import (
@@ -46,6 +46,8 @@ type Options struct {
 	Executable string   // our own, for ECA_EXECUTABLE in the child's environment
 	Supervisor string   // see proc.Spec; empty runs commands without one
 	Jobs       *Jobs    // where background commands live
+
+	Getenv func(string) string // the environment that commands get
 }
 
 type shellArgs struct {
@@ -57,7 +59,11 @@ type shellArgs struct {
 
 // Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
-	return []tools.Tool{tools.Definition[shellArgs]{
+	return []tools.Tool{o.shellCommand(), o.git()}
+}
+
+func (o Options) shellCommand() tools.Tool {
+	return tools.Definition[shellArgs]{
 		Name: "shell_command", Description: shellCommandDoc, Preparing: "Preparing shell command",
 		Plan: func(_ context.Context, call tools.Call, a shellArgs) (tools.Plan, error) {
 			dir, err := workingDir(call.Roots, a.WorkingDir)
@@ -65,15 +71,18 @@ func Tools(o Options) []tools.Tool {
 				return tools.Plan{}, err
 			}
 			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}}
-			commands, ok := Parse(a.Command)
-			plan.ReadOnly = ok && a.Background == "" && reads(commands)
-			if ok || a.Background != "" {
+			program := o.parse(a.Command)
+			plan.Command = &tools.Command{Text: a.Command, Dir: dir, Program: program, Background: a.Background != ""}
+			if commands := describe(program); len(commands) > 0 || a.Background != "" {
+				if commands == nil {
+					commands = []event.Command{}
+				}
 				plan.Details = &event.Details{ShellCommand: &event.ShellCommand{Commands: commands, Background: a.Background != ""}}
 			}
 			return plan, nil
 		},
 		Run: o.run,
-	}.Build()}
+	}.Build()
 }
 
 // Check runs a command that does nothing, as commands are run. path is the shell.
@@ -92,8 +101,7 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	if err != nil {
 		return tools.Result{}, err
 	}
-	path, args := o.shell()
-	spec := proc.Spec{Path: path, Args: append(args, a.Command), Dir: dir, Env: []string{"ECA_EXECUTABLE=" + o.Executable}, Supervisor: o.Supervisor}
+	spec := o.line(a.Command, dir)
 	if a.Background != "" {
 		return o.Jobs.start(ctx, a.Background, spec)
 	}
@@ -101,6 +109,21 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	if a.Timeout > 0 {
 		timeout = time.Duration(min(a.Timeout, int(maxTimeout.Milliseconds()))) * time.Millisecond
 	}
+	return execute(ctx, spec, timeout, out)
+}
+
+// line returns how a line is run in a folder.
+func (o Options) line(command, dir string) proc.Spec {
+	path, args := o.shell()
+	spec := proc.Spec{Path: path, Args: append(args, command), Dir: dir, Env: []string{"ECA_EXECUTABLE=" + o.Executable}, Supervisor: o.Supervisor}
+	if reads, _ := o.parse(command).Reads(); reads { // it may run unasked
+		spec.Env = append(spec.Env, harmlessGit(o.Getenv)...)
+	}
+	return spec
+}
+
+// execute runs a command to its end and returns what it printed.
+func execute(ctx context.Context, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
 	var stdout, stderr capture
 	stdout.sink, stderr.sink = out, out
 	spec.Stdout, spec.Stderr = &stdout, &stderr

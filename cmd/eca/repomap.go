@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/repomap"
+)
+
+const repomapHelp = `Prints a map of the repository in DIR (default: this directory): its most telling files
+with the signatures of what they define, as many as fit into a budget of tokens (four
+bytes each). It is what models see through the tool repo_map.
+
+--focus names files, directories or definitions: what is connected with them comes first.
+--json prints all files, best first, each with its rank and all its definitions.`
+
+func repomapCommand(stdout io.Writer) *cobra.Command {
+	var (
+		budget int
+		focus  []string
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "repomap [DIR]",
+		Short: "Print a map of a repository",
+		Long:  repomapHelp,
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) > 0 {
+				dir = args[0]
+			}
+			if budget <= 0 {
+				return fmt.Errorf("--budget must be above 0, not %d", budget)
+			}
+			m, err := makeMap(cmd.Context(), dir, focus)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printMapJSON(m, stdout)
+			}
+			text := m.Text(budget)
+			if text == "" {
+				return errors.New("nothing to show: there is no source code, or the budget is too small for one file")
+			}
+			_, err = io.WriteString(stdout, text)
+			return err
+		},
+	}
+	cmd.Flags().IntVar(&budget, "budget", 4000, "tokens the map may have")
+	cmd.Flags().StringArrayVar(&focus, "focus", nil, "a path or a name; may be repeated")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+func makeMap(ctx context.Context, dir string, focus []string) (*repomap.Map, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory", dir)
+	}
+	x := repomap.New(repomap.Options{CacheDir: daemon.CacheDir(os.Getenv), Git: "git"})
+	defer x.Close()
+	return x.Map(ctx, dir, repomap.Focus{Paths: focus})
+}
+
+type (
+	mapJSON struct {
+		Root  string        `json:"root"`
+		Cut   bool          `json:"cut,omitempty"` // there are more files than are read
+		Files []mapFileJSON `json:"files"`
+	}
+	mapFileJSON struct {
+		Path        string              `json:"path"`
+		Language    string              `json:"language"`
+		Rank        float64             `json:"rank"`
+		Definitions []mapDefinitionJSON `json:"definitions"`
+	}
+	mapDefinitionJSON struct {
+		Name      string `json:"name"`
+		Kind      string `json:"kind"`
+		Line      int    `json:"line"`
+		Signature string `json:"signature"`
+	}
+)
+
+func printMapJSON(m *repomap.Map, stdout io.Writer) error {
+	out := mapJSON{Root: m.Root, Cut: m.Cut, Files: make([]mapFileJSON, len(m.Files))}
+	for i, f := range m.Files {
+		out.Files[i] = mapFileJSON{f.Path, f.Language, f.Rank, make([]mapDefinitionJSON, len(f.Definitions))}
+		for j, d := range f.Definitions {
+			out.Files[i].Definitions[j] = mapDefinitionJSON{d.Name, d.Kind.String(), d.Line, d.Signature}
+		}
+	}
+	enc := json.NewEncoder(stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}

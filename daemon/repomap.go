@@ -1,0 +1,43 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/contexts"
+	"github.com/seed-dec29ce4/eca/repomap"
+)
+
+// Budgets of maps in tokens.
+const (
+	contextMap = 2000 // clients send the context with every prompt
+	shownMap   = 4000 // of /repo-map-show
+)
+
+// mapPatience is how long a prompt waits for a map that it carries. What was read by then
+// is kept, so that a later prompt goes on from there.
+const mapPatience = 30 * time.Second
+
+// mapper makes maps for tools, contexts and commands.
+type mapper struct{ index *repomap.Index }
+
+func newMapper(o Options) mapper {
+	return mapper{repomap.New(repomap.Options{CacheDir: o.CacheDir, Git: "git", Supervisor: o.Supervisor, Now: o.Now})}
+}
+
+// RepoMap implements tools/repomap.Mapper.
+func (m mapper) RepoMap(ctx context.Context, roots, focus []string, tokens int) (string, error) {
+	return m.index.Text(ctx, roots, repomap.Focus{Paths: focus}, tokens)
+}
+
+// MapContext implements contexts.Mapper.
+func (m mapper) MapContext(ctx context.Context, roots []string, about contexts.About) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, mapPatience)
+	defer cancel()
+	return m.index.Text(ctx, roots, repomap.Focus{Paths: about.Paths, Text: about.Message}, contextMap)
+}
+
+// show is what /repo-map-show shows.
+func (m mapper) show(ctx context.Context, roots, focus []string) (string, error) {
+	return m.RepoMap(ctx, roots, focus, shownMap)
+}

@@ -1,0 +1,191 @@
+package repomap
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/proc"
+)
+
+// What of a repository's log counts.
+const (
+	maxCommits  = 200
+	maxTouched  = 30      // files of a commit; larger ones say nothing about any of them
+	halfLife    = 50      // commits
+	maxLog      = 4 << 20 // bytes
+	maxRecent   = 50      // files newer than the last commit; if there are more, it was a checkout
+	editedWorth = 1.0     // of a file that was edited since the last commit
+)
+
+// history is what a repository's log says of its files.
+type history struct {
+	key   string             // changes with the log
+	files map[string]float64 // by path: at most 1 for those that changed often and lately
+	last  int64              // time of the last commit in Unix nanoseconds; 0 without one
+
+	recent map[string]bool // files that changed since
+}
+
+// weight is 0 for what has been left alone for long, at most 2.
+func (h *history) weight(f *file) float64 {
+	w := h.files[f.path]
+	if h.recent[f.path] {
+		w += editedWorth
+	}
+	return w
+}
+
+// since finds what was edited since the last commit.
+func (h *history) since(files []*file) {
+	h.recent = nil
+	if h.last == 0 {
+		return
+	}
+	recent := map[string]bool{}
+	for _, f := range files {
+		if f.lang != nil && f.mtime > h.last {
+			if recent[f.path] = true; len(recent) > maxRecent {
+				return
+			}
+		}
+	}
+	h.recent = recent
+}
+
+// logReading is the log being read while files are.
+type logReading struct {
+	done chan struct{}
+	log  history
+}
+
+// wait returns the log once it is there.
+func (l *logReading) wait() history {
+	<-l.done
+	return l.log
+}
+
+// readLog asks git, unless nothing changed since it was asked last. Without git, or outside
+// of a repository, there is no history.
+func (x *Index) readLog(ctx context.Context, t *tree) *logReading {
+	l := &logReading{done: make(chan struct{}), log: t.log}
+	key := ""
+	if x.opts.Git != "" {
+		key = logKey(t.root)
+	}
+	if key == t.log.key {
+		close(l.done)
+		return l
+	}
+	l.log = history{}
+	if key == "" {
+		close(l.done)
+		return l
+	}
+	go func() {
+		defer close(l.done)
+		out := &limited{left: maxLog}
+		// A repository's own configuration must not make git run anything.
+		exit, err := proc.Run(ctx, proc.Spec{
+			Path: x.opts.Git, Dir: t.root, Stdout: out, Supervisor: x.opts.Supervisor,
+			Args: []string{
+				"-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-c", "core.hooksPath=" + os.DevNull,
+				"--no-pager", "log", "-n", strconv.Itoa(maxCommits), "--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-merges",
+				"--no-renames", "--no-color", "--relative", "--name-only", "--format=format:%x01%ct",
+			},
+			Env: []string{"GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none"},
+		})
+		if err == nil && exit.Code == 0 {
+			l.log = parseLog(out.kept.Bytes())
+		}
+		if ctx.Err() == nil {
+			l.log.key = key
+		}
+	}()
+	return l
+}
+
+// parseLog reads commits, the newest first: \x01 and the time, then a line per file.
+func parseLog(out []byte) history {
+	h := history{files: map[string]float64{}}
+	top := 0.0
+	for i, commit := range bytes.Split(out, []byte{1}) {
+		if i == 0 {
+			continue
+		}
+		lines := strings.Split(strings.TrimRight(string(commit), "\n"), "\n")
+		if i == 1 {
+			if seconds, err := strconv.ParseInt(lines[0], 10, 64); err == nil && seconds > 0 && seconds < 1<<33 {
+				h.last = seconds * 1_000_000_000
+			}
+		}
+		if touched := lines[1:]; len(touched) <= maxTouched {
+			w := math.Exp2(-float64(i-1)/halfLife) / math.Sqrt(float64(max(len(touched), 1)))
+			for _, name := range touched {
+				h.files[name] += w
+				top = max(top, h.files[name])
+			}
+		}
+	}
+	for name, w := range h.files {
+		h.files[name] = w / top
+	}
+	return h
+}
+
+// logKey is a text that changes when the log does; empty outside of a repository. It asks
+// no program.
+func logKey(root string) string {
+	for dir := root; ; dir = filepath.Dir(dir) {
+		git := filepath.Join(dir, ".git")
+		if info, err := os.Lstat(git); err == nil {
+			if info.Mode().IsRegular() { // a work tree of a repository elsewhere
+				data, err := os.ReadFile(git)
+				if err != nil {
+					return ""
+				}
+				git = strings.TrimSpace(strings.TrimPrefix(string(data), "gitdir:"))
+				if !filepath.IsAbs(git) {
+					git = filepath.Join(dir, git)
+				}
+			}
+			head, err := os.ReadFile(filepath.Join(git, "HEAD"))
+			if err != nil {
+				return ""
+			}
+			key := git + "\x00" + string(head)
+			if ref, ok := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: "); ok {
+				if data, err := os.ReadFile(filepath.Join(git, filepath.FromSlash(ref))); err == nil {
+					key += string(data)
+				}
+			}
+			for _, name := range []string{"logs/HEAD", "packed-refs"} {
+				if info, err := os.Stat(filepath.Join(git, filepath.FromSlash(name))); err == nil {
+					key += fmt.Sprintf("%d %d\n", info.Size(), info.ModTime().UnixNano())
+				}
+			}
+			return key
+		}
+		if filepath.Dir(dir) == dir {
+			return ""
+		}
+	}
+}
+
+// limited keeps the beginning of what is written.
+type limited struct {
+	kept bytes.Buffer
+	left int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	n := min(len(p), l.left)
+	l.left -= n
+	l.kept.Write(p[:n])
+	return len(p), nil
+}

@@ -1,0 +1,200 @@
+package lang
+
+// braces finds definitions that words introduce (`fn name`, `class Name {`) in languages
+// whose bodies stand in braces. Bodies that hold definitions are read; all others, and
+// all braces that belong to no definition, are left out.
+type braces struct {
+	lines     bool // a statement ends with its line, unless something says that it goes on
+	typeBrace bool // types can have braces: `f(): {a: number} {`
+	indents   bool // bodies may stand without braces, further in than what they belong to
+
+	// name returns the token of the name of what the word at a token defines; -1 if it
+	// defines nothing. Without it, the name is the next token.
+	name func(o *outline, at int) int
+	// other reads a definition that no word introduces and returns the token behind it;
+	// 0 if there is none.
+	other func(o *outline, at int) int
+	// value returns where the signature of a function ends that is the value at a token; 0
+	// if the value is something else.
+	value func(o *outline, at int) int
+}
+
+func (b *braces) read(o *outline) {
+	for i := 0; i < len(o.tokens); {
+		if n := len(o.levels); n > 0 && (i >= o.levels[n-1].end || b.indents && o.levels[n-1].col >= 0 && o.tokens[i].first && int(o.tokens[i].col) <= o.levels[n-1].col) {
+			if i == o.levels[n-1].end {
+				i++
+			}
+			o.levels = o.levels[:n-1]
+			continue
+		}
+		if o.word(i).role == definer && !o.isMark(i-1, '.') && (!o.isMark(i-1, ':') || o.tokens[i].first) {
+			if next := b.definition(o, i); next > i {
+				i = next
+				continue
+			}
+		}
+		if b.other != nil {
+			if next := b.other(o, i); next > i {
+				i = next
+				continue
+			}
+		}
+		i = o.skip(i)
+	}
+}
+
+// definition reads what the word at a token introduces.
+func (b *braces) definition(o *outline, at int) int {
+	w := o.word(at)
+	if o.word(at+1).role == definer && !o.word(at+1).soft { // `enum class`: the last word counts
+		return at + 1
+	}
+	name := at + 1
+	if b.name != nil {
+		name = b.name(o, at)
+	}
+	if name < 0 {
+		return 0
+	}
+	if name != at && !o.isName(name) {
+		if w.holds && !w.soft && o.isMark(name, '{') && o.at(name).mate > 0 { // without a name: its parts belong to what is around it
+			o.levels = append(o.levels, level{end: int(o.at(name).mate), parent: o.parent(), col: -1, kind: w.kind})
+			return name + 1
+		}
+		return 0
+	}
+	from, kind := b.begin(o, at), w.kind
+	for i := from; i < at; i++ {
+		if before := o.word(i); before.role == definer && before.kind == Enum {
+			kind = Enum
+		}
+	}
+	if kind == Function && o.inType() {
+		kind = Method
+	}
+	end := b.end(o, name+1, kind == Property || kind == Constant || kind == Variable)
+	if (kind == Constant || kind == Variable) && b.value != nil && o.isMark(end, '=') {
+		if behind := b.value(o, end+1); behind > 0 {
+			kind, end = Function, behind
+		}
+	}
+	return b.body(o, w, o.define(kind, name, from, end), kind, from, end)
+}
+
+// begin returns where a definition begins whose word is at a token: at its modifiers.
+func (b *braces) begin(o *outline, at int) int {
+	for range 16 {
+		switch before := o.word(at - 1); {
+		case (before.role == modifier || before.role == definer) && !o.isMark(at-2, '.'):
+			at--
+			continue
+		case o.isMark(at-1, ')') || o.isMark(at-1, ']'): // as in `pub(crate)`
+			if m := int(o.tokens[at-1].mate); m > 0 && m < at && o.word(m-1).role == modifier && o.adjoins(m-1) {
+				at = m - 1
+				continue
+			}
+		}
+		break
+	}
+	return at
+}
+
+// body enters or skips what is behind a signature.
+func (b *braces) body(o *outline, w word, def int, kind Kind, from, end int) int {
+	col := int(o.at(from).col)
+	for i := from; i >= 0 && b.indents; i-- { // of the line it stands in
+		if col = int(o.at(i).col); o.at(i).first {
+			break
+		}
+	}
+	switch {
+	case o.isMark(end, '{') && o.at(end).mate > 0:
+		if !w.holds {
+			return o.skip(end)
+		}
+		o.levels = append(o.levels, level{end: int(o.at(end).mate), parent: def, col: -1, kind: kind})
+		return end + 1
+	case o.isMark(end, '{'):
+		return end + 1
+	case b.indents && w.holds && o.isMark(end, ':'):
+		o.levels = append(o.levels, level{end: len(o.tokens), parent: def, col: col, kind: kind})
+		return end + 1
+	case b.indents && o.isMark(end, '='):
+		limit := len(o.tokens)
+		if n := len(o.levels); n > 0 {
+			limit = o.levels[n-1].end
+		}
+		i := end + 1
+		for i < limit && (!o.tokens[i].first || int(o.tokens[i].col) > col) {
+			i = o.skip(i)
+		}
+		return min(i, limit)
+	}
+	return end
+}
+
+// end returns the token before which a signature ends that is being read at i.
+func (b *braces) end(o *outline, i int, value bool) int {
+	angles := 0
+	for i < len(o.tokens) {
+		t := &o.tokens[i]
+		if t.first && b.lines && angles <= 0 && b.lineEnds(o, i) {
+			return i
+		}
+		switch t.mark {
+		case '{':
+			if (angles <= 0 || t.mate <= 0) && (!b.typeBrace || !b.inTypeExpression(o, i)) {
+				return i
+			}
+		case ';', '}', ')', ']':
+			return i
+		case ',':
+			if angles <= 0 && value {
+				return i
+			}
+		case '=':
+			if !o.isMark(i+1, '>') && (!o.isMark(i+1, '=') || !o.adjoins(i)) {
+				if angles <= 0 {
+					return i
+				}
+			} else {
+				i++ // an arrow
+			}
+		case '<':
+			angles++
+		case '>':
+			if !o.isMark(i-1, '-') {
+				angles--
+			}
+		case ':':
+			if b.indents && (i+1 == len(o.tokens) || o.tokens[i+1].first) {
+				return i
+			}
+		}
+		i = o.skip(i)
+	}
+	return i
+}
+
+// inTypeExpression says whether a brace belongs to a type and not to a body.
+func (b *braces) inTypeExpression(o *outline, i int) bool {
+	p := o.at(i - 1)
+	return o.at(i).mate > 0 && (p.mark == ':' || p.mark == '|' || p.mark == '&' || p.mark == '>' && o.isMark(i-2, '='))
+}
+
+// lineEnds says whether a statement ends before the first token of a line.
+func (b *braces) lineEnds(o *outline, i int) bool {
+	t := &o.tokens[i]
+	if o.word(i).role == continuing {
+		return false
+	}
+	switch o.at(i - 1).mark {
+	case ',', ':', '=', '|', '&', '+', '<', '.':
+		return false
+	}
+	if o.word(i-1).role == continuing {
+		return false
+	}
+	return t.kind == nameToken || t.kind == stringToken || t.mark == '@' || t.mark == '#' || t.mark == '}' || t.mark == '(' && !o.isMark(i-1, '>')
+}

@@ -1,0 +1,248 @@
+package lang
+
+func javascript() *Language {
+	return &Language{
+		Name: "javascript", family: "javascript",
+		exts: []string{".js", ".mjs", ".cjs", ".jsx"}, shebang: []string{"node", "deno", "bun"},
+		text: scriptText(),
+		words: words(scriptWords(),
+			all(word{role: modifier}, "export default"),
+			all(word{role: modifier, soft: true}, "async static get set"),
+		),
+		outline: (&braces{lines: true, name: scriptName, other: scriptOther, value: scriptFunction}).read,
+	}
+}
+
+func scriptText() text {
+	return text{
+		line:  []string{"//"},
+		block: []block{{open: "/*", close: "*/"}},
+		quotes: []quote{
+			{open: `"`, close: `"`, escape: '\\'},
+			{open: "'", close: "'", escape: '\\'},
+			{open: "`", close: "`", escape: '\\', lines: true, hole: "${"},
+		},
+		start: "$", at: "/#", special: scriptSpecial,
+	}
+}
+
+func scriptWords() map[string]word {
+	return words(
+		all(word{role: definer, kind: Function}, "function"),
+		all(word{role: definer, kind: Class, holds: true}, "class"),
+		all(word{role: definer, kind: Constant}, "const"),
+		all(word{role: definer, kind: Variable}, "let var"),
+		all(word{role: continuing}, "extends"),
+		all(word{role: reserved}, `await break case catch continue debugger delete do else finally for if import in
+			instanceof new return super switch this throw try typeof void while with yield null true false`),
+		all(word{role: reserved, soft: true}, "of undefined console require"),
+	)
+}
+
+// maxRegexp is how long a regular expression is at most: what looks like the beginning of
+// one is read again if it is none.
+const maxRegexp = 500
+
+// scriptSpecial reads regular expressions, and the first line of scripts.
+func scriptSpecial(x *lexer) bool {
+	src, i := x.src, x.pos
+	if src[i] == '#' {
+		if i == 0 && hasPrefix(src, "#!") {
+			x.skipLine()
+			return true
+		}
+		return false
+	}
+	if i+1 >= len(src) || src[i+1] == '/' || src[i+1] == '*' {
+		return false
+	}
+	switch p := x.last(); p.kind {
+	case numberToken, stringToken:
+		return false
+	case nameToken:
+		if w := x.l.meaning[p.word]; w.role != reserved || w.soft {
+			return false
+		}
+	case markToken:
+		if p.mark == ')' || p.mark == ']' || p.mark == '}' || p.mark == '<' { // `</` is markup
+			return false
+		}
+	}
+	class := false
+	for i++; i < min(len(src), x.pos+maxRegexp) && src[i] != '\n'; i++ {
+		switch c := src[i]; {
+		case c == '\\':
+			i++
+		case c == '[':
+			class = true
+		case c == ']':
+			class = false
+		case c == '/' && !class:
+			x.stringTo(x.pos, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+// scriptName finds the name behind a word: `function* name`.
+func scriptName(o *outline, at int) int {
+	name := at + 1
+	if o.isMark(name, '*') {
+		name++
+	}
+	switch o.word(at).kind {
+	case Function, Class:
+		// In an expression it is nobody else's.
+		if !o.at(at).first && o.word(at-1).role != modifier && !o.isMark(at-1, ';') && !o.isMark(at-1, '}') {
+			return -1
+		}
+	case Constant, Variable:
+		if o.inType() || o.is(at-1, "for") || o.isMark(at-1, '(') || o.is(name, "enum") ||
+			o.isMark(name+1, '=') && o.is(name+2, "require") {
+			return -1
+		}
+	}
+	return name
+}
+
+// scriptOther reads members of classes and what is given to an export or a prototype.
+func scriptOther(o *outline, at int) int {
+	if o.inType() {
+		return scriptMember(o, at)
+	}
+	if !o.tokens[at].first || o.tokens[at].kind != nameToken || len(o.levels) > 0 {
+		return 0
+	}
+	return scriptAssignment(o, at)
+}
+
+// scriptMember reads `name(…) {`, `name = (…) =>` and, in TypeScript, `name(…): type;`.
+func scriptMember(o *outline, at int) int {
+	t := o.tokens[at]
+	if !t.first && !o.isMark(at-1, '{') && !o.isMark(at-1, ';') && !o.isMark(at-1, '}') && !o.isMark(at-1, ')') {
+		return 0
+	}
+	name := at
+	for o.word(name).role == modifier && (o.isName(name+1) || o.word(name+1).role != 0 || o.isMark(name+1, '*') || o.isMark(name+1, '#')) {
+		name++
+	}
+	if o.isMark(name, '*') {
+		name++
+	}
+	if o.isMark(name, '#') {
+		name++
+	}
+	if o.at(name).kind != nameToken || o.word(name).role == definer && !o.isMark(name+1, '(') {
+		return 0
+	}
+	b := braces{lines: true, typeBrace: true}
+	next := name + 1
+	if o.isMark(next, '?') || o.isMark(next, '!') {
+		next++
+	}
+	switch {
+	case o.isMark(next, '(') || o.isMark(next, '<'):
+		end := b.end(o, next, false)
+		if end == next || !o.isMark(next, '<') && o.at(next).mate < 0 {
+			return 0
+		}
+		o.define(Method, name, at, end)
+		return o.skipBody(end)
+	case o.isMark(next, '=') || o.isMark(next, ':'):
+		// A field; its value may be a function.
+		eq := next
+		if o.isMark(next, ':') {
+			eq = b.end(o, next+1, true)
+		}
+		if o.isMark(eq, '=') {
+			if end := scriptFunction(o, eq+1); end > 0 {
+				o.define(Method, name, at, end)
+				return o.skipBody(end)
+			}
+			return o.skip(eq + 1)
+		}
+		return max(eq, at+1)
+	}
+	return 0
+}
+
+// skipBody returns the token behind a body that opens at i, or i itself.
+func (o *outline) skipBody(i int) int {
+	if o.isMark(i, '{') {
+		return o.skip(i)
+	}
+	return i
+}
+
+// scriptFunction returns where the signature of a function ends that is the value at a
+// token; 0 if the value is something else.
+func scriptFunction(o *outline, at int) int {
+	i := at
+	if o.is(i, "async") {
+		i++
+	}
+	if o.is(i, "function") {
+		b := braces{lines: true, typeBrace: true}
+		return b.end(o, i+1, false)
+	}
+	if o.isMark(i, '<') {
+		for depth := 0; i < min(at+64, len(o.tokens)); i++ {
+			if o.isMark(i, '<') {
+				depth++
+			} else if o.isMark(i, '>') && !o.isMark(i-1, '=') {
+				if depth--; depth == 0 {
+					i++
+					break
+				}
+			}
+		}
+	}
+	switch {
+	case o.isMark(i, '('):
+		i = o.skip(i)
+	case o.isName(i):
+		i++
+	default:
+		return 0
+	}
+	if o.isMark(i, ':') { // the type of the result
+		for limit := i + 64; i < min(limit, len(o.tokens)); i = o.skip(i) {
+			if o.marks(i, "=>") || o.isMark(i, ';') {
+				break
+			}
+		}
+	}
+	if o.marks(i, "=>") {
+		return i
+	}
+	return 0
+}
+
+// scriptAssignment reads `exports.name = function` and `Type.prototype.name = function`.
+func scriptAssignment(o *outline, at int) int {
+	i := at
+	for o.isMark(i+1, '.') && o.at(i+2).kind == nameToken && i-at < 8 {
+		i += 2
+	}
+	if i == at || !o.isMark(i+1, '=') || o.isMark(i+2, '=') || o.is(i, "exports") {
+		return 0
+	}
+	end := scriptFunction(o, i+2)
+	if end == 0 {
+		if !o.is(i-2, "exports") && (!o.is(at, "exports") || i != at+2) || o.isName(i+2) || !o.isName(i) {
+			return 0
+		}
+		if o.is(i+2, "class") || o.isMark(i+2, '{') || o.is(i+2, "require") || o.is(i+2, "void") {
+			return 0
+		}
+		o.define(Constant, i, at, i+1)
+		return i + 2
+	}
+	kind := Function
+	if o.is(i-2, "prototype") {
+		kind = Method
+	}
+	o.define(kind, i, at, end)
+	return o.skipBody(end)
+}

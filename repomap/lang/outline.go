@@ -1,0 +1,305 @@
+package lang
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// role is what a word does in an outline.
+type role uint8
+
+const (
+	reserved   role = iota + 1 // no name, and no meaning here
+	definer                    // a definition follows
+	modifier                   // may stand before a definition
+	continuing                 // goes on with a definition on another line
+)
+
+// word is a word with a meaning.
+type word struct {
+	role role
+	kind Kind // of a definer
+	// holds says that the body of what it defines has definitions that count.
+	holds bool
+	// soft words can be names too.
+	soft bool
+}
+
+// words makes a table of words: each list is of one meaning.
+func words(lists ...map[string]word) map[string]word {
+	out := map[string]word{}
+	for _, l := range lists {
+		for name, w := range l {
+			out[name] = w
+		}
+	}
+	return out
+}
+
+// all gives one meaning to each word of a list that is divided by spaces.
+func all(w word, list string) map[string]word {
+	out := map[string]word{}
+	for _, name := range strings.Fields(list) {
+		out[name] = w
+	}
+	return out
+}
+
+// Scanner reads files one after the other. Its memory is used again: it must not be used
+// by two goroutines at once. The zero value is ready.
+type Scanner struct {
+	lex  lexer
+	out  outline
+	uses counter
+}
+
+// Scan reads one file. The results are the caller's.
+func (s *Scanner) Scan(l *Language, src []byte) ([]Definition, []Use) {
+	s.lex.reset(l, src)
+	s.lex.run()
+	s.out.reset(l, src, s.lex.tokens)
+	l.outline(&s.out)
+	return s.out.result(), s.uses.count(l, src, s.lex.tokens)
+}
+
+// outline collects the definitions of one file.
+type outline struct {
+	l      *Language
+	src    []byte
+	tokens []token
+	defs   []found
+	levels []level
+	sig    []byte // all signatures and names, one after the other
+}
+
+// found is a definition whose texts are in outline.sig.
+type found struct {
+	nameFrom, nameTo int
+	sigFrom, sigTo   int
+	line             int
+	parent           int
+	kind             Kind
+}
+
+// level is a body that is being read.
+type level struct {
+	end    int // the token that closes it
+	parent int // the definition it belongs to; -1 without one
+	col    int // of the definition, for outlines by indentation
+	kind   Kind
+}
+
+func (o *outline) reset(l *Language, src []byte, tokens []token) {
+	*o = outline{l: l, src: src, tokens: tokens, defs: o.defs[:0], levels: o.levels[:0], sig: o.sig[:0]}
+}
+
+// result copies what was found into memory of its own: one piece for all texts.
+func (o *outline) result() []Definition {
+	if len(o.defs) == 0 {
+		return nil
+	}
+	all := string(o.sig)
+	out := make([]Definition, len(o.defs))
+	for i, f := range o.defs {
+		d := Definition{Kind: f.kind, Line: f.line, Parent: f.parent, Signature: all[f.sigFrom:f.sigTo]}
+		d.Name = all[f.nameFrom:f.nameTo]
+		out[i] = d
+	}
+	return out
+}
+
+// at returns a token; the zero token where there is none.
+func (o *outline) at(i int) *token {
+	if i < 0 || i >= len(o.tokens) {
+		return &token{mate: -1}
+	}
+	return &o.tokens[i]
+}
+
+// text returns the text of a token.
+func (o *outline) text(i int) []byte {
+	t := o.at(i)
+	return o.src[t.start:t.end]
+}
+
+func (o *outline) is(i int, text string) bool { return string(o.text(i)) == text }
+
+func (o *outline) isMark(i int, c byte) bool {
+	return i < len(o.tokens) && i >= 0 && o.tokens[i].mark == c
+}
+
+// isName says whether a token can be the name of something.
+func (o *outline) isName(i int) bool {
+	t := o.at(i)
+	return t.kind == nameToken && (t.word == 0 || o.l.meaning[t.word].soft)
+}
+
+// word returns the meaning of a token; the zero word if it has none.
+func (o *outline) word(i int) word { return o.l.meaning[o.at(i).word] }
+
+// adjoins says whether nothing stands between a token and the next.
+func (o *outline) adjoins(i int) bool { return i+1 < len(o.tokens) && o.at(i).end == o.at(i+1).start }
+
+// marks says whether the marks from i on, without gaps, are the given ones.
+func (o *outline) marks(i int, marks string) bool {
+	for k := range len(marks) {
+		if !o.isMark(i+k, marks[k]) || k > 0 && !o.adjoins(i+k-1) {
+			return false
+		}
+	}
+	return true
+}
+
+// skip returns the token behind i, or behind the group that i opens.
+func (o *outline) skip(i int) int {
+	if t := o.at(i); t.mate > int32(i) {
+		return int(t.mate) + 1
+	}
+	return i + 1
+}
+
+// deepest is how deep definitions stand in each other; what is deeper is shown there.
+const deepest = 12
+
+// parent returns the definition whose body is being read; -1 at the top.
+func (o *outline) parent() int {
+	if len(o.levels) == 0 {
+		return -1
+	}
+	return o.levels[min(len(o.levels), deepest)-1].parent
+}
+
+// inType says whether the body that is being read is that of a type.
+func (o *outline) inType() bool {
+	if len(o.levels) == 0 {
+		return false
+	}
+	switch o.levels[len(o.levels)-1].kind {
+	case Class, Interface, Struct, Enum, Trait, Object, Extension:
+		return true
+	}
+	return false
+}
+
+// define adds a definition of the token at name, with a signature from token from to
+// before token to, and returns its index.
+func (o *outline) define(kind Kind, name, from, to int) int {
+	return o.defineAs(string(o.text(name)), kind, name, "", from, to)
+}
+
+// defineAs is define with a name that differs from the token's text and with the
+// beginning of a signature.
+func (o *outline) defineAs(name string, kind Kind, at int, prefix string, from, to int) int {
+	f := found{kind: kind, line: int(o.at(at).line), parent: o.parent(), sigFrom: len(o.sig)}
+	o.sig = append(o.sig, prefix...)
+	o.sign(from, to, f.sigFrom)
+	f.sigTo = len(o.sig)
+	if i := bytes.Index(o.sig[f.sigFrom:f.sigTo], []byte(name)); i >= 0 {
+		f.nameFrom = f.sigFrom + i
+	} else {
+		f.nameFrom = len(o.sig)
+		o.sig = append(o.sig, name...)
+	}
+	f.nameTo = f.nameFrom + len(name)
+	o.defs = append(o.defs, f)
+	return len(o.defs) - 1
+}
+
+// sign writes tokens as one line without comments. What is too long is cut.
+func (o *outline) sign(from, to, start int) {
+	const ellipsis = "…"
+	limit := start + MaxSignature - len(ellipsis)
+	for i := from; i < to && i < len(o.tokens); i++ {
+		t := &o.tokens[i]
+		gap := i > from && o.tokens[i-1].end < t.start
+		part := o.src[t.start:t.end]
+		if gap && !(t.first && (t.mark == ')' || t.mark == ']')) && (!t.first || !o.isMark(i-1, '(') && !o.isMark(i-1, '[')) {
+			o.sig = append(o.sig, ' ')
+		}
+		if t.kind == stringToken {
+			for _, c := range part {
+				if c < ' ' {
+					c = ' '
+				}
+				o.sig = append(o.sig, c)
+				if len(o.sig) > limit {
+					break
+				}
+			}
+		} else {
+			o.sig = append(o.sig, part[:min(len(part), MaxSignature)]...)
+		}
+		if len(o.sig) > limit {
+			cut := limit
+			for cut > start && o.sig[cut]&0xC0 == 0x80 {
+				cut--
+			}
+			o.sig = append(o.sig[:cut], ellipsis...)
+			return
+		}
+	}
+}
+
+// counter counts names.
+type counter struct {
+	slots []useSlot
+	used  []int32
+	round uint32
+}
+
+type useSlot struct {
+	hash  uint64
+	round uint32
+	count uint16
+}
+
+// shortest is how long a name must be to be counted: shorter ones say nothing.
+const shortest = 3
+
+// count returns the names of a file, in the order of their numbers.
+func (c *counter) count(l *Language, src []byte, tokens []token) []Use {
+	if len(c.slots) < 2*len(tokens) {
+		size := 1024
+		for size < 2*len(tokens) {
+			size *= 2
+		}
+		c.slots, c.round = make([]useSlot, size), 0
+	}
+	if c.round++; c.round == 0 {
+		clear(c.slots)
+		c.round = 1
+	}
+	c.used = c.used[:0]
+	mask := len(c.slots) - 1
+	for i := range tokens {
+		t := &tokens[i]
+		if t.kind != nameToken || t.word != 0 || t.end-t.start < shortest {
+			continue
+		}
+		h := l.mark(t.hash, src[t.start])
+		at := int(h>>1) & mask
+		for c.slots[at].round == c.round && c.slots[at].hash != h {
+			at = (at + 1) & mask
+		}
+		s := &c.slots[at]
+		if s.round != c.round {
+			*s = useSlot{hash: h, round: c.round}
+			c.used = append(c.used, int32(at))
+		}
+		if s.count < 1<<16-1 {
+			s.count++
+		}
+	}
+	out := make([]Use, len(c.used))
+	for i, at := range c.used {
+		out[i] = Use{c.slots[at].hash, c.slots[at].count}
+	}
+	slices.SortFunc(out, func(a, b Use) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return out
+}

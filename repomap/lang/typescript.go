@@ -1,0 +1,41 @@
+package lang
+
+func typescript() *Language {
+	return &Language{
+		Name: "typescript", family: "javascript",
+		exts: []string{".ts", ".mts", ".cts"},
+		text: scriptText(),
+		words: words(scriptWords(),
+			all(word{role: definer, kind: Interface, holds: true, soft: true}, "interface"),
+			all(word{role: definer, kind: Enum}, "enum"),
+			all(word{role: definer, kind: Type, soft: true}, "type"),
+			all(word{role: definer, kind: Module, holds: true, soft: true}, "namespace module"),
+			all(word{role: modifier}, "export default"),
+			all(word{role: modifier, soft: true}, `abstract accessor async declare get override private protected public
+				readonly set static`),
+			all(word{role: continuing, soft: true}, "implements is keyof infer"),
+			all(word{role: reserved, soft: true}, "any boolean never number object string symbol unknown bigint as"),
+		),
+		outline: (&braces{lines: true, typeBrace: true, name: typescriptName, other: scriptOther, value: scriptFunction}).read,
+	}
+}
+
+func tsx() *Language {
+	l := typescript()
+	l.Name, l.exts = "tsx", []string{".tsx"}
+	return l
+}
+
+func typescriptName(o *outline, at int) int {
+	switch o.word(at).kind {
+	case Interface, Type, Enum, Module:
+		// Anywhere else these words are names.
+		if !o.at(at).first && o.word(at-1).role != modifier && o.word(at-1).role != definer && !o.isMark(at-1, ';') && !o.isMark(at-1, '}') && !o.isMark(at-1, '{') {
+			return -1
+		}
+		if o.at(at + 1).first {
+			return -1
+		}
+	}
+	return scriptName(o, at)
+}

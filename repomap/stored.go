@@ -1,0 +1,255 @@
+package repomap
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+	"github.com/seed-dec29ce4/eca/repomap/lang"
+)
+
+// The stored form of a tree is one file, named by a hash of the root:
+//
+//	"eca repo map\n", the format's number and lang.Version, the root;
+//	the number of files, and of each: path, size, time (zigzag), language, role, a text,
+//	  the number of definitions, and of each: kind, line, parent+1, where in the text its
+//	  signature and its name stand (begin and length of both);
+//	  the number of uses, and of each: 8 bytes little-endian, count;
+//	4 bytes: CRC-32C of all that.
+//
+// Numbers are unsigned varints; texts are a number of bytes and those. A file whose size is
+// wrong by intention (racy) is read again.
+const (
+	storedMagic  = "eca repo map\n"
+	storedFormat = 1
+	storedExt    = ".map"
+	storedAge    = 90 * 24 * time.Hour // of maps nobody used
+)
+
+var errDamaged = errors.New("the stored map is damaged")
+
+func (x *Index) storedPath(root string) string {
+	return filepath.Join(x.opts.CacheDir, "repomap", fmt.Sprintf("%x", sha256.Sum256([]byte(root)))[:32]+storedExt)
+}
+
+// load reads the stored form. Without one, or if it is damaged, all is read from the
+// sources.
+func (x *Index) load(t *tree) {
+	if x.opts.CacheDir == "" {
+		return
+	}
+	data, err := os.ReadFile(x.storedPath(t.root))
+	if err != nil {
+		return
+	}
+	if files, err := decode(data, t.root, x.langs()); err == nil {
+		t.files = files
+	}
+}
+
+// save writes the stored form, if it would be another. What can not be stored is computed
+// again; that is nobody's concern.
+func (x *Index) save(t *tree) {
+	if x.opts.CacheDir == "" || t.dirty == 0 || len(t.order) != len(t.files) {
+		return
+	}
+	path := x.storedPath(t.root)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return
+	}
+	if err := atomicfile.Write(path, encode(t.root, t.order), 0o600); err != nil {
+		return
+	}
+	t.dirty = 0
+	x.dropOld(filepath.Dir(path))
+}
+
+// dropOld removes maps of repositories that nobody asked for in a long time.
+func (x *Index) dropOld(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && filepath.Ext(e.Name()) == storedExt && x.opts.Now().Sub(info.ModTime()) > storedAge {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+func encode(root string, files []*file) []byte {
+	b := append(make([]byte, 0, 1<<16), storedMagic...)
+	b = binary.AppendUvarint(b, storedFormat)
+	b = binary.AppendUvarint(b, lang.Version)
+	b = appendText(b, root)
+	b = binary.AppendUvarint(b, uint64(len(files)))
+	var texts []byte
+	for _, f := range files {
+		size := f.size
+		if f.racy {
+			size = maxBytes + 1
+		}
+		b = appendText(b, f.path)
+		b = binary.AppendUvarint(b, uint64(size))
+		b = binary.AppendVarint(b, f.mtime)
+		name := ""
+		if f.lang != nil {
+			name = f.lang.Name
+		}
+		b = appendText(b, name)
+		b = append(b, byte(f.role))
+		texts = texts[:0]
+		for i := range f.defs {
+			texts = append(append(texts, f.defs[i].Signature...), f.defs[i].Name...)
+		}
+		b = appendText(b, string(texts))
+		b = binary.AppendUvarint(b, uint64(len(f.defs)))
+		at := 0
+		for i := range f.defs {
+			d := &f.defs[i]
+			b = append(b, byte(d.Kind))
+			b = binary.AppendUvarint(b, uint64(d.Line))
+			b = binary.AppendUvarint(b, uint64(d.Parent+1))
+			name := at + len(d.Signature)
+			if in := strings.Index(d.Signature, d.Name); in >= 0 {
+				name = at + in
+			}
+			for _, n := range []int{at, len(d.Signature), name, len(d.Name)} {
+				b = binary.AppendUvarint(b, uint64(n))
+			}
+			at += len(d.Signature) + len(d.Name)
+		}
+		b = binary.AppendUvarint(b, uint64(len(f.uses)))
+		for _, u := range f.uses {
+			b = binary.LittleEndian.AppendUint64(b, u.Name)
+			b = binary.AppendUvarint(b, uint64(u.Count))
+		}
+	}
+	return binary.LittleEndian.AppendUint32(b, checksum(b))
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+
+// decode reads the stored form of a root's tree. It trusts nothing that the checksum
+// covers: a file can be of another version, or another's.
+func decode(data []byte, root string, langs *lang.Languages) (map[string]*file, error) {
+	if len(data) < 4 || binary.LittleEndian.Uint32(data[len(data)-4:]) != checksum(data[:len(data)-4]) {
+		return nil, errDamaged
+	}
+	r := &reading{data: data[:len(data)-4]}
+	if string(r.take(len(storedMagic))) != storedMagic || r.number(1<<30) != storedFormat || r.number(1<<30) != lang.Version || r.text() != root {
+		return nil, errDamaged
+	}
+	n := r.number(maxFiles)
+	files := make(map[string]*file, min(n, len(r.data)))
+	for range n {
+		f := r.file(langs)
+		if r.bad {
+			return nil, errDamaged
+		}
+		files[f.path] = f
+	}
+	if r.bad || len(r.data) > 0 {
+		return nil, errDamaged
+	}
+	return files, nil
+}
+
+// reading takes a stored form apart; bad is set at the first thing that can not be.
+type reading struct {
+	data []byte
+	bad  bool
+}
+
+func (r *reading) take(n int) []byte {
+	if r.bad || n < 0 || n > len(r.data) {
+		r.bad = true
+		return nil
+	}
+	out := r.data[:n]
+	r.data = r.data[n:]
+	return out
+}
+
+// number reads a number up to a limit.
+func (r *reading) number(limit int) int {
+	v, n := binary.Uvarint(r.data)
+	if r.bad || n <= 0 || v > uint64(limit) {
+		r.bad = true
+		return 0
+	}
+	r.data = r.data[n:]
+	return int(v)
+}
+
+func (r *reading) text() string { return string(r.take(r.number(1 << 30))) }
+
+func (r *reading) file(langs *lang.Languages) *file {
+	f := &file{path: r.text(), size: int64(r.number(maxBytes + 1))}
+	mtime, n := binary.Varint(r.data)
+	if n <= 0 {
+		r.bad = true
+		return f
+	}
+	r.data = r.data[n:]
+	f.mtime = mtime
+	name := r.text()
+	if f.lang = langs.ByName(name); name != "" && f.lang == nil {
+		r.bad = true
+	}
+	f.role = fileRole(r.number(int(roles) - 1))
+	texts := r.text()
+	defs := r.number(len(r.data))
+	if r.bad || defs > 0 && f.lang == nil {
+		r.bad = true
+		return f
+	}
+	if defs > 0 {
+		f.defs = make([]lang.Definition, defs)
+	}
+	for i := range f.defs {
+		kind := lang.Kind(r.number(255))
+		d := lang.Definition{Kind: kind, Line: r.number(maxBytes + 1), Parent: r.number(i) - 1}
+		d.Signature = r.part(texts)
+		d.Name = r.part(texts)
+		if r.bad || !kind.Valid() {
+			r.bad = true
+			return f
+		}
+		f.defs[i] = d
+	}
+	uses := r.number(len(r.data) / 9)
+	if uses > 0 {
+		f.uses = make([]lang.Use, uses)
+	}
+	for i := range f.uses {
+		b := r.take(8)
+		count := r.number(1<<16 - 1)
+		if r.bad {
+			return f
+		}
+		f.uses[i] = lang.Use{Name: binary.LittleEndian.Uint64(b), Count: uint16(count)}
+	}
+	return f
+}
+
+// part reads where in a text something stands.
+func (r *reading) part(text string) string {
+	at := r.number(len(text))
+	n := r.number(len(text) - at)
+	if r.bad {
+		return ""
+	}
+	return text[at : at+n]
+}

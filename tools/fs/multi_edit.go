@@ -1,0 +1,89 @@
+package fs
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+//go:embed multi_edit.md
+var multiEditDoc string
+
+type multiEditArgs struct {
+	Path  string     `json:"path" jsonschema:"The absolute path of the file."`
+	Edits []editArgs `json:"edits" jsonschema:"The edits, in the order in which they are made."`
+}
+
+// editArgs is one edit.
+type editArgs struct {
+	Original string `json:"original_content" jsonschema:"The exact content to find and replace."`
+	New      string `json:"new_content" jsonschema:"The content to put in its place."`
+	All      bool   `json:"all_occurrences,omitempty" jsonschema:"Replace every occurrence (default: false, and then it must be the only one)."`
+}
+
+func multiEdit(changing *sync.Mutex) tools.Tool {
+	return tools.Definition[multiEditArgs]{
+		Name: "multi_edit", Description: multiEditDoc, Preparing: "Editing file",
+		Plan: func(_ context.Context, call tools.Call, a multiEditArgs) (tools.Plan, error) {
+			path := workspace.Abs(call.Roots, a.Path)
+			before, after, err := editedAll(path, a.Edits)
+			if err != nil {
+				return tools.Plan{}, err
+			}
+			return tools.Plan{
+				Summary: fmt.Sprintf("Editing %s (%d edits)", filepath.Base(path), len(a.Edits)),
+				Details: change(path, before, after), Paths: []string{path},
+			}, nil
+		},
+		Run: func(ctx context.Context, call tools.Call, a multiEditArgs, _ tools.Sink) (tools.Result, error) {
+			changing.Lock()
+			defer changing.Unlock()
+			path := workspace.Abs(call.Roots, a.Path)
+			before, after, err := editedAll(path, a.Edits)
+			if err != nil {
+				return tools.Result{}, err
+			}
+			note, err := replaceFile(ctx, call, path, after)
+			if err != nil {
+				return tools.Result{}, fmt.Errorf("could not write %s: %w", path, err)
+			}
+			return tools.Result{
+				Outputs: []string{fmt.Sprintf("Made %d edits of %s%s", len(a.Edits), path, note)}, Details: change(path, before, after),
+			}, nil
+		},
+	}.Build()
+}
+
+// editedAll returns a file's text before and after a series of edits.
+func editedAll(path string, edits []editArgs) (before, after string, err error) {
+	if len(edits) == 0 {
+		return "", "", errors.New("INVALID_ARGS: multi_edit needs at least one edit")
+	}
+	if before, err = readText(path); err != nil {
+		return "", "", err
+	}
+	after = before
+	for i, e := range edits {
+		text, err := replaceMatch(after, e.Original, e.New, e.All)
+		if err == nil && text == after {
+			err = errors.New("the new content equals the original")
+		}
+		if err == nil && len(text) > maxFile {
+			err = fmt.Errorf("the file would become larger than %d bytes", maxFile)
+		}
+		if err != nil {
+			return "", "", fmt.Errorf("%s: edit %d of %d: %w; nothing was changed", path, i+1, len(edits), err)
+		}
+		after = text
+	}
+	if after == before {
+		return "", "", fmt.Errorf("%s: the edits together change nothing", path)
+	}
+	return before, after, nil
+}

@@ -1,0 +1,67 @@
+// Package repomap holds the native tool repo_map. The map itself is made elsewhere: the
+// package says what it needs in an interface.
+package repomap
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+//go:embed repo_map.md
+var repoMapDoc string
+
+// Budgets in tokens.
+const (
+	defaultBudget = 4000
+	minBudget     = 100
+	maxBudget     = 30_000
+)
+
+// Mapper makes maps.
+type Mapper interface {
+	// RepoMap returns a map of the folders in at most so many tokens. The focus is paths of
+	// files and folders, and names.
+	RepoMap(ctx context.Context, roots, focus []string, tokens int) (string, error)
+}
+
+type args struct {
+	Focus  []string `json:"focus,omitempty" jsonschema:"Paths of files or directories, or names of definitions: what is connected with them comes first."`
+	Budget int      `json:"budget,omitempty" jsonschema:"How many tokens the map may have, 100 to 30000 (default: 4000)."`
+}
+
+// Tools returns the tools of this package.
+func Tools(m Mapper) []tools.Tool {
+	return []tools.Tool{tools.Definition[args]{
+		ReadOnly: true, Name: "repo_map", Description: repoMapDoc, Preparing: "Mapping the repository",
+		Plan: func(_ context.Context, call tools.Call, a args) (tools.Plan, error) {
+			switch {
+			case len(call.Roots) == 0:
+				return tools.Plan{}, fmt.Errorf("there is no workspace folder to make a map of")
+			case a.Budget != 0 && (a.Budget < minBudget || a.Budget > maxBudget):
+				return tools.Plan{}, fmt.Errorf("INVALID_ARGS: budget must be %d to %d, not %d", minBudget, maxBudget, a.Budget)
+			}
+			summary := "Mapping the repository"
+			if len(a.Focus) > 0 {
+				summary += ": " + strings.Join(a.Focus, ", ")
+			}
+			return tools.Plan{Summary: summary, Paths: call.Roots}, nil
+		},
+		Run: func(ctx context.Context, call tools.Call, a args, _ tools.Sink) (tools.Result, error) {
+			if a.Budget == 0 {
+				a.Budget = defaultBudget
+			}
+			text, err := m.RepoMap(ctx, call.Roots, a.Focus, a.Budget)
+			switch {
+			case err != nil:
+				return tools.Result{}, err
+			case text == "":
+				return tools.Text("There is no source code in the workspace that could be mapped."), nil
+			}
+			return tools.Text(text), nil
+		},
+	}.Build()}
+}

@@ -1,0 +1,101 @@
+package shell
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+//go:embed git.md
+var gitDoc string
+
+const gitTimeout = 120 * time.Second
+
+type gitArgs struct {
+	Command   string `json:"command" jsonschema:"The git or gh command to execute."`
+	Operation string `json:"operation" jsonschema:"The git operation being performed."`
+	Summary   string `json:"summary,omitempty" jsonschema:"A few words for the user: what this does."`
+}
+
+// git returns the tool git (eca-features 17).
+func (o Options) git() tools.Tool {
+	return tools.Definition[gitArgs]{
+		Name: "git", Description: gitDoc, Preparing: "Preparing git", PrimaryOnly: true,
+		Enums: map[string][]string{"operation": {
+			"status", "diff", "log", "add", "commit", "push", "branch", "checkout", "merge", "rebase", "stash", "pr_create", "pr_view", "pr_comment", "gh",
+		}},
+		Plan: func(_ context.Context, call tools.Call, a gitArgs) (tools.Plan, error) {
+			program := o.parse(a.Command)
+			if err := onlyGit(cmdline.Parse(a.Command)); err != nil {
+				return tools.Plan{}, err
+			}
+			dir, err := workingDir(call.Roots, "")
+			if err != nil {
+				return tools.Plan{}, err
+			}
+			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}, Command: &tools.Command{Text: a.Command, Dir: dir, Program: program}}
+			if s := strings.Join(strings.Fields(a.Summary), " "); s != "" {
+				plan.Summary = s + ": " + plan.Summary // the model's words never stand for the command
+			}
+			if commands := describe(program); len(commands) > 0 {
+				plan.Details = &event.Details{ShellCommand: &event.ShellCommand{Commands: commands}}
+			}
+			return plan, nil
+		},
+		Run: func(ctx context.Context, call tools.Call, a gitArgs, out tools.Sink) (tools.Result, error) {
+			if err := onlyGit(cmdline.Parse(a.Command)); err != nil {
+				return tools.Result{}, err
+			}
+			dir, err := workingDir(call.Roots, "")
+			if err != nil {
+				return tools.Result{}, err
+			}
+			spec := o.line(a.Command, dir)
+			// Nobody is there to answer: what would ask has to fail, or go on, at once.
+			spec.Env = append(spec.Env, "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_PAGER=cat", "GH_PROMPT_DISABLED=1", "GH_PAGER=cat")
+			return execute(ctx, spec, gitTimeout, out)
+		},
+	}.Build()
+}
+
+// onlyGit refuses lines that do more than call git and gh: who allows this tool allows
+// those. What git itself runs is the policy's business.
+func onlyGit(p cmdline.Program) error {
+	switch {
+	case p.Unresolved != "":
+		return errors.New("INVALID_ARGS: the tool git runs git and gh only; use shell_command for other shell code: " + p.Unresolved)
+	case len(p.Writes) > 0:
+		return errors.New("INVALID_ARGS: the tool git reads and writes no files by redirection; use shell_command")
+	}
+	git := false
+	for _, c := range p.Commands {
+		switch {
+		case slices.ContainsFunc(c.Demands, func(d string) bool { return strings.HasSuffix(d, "=") }):
+			return errors.New("INVALID_ARGS: the tool git sets no variables; use shell_command")
+		case c.Name == "<":
+			return errors.New("INVALID_ARGS: the tool git reads and writes no files by redirection; use shell_command")
+		case c.Name == "git", c.Name == "gh":
+			git = true
+		case !slices.Contains(besideGit(), c.Name):
+			return fmt.Errorf("INVALID_ARGS: the tool git runs git and gh only, not %q; use shell_command", c.Name)
+		}
+	}
+	if !git {
+		return errors.New("INVALID_ARGS: command must be a git or gh command")
+	}
+	return nil
+}
+
+// besideGit may stand in a line of git: where to go, and what shortens output or makes
+// messages. None of them writes or runs anything.
+func besideGit() []string {
+	return []string{"cd", "cat", "head", "tail", "wc", "grep", "cut", "echo", "printf", "true"}
+}
