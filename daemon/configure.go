@@ -75,7 +75,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	for _, p := range d.set.Load().Wrong() {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Path, Line: p.Line}, Cause: p.Cause})
 	}
-	outputs := filepath.Join(d.opts.CacheDir, "toolCallOutputs")
+	outputs := d.outputs()
 	own := workspace.New(outputs, filepath.Join(d.opts.CacheDir, "jobs"))
 	inside := func(path string) bool { return ws.Contains(path) || own.Contains(path) }
 	policy, errs := permission.New(cfg.Config, inside, d.memory)
@@ -114,6 +114,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		}
 	}
 	d.models.configure(cfg, rules)
+	d.mcp.Apply(serverSettings(cfg.Config), cfg.MCPServers)
 	if cfg.Env == config.EnvTest {
 		d.models.refreshCatalog(context.Background()) // reads the file that suites put there, no more
 	}
@@ -171,6 +172,8 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 			d.reload()
 			take()
 		case <-d.extended:
+			changed()
+		case <-d.served:
 			changed()
 		case <-w.Changed: // files are read when they have settled only: saving takes several steps
 			if d.reload() {

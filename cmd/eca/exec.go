@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -162,7 +163,8 @@ type execClient struct {
 	stdout, stderr io.Writer
 	conn           *jsonrpc.Conn
 
-	finished chan string // the reason, once the turn is over
+	served   chan struct{} // each MCP server runs or does not
+	finished chan string   // the reason, once the turn is over
 	asking   chan toolRun
 
 	// Owned by the reading goroutine until finished is sent.
@@ -173,7 +175,7 @@ type execClient struct {
 func newExecClient(f execFlags, cwd string, stdout, stderr io.Writer) *execClient {
 	return &execClient{
 		flags: f, cwd: workspace.New(cwd), stdout: stdout, stderr: stderr,
-		finished: make(chan string, 1), asking: make(chan toolRun, 16),
+		served: make(chan struct{}, 1), finished: make(chan string, 1), asking: make(chan toolRun, 16),
 	}
 }
 
@@ -205,6 +207,7 @@ func (c *execClient) turn(ctx, alive context.Context, prompt, extra string) (int
 	if err := c.conn.Notify(alive, "initialized", map[string]any{}); err != nil {
 		return exitFailed, err
 	}
+	c.awaitServers(ctx)
 	params := map[string]any{"message": prompt}
 	for key, v := range map[string]string{"model": c.flags.model, "agent": c.flags.agent, "chatId": c.flags.chat} {
 		if v != "" {
@@ -263,6 +266,23 @@ func (c *execClient) end(chatID, reason string, interrupted bool) int {
 }
 
 // handle receives the server's notifications.
+// serverPatience is how long a prompt waits for MCP servers: here no other one follows that
+// could use the tools of those that come late.
+const serverPatience = 10 * time.Second
+
+// awaitServers waits until each MCP server runs or does not.
+func (c *execClient) awaitServers(ctx context.Context) {
+	limit := time.NewTimer(serverPatience)
+	defer limit.Stop()
+	select {
+	case <-c.served:
+	case <-limit.C:
+		fmt.Fprintln(c.stderr, "eca: some MCP servers are still starting; going on without them")
+	case <-ctx.Done():
+	case <-c.conn.Done():
+	}
+}
+
 func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	if req.IsCall {
 		return nil, jsonrpc.MethodNotFound(req.Method)
@@ -275,6 +295,14 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 		fmt.Fprintf(c.stdout, "%s\n", line)
 	}
 	switch req.Method {
+	case "$/progress":
+		var p struct{ Type, TaskID string }
+		if json.Unmarshal(req.Params, &p) == nil && p.Type == "finish" && p.TaskID == "mcp-servers" {
+			select {
+			case c.served <- struct{}{}:
+			default:
+			}
+		}
 	case "$/showMessage":
 		var p struct{ Message string }
 		if json.Unmarshal(req.Params, &p) == nil && !c.flags.json {
