@@ -70,7 +70,7 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		t.failCall(judged, fmt.Errorf("Tool '%s' not found", c.Name)) //nolint:staticcheck // shown as it is
 		return false, nil
 	}
-	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Model: t.model.ID, Roots: t.roots, Arguments: args, Files: fileLog{t, c.CallID}, Tasks: t.taskList(), Rules: t.fetchedRules()}
+	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Model: t.model.ID, Roots: t.roots, Arguments: args, Files: t.files(c.CallID), Tasks: t.taskList(), Rules: t.fetchedRules(), Subagents: subagents{t, c.CallID}}
 	p, err := t.plan(tool, tc)
 	if err != nil {
 		t.failCall(judged, err)
@@ -91,13 +91,18 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		return false, nil
 	}
 	tc, plan, verdict := h.call, h.plan, h.verdict
+	tc.Places = verdict.Places
 	switch verdict.Decision {
 	case tools.Deny:
 		t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig})
 		return false, nil
 	case tools.Ask:
-		if t.s.log.Meta().Trust && !h.mustAsk && !verdict.Insist || tool.Spec().OwnChat {
+		if t.trusted() && !h.mustAsk && !verdict.Insist || tool.Spec().OwnChat {
 			break
+		}
+		if !t.asks() {
+			t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig, Message: noQuestions})
+			return false, nil
 		}
 		judged.Manual = true
 		d, err := t.ask(judged)
@@ -106,10 +111,12 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		}
 		if !d.Approve {
 			t.emit(event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByUser})
-			return !d.GoOn, nil
+			return !d.GoOn && t.boss == nil, nil
 		}
-		if d.Remember {
-			t.policy.Remember(tc, tool.Spec(), plan)
+		if d.Remember != tools.Once {
+			if err := t.policy.Remember(tc, tool.Spec(), plan, d.Remember); err != nil {
+				t.say("This is remembered until eca ends only: " + err.Error())
+			}
 		}
 	}
 	if !judged.Manual {
@@ -141,14 +148,14 @@ func (t *turn) plan(tool tools.Tool, tc tools.Call) (planned, error) {
 	if err != nil {
 		return planned{}, err
 	}
-	v := t.policy.Judge(tc, tool.Spec(), plan)
+	v := t.judge(tc, tool.Spec(), plan)
 	t.s.eng.deps.Log.Debug("tool call judged", "tool", tool.Spec().FullName(), "decision", v.Decision, "rule", v.Rule, "reason", v.Reason)
 	return planned{tool, tc, plan, v}, nil
 }
 
 // judged fills in what is announced of a call.
 func (p planned) judged(j event.ToolJudged) event.ToolJudged {
-	j.Arguments, j.Rule = p.call.Arguments, p.verdict.Rule
+	j.Arguments, j.Decision, j.Rule, j.Reason = p.call.Arguments, string(p.verdict.Decision), p.verdict.Rule, p.verdict.Reason
 	j.Summary, j.Details = p.plan.Summary, p.plan.Details
 	if p.verdict.Details != nil {
 		j.Details = p.verdict.Details
@@ -197,6 +204,7 @@ func (l fileLog) Moving(_ context.Context, from, to string) error {
 
 // failCall announces a call that can not run, with its error as the result.
 func (t *turn) failCall(judged event.ToolJudged, err error) {
+	judged.Decision, judged.Rule, judged.Reason = string(tools.Deny), "invalid", "the call can not run"
 	t.emit(judged, event.ToolFinished{CallID: judged.CallID, Outputs: []string{err.Error()}, Failed: true}, event.Progress{Text: progressGenerating})
 }
 

@@ -298,7 +298,7 @@ func (t *turn) beforeCall(p planned) (hookedCall, error) {
 		message := strings.TrimSpace("A hook rejected this call. It did not run.\n" + strings.Join(why, "\n"))
 		h.rejected = &event.ToolRejected{CallID: p.call.ID, Reason: event.RejectedByHook, Message: message}
 	case out.Approval == string(tools.Ask) && h.verdict.Decision == tools.Allow:
-		h.verdict.Decision, h.verdict.Rule = tools.Ask, "hook"
+		h.verdict.Decision, h.verdict.Rule, h.verdict.Reason = tools.Ask, "hook", "a hook wants the user to be asked"
 		h.mustAsk = true
 	case out.Approval == string(tools.Ask):
 		h.mustAsk = true
@@ -312,7 +312,7 @@ func (t *turn) approval(p planned) tools.Decision {
 	switch {
 	case spec.Server == tools.Native && spec.Name == "ask_user" && p.verdict.Decision != tools.Deny:
 		return tools.Ask // it waits for the user in any case
-	case p.verdict.Decision == tools.Ask && (spec.OwnChat || t.s.log.Meta().Trust && !p.verdict.Insist):
+	case p.verdict.Decision == tools.Ask && (spec.OwnChat || t.trusted() && !p.verdict.Insist):
 		return tools.Allow
 	}
 	return p.verdict.Decision

@@ -72,6 +72,8 @@ type Config struct {
 	IncludeParentAgentsFiles bool `json:"includeParentAgentsFiles"`
 	// ClaudeMDFallback says that CLAUDE.md counts in folders without AGENTS.md.
 	ClaudeMDFallback bool `json:"claudeMdFallback"`
+	// ClaudeFiles says that agents, commands, skills and hooks of Claude Code count.
+	ClaudeFiles bool `json:"claudeFiles"`
 
 	// Time limits of model requests in seconds; 0 turns a limit off. A provider's own
 	// values win.
@@ -255,6 +257,11 @@ type ToolCall struct {
 		Args             []string `json:"args"`
 		SummaryMaxLength int      `json:"summaryMaxLength"`
 	} `json:"shellCommand"`
+	WebFetch struct {
+		AllowHosts   []string `json:"allowHosts"` // empty: all
+		DenyHosts    []string `json:"denyHosts"`
+		PrivateHosts []string `json:"privateHosts"` // hosts and networks that may be private
+	} `json:"webFetch"`
 	EditorNav struct {
 		Enabled bool `json:"enabled"`
 	} `json:"editorNav"`
@@ -314,6 +321,18 @@ func (c *Config) AgentOrDefault(name string) string {
 
 // Primary says whether users can choose the agent.
 func (a Agent) Primary() bool { return len(a.Mode) == 0 || slices.Contains(a.Mode, "primary") }
+
+// Spawnable lists the agents that an agent can start as subagents.
+func (c *Config) Spawnable(by string) []string {
+	var out []string
+	for name, a := range c.Agents {
+		if a.Subagent() && (len(a.SpawnableBy) == 0 || slices.Contains(a.SpawnableBy, by)) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
 
 // Subagent says whether other agents can start it.
 func (a Agent) Subagent() bool { return len(a.Mode) == 0 || slices.Contains(a.Mode, "subagent") }

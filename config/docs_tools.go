@@ -23,6 +23,13 @@ func toolDocs() []keyDoc {
 		{path: "toolCall.shellCommand.args", text: "Its arguments, in front of the command."},
 		{path: "toolCall.shellCommand.args.[]", text: "An argument."},
 		{path: "toolCall.shellCommand.summaryMaxLength", text: "How much of a command its summary shows, in characters.", rule: atLeast(1)},
+		{path: "toolCall.webFetch", text: "The tool web_fetch. A host stands for itself and those below it."},
+		{path: "toolCall.webFetch.allowHosts", text: "The only hosts that pages may come from. Without it: all."},
+		{path: "toolCall.webFetch.allowHosts.[]", text: "A host."},
+		{path: "toolCall.webFetch.denyHosts", text: "Hosts that no page may come from."},
+		{path: "toolCall.webFetch.denyHosts.[]", text: "A host."},
+		{path: "toolCall.webFetch.privateHosts", text: "Hosts and networks that are reached although they are not of the public internet: this machine's, or your company's."},
+		{path: "toolCall.webFetch.privateHosts.[]", text: "A host, an address, or a network such as 10.0.0.0/8."},
 		{path: "toolCall.editorNav", text: "Tools that ask the editor where things are."},
 		{path: "toolCall.editorNav.enabled", text: "Whether there are such tools."},
 		{path: "toolCall.outputTruncation", text: "How much of a tool's output the model gets; the rest goes into a file."},
@@ -86,5 +93,6 @@ func extensionDocs() []keyDoc {
 		{path: "plugins.install.[]", text: "A plugin, as name or name@source."},
 		{path: "plugins.*", text: "A marketplace."},
 		{path: "plugins.*.source", text: "Where it is: a git URL or a folder."},
+		{path: "plugins.*.commit", text: "The commit of a git repository that counts, by its whole id. Without it: the one that was fetched first, until /plugin-update."},
 	}
 }

@@ -67,29 +67,40 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		ConfigHome:  config.Home(d.opts.Getenv),
 		Roots:       ws.Roots(),
 		Fragments:   d.set.Load().Fragments(),
-		Previous:    old,
-		Commands:    d.dynamic,
-		Patience:    patience,
-		ToolText:    d.toolText,
+
+		PluginLayers: d.plugged.Load().Configuration(),
+		Previous:     old,
+		Commands:     d.dynamic,
+		Patience:     patience,
+		ToolText:     d.toolText,
 	})
 	for _, p := range d.set.Load().Wrong() {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Path, Line: p.Line}, Cause: p.Cause})
 	}
+	for _, p := range d.plugged.Load().Wrong() {
+		cfg.Problems = append(cfg.Problems, pluginProblem(cfg, p))
+	}
 	outputs := d.outputs()
 	own := workspace.New(outputs, filepath.Join(d.opts.CacheDir, "jobs"))
 	inside := func(path string) bool { return ws.Contains(path) || own.Contains(path) }
-	policy, errs := permission.New(cfg.Config, inside, d.memory)
+	policy, errs := permission.New(cfg.Config, permission.Options{
+		Inside: inside, Memory: d.memory,
+		Protected: []string{config.Home(d.opts.Getenv), d.opts.StateDir},
+	})
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	for _, err := range errs {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: "toolCall.approval"}, Cause: err.Error()})
 	}
-	userHooks := d.newHooks(cfg)
+	claude := d.claude
+	userHooks := d.newHooks(cfg, ws.Roots())
+	rebuild = rebuild || !reflect.DeepEqual(claude, d.claude)
 	rules, bad := catalog.NewVariants(cfg.VariantsByModel)
 	for _, pattern := range slices.Sorted(maps.Keys(bad)) {
 		origin, _ := cfg.Origin("variantsByModel", pattern)
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: fmt.Sprintf("variantsByModel: %q is no pattern: %v", pattern, bad[pattern])})
 	}
 	cfg.Problems = append(cfg.Problems, badRetryRules(cfg)...)
+	cfg.Problems = append(cfg.Problems, badHosts(cfg)...)
 	otherNetwork := d.useCertificates(cfg)
 	if cfg.Env == config.EnvTest {
 		// Suites that compare traffic keep themselves apart by the cache folder alone.

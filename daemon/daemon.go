@@ -3,7 +3,8 @@
 // does. Besides wiring it decides which model a name means and how its provider is
 // reached (models.go, clients.go), keeps the configuration up to date (configure.go),
 // logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go) and
-// has them run (servers.go), and has chats of the reference server imported (import.go).
+// has them run (servers.go), has chats of the reference server imported (import.go), and
+// keeps the plugins (plugins.go).
 package daemon
 
 import (
@@ -31,10 +32,12 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/agent"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
 	"github.com/seed-dec29ce4/eca/tools/fs"
@@ -43,6 +46,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/search"
 	"github.com/seed-dec29ce4/eca/tools/shell"
 	"github.com/seed-dec29ce4/eca/tools/task"
+	"github.com/seed-dec29ce4/eca/tools/web"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -89,6 +93,7 @@ type Daemon struct {
 	commands *command.Commands
 	dynamic  *config.Commands // runs ${cmd:...} of the configuration
 	loader   *extensions.Loader
+	plugins  *plugins.Store
 
 	reconfigured chan struct{} // hears of Configure; for Watch
 	loginDone    chan struct{} // hears of LoginDone; for Watch
@@ -99,6 +104,7 @@ type Daemon struct {
 	initOptions json.RawMessage
 	roots       []string
 	entered     map[string]auth.Credential // as of the last load
+	claude      []hooks.Definition         // as of the last load
 
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts atomic.Pointer[artifact.Store]
@@ -106,6 +112,7 @@ type Daemon struct {
 	identity  atomic.Pointer[netclient.Identity]
 	imported  atomic.Pointer[string]         // what the user is told of an import
 	set       atomic.Pointer[extensions.Set] // nil until they are read
+	plugged   atomic.Pointer[plugins.Set]    // nil until they are read
 	scrubbers atomic.Pointer[scrubbers]
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
@@ -146,7 +153,7 @@ func New(o Options) *Daemon {
 	d := &Daemon{
 		opts:   o,
 		store:  store.New(o.StateDir),
-		memory: permission.NewMemory(),
+		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
 		logins: newLogins(),
 		maps:   newMapper(o),
@@ -158,6 +165,9 @@ func New(o Options) *Daemon {
 		extended:     make(chan struct{}, 1),
 		served:       make(chan struct{}, 1),
 	}
+	d.plugins = plugins.New(plugins.Options{
+		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString,
+	})
 	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
 	d.keepStateIn(o.StateDir)
@@ -168,6 +178,7 @@ func New(o Options) *Daemon {
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
 		Models:   d.models,
+		ModelIDs: d.models.ids,
 		Contexts: contexts.Local{Mapper: d.maps},
 		Tools:    d.Tools,
 		Policy:   func() tools.Policy { return d.policy.Load() },
@@ -239,12 +250,14 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 	list = append(list, search.Tools()...)
 	list = append(list, toolmap.Tools(d.maps)...)
 	list = append(list, shell.Tools(d.shellOptions(cfg))...)
+	list = append(list, web.Tools(d.pages(cfg))...)
 	list = append(list, editor.Tools(editor.Options{
 		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
 		Timeout: time.Duration(cfg.LSPTimeoutSeconds * float64(time.Second)),
 	})...)
 	list = append(list, ask.Tools(asked.questions)...)
 	list = append(list, task.Tools()...)
+	list = append(list, agent.Tools(subagentOptions(cfg))...)
 	list = d.guided(list, cfg, set)
 	return tools.NewRegistry(d.bounded(list, cfg, outputs)...)
 }
@@ -265,7 +278,7 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 	return shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs,
+		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs, Getenv: d.opts.Getenv,
 	}
 }
 
@@ -282,6 +295,7 @@ func (d *Daemon) Config() *config.Loaded { return d.config.Load() }
 func (d *Daemon) Close() {
 	d.logins.close()
 	d.dynamic.Close()
+	d.plugins.Close()
 	d.engine.Close()
 	d.mcp.Close()
 	d.creds.Load().Close()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/fetch"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 )
 
@@ -20,6 +21,31 @@ const httpVersion1 = "http-1.1"
 // http returns the client for a provider whose connections must stand within a limit.
 func (m *models) http(p config.Provider, connect time.Duration) *http.Client {
 	return m.network.Client(netclient.Options{Connect: connect, HTTP1: p.HTTPClient.Version == httpVersion1})
+}
+
+// pages gets what the model wants to read of the web.
+func (d *Daemon) pages(cfg *config.Config) *fetch.Getter {
+	w := cfg.ToolCall.WebFetch
+	return fetch.New(d.network, fetch.Rules{Allow: w.AllowHosts, Deny: w.DenyHosts, Private: w.PrivateHosts}, "eca (+https://github.com/seed-dec29ce4/eca)")
+}
+
+// badHosts names entries of toolCall.webFetch that are no hosts. One that should restrict
+// must not be overlooked.
+func badHosts(cfg *config.Loaded) []config.Problem {
+	w := cfg.ToolCall.WebFetch
+	var out []config.Problem
+	for _, of := range []struct {
+		key  string
+		list []string
+	}{{"allowHosts", w.AllowHosts}, {"denyHosts", w.DenyHosts}, {"privateHosts", w.PrivateHosts}} {
+		for _, host := range of.list {
+			if err := fetch.Valid(host); err != nil {
+				origin, _ := cfg.Origin("toolCall", "webFetch", of.key)
+				out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("toolCall.webFetch.%s: %.100q is no host: %v", of.key, host, err)})
+			}
+		}
+	}
+	return out
 }
 
 // certificates names the files of the network section, or of the variables that stand in
@@ -58,6 +84,8 @@ func certificates(cfg *config.Loaded, getenv func(string) string) netclient.File
 func (d *Daemon) watched() []string {
 	files := append(slices.Clone(d.Config().Files), d.creds.Load().Path())
 	files = append(files, d.set.Load().Files...)
+	files = append(files, d.plugged.Load().Watch()...)
+	files = append(files, d.claudeSettings(d.Config(), d.Roots())...)
 	for _, path := range d.identity.Load().Paths() {
 		if filepath.IsAbs(path) {
 			files = append(files, path)

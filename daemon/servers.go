@@ -124,8 +124,9 @@ func (d *Daemon) withVariables(text string) string {
 	})
 }
 
-// startServers has the MCP servers started, and waits until each runs or does not.
-func (d *Daemon) startServers(ctx context.Context) {
+// StartMCPServers has the MCP servers started, if that was not done yet, and waits until
+// each runs or does not, or ctx ends.
+func (d *Daemon) StartMCPServers(ctx context.Context) {
 	d.mcp.Begin()
 	d.mcp.Settled(ctx)
 }

@@ -10,9 +10,10 @@ import (
 
 // Agent is an agent from a Markdown file (eca-features 12).
 type Agent struct {
-	ID   string
-	File string
-	Root string // the workspace folder it belongs to; empty: global
+	ID     string
+	File   string
+	Root   string // the workspace folder it belongs to; empty: global
+	Plugin string // the name of the plugin it belongs to; empty: none
 
 	keys  map[string]any // as under agent.<id> in the configuration
 	lines map[string]int
@@ -37,6 +38,12 @@ func parseAgent(path, text string) (Agent, *fault) {
 	if flt != nil {
 		return Agent{}, flt
 	}
+	return d.agent(path)
+}
+
+// agent returns what a document says about an agent.
+func (d document) agent(path string) (Agent, *fault) {
+	var flt *fault
 	a := Agent{File: path, keys: map[string]any{}, lines: map[string]int{}}
 	set := func(key, from string, v any) {
 		a.keys[key] = v

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/server/protocol"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // ChatPrompt implements protocol.Server: it hands a prompt to its session. The answer
@@ -23,6 +24,11 @@ func (s *Server) ChatPrompt(ctx context.Context, req protocol.Request[protocol.C
 	}
 	id := string(p.ChatID)
 	failed := protocol.ChatPromptResult{ChatID: id, Model: "error", Status: protocol.StatusError}
+	if parent, ok := s.host.Engine().Parent(ctx, id); ok && chat.IsSubagent(id) {
+		// Some clients prompt the chat that they heard of last; they mean the one they show.
+		req.Params.ChatID = protocol.ID(parent)
+		return s.ChatPrompt(ctx, req)
+	}
 	if id != "" && !chat.ValidID(id) {
 		s.log.Warn("prompt with an invalid chat id", "id", id)
 		return protocol.Now(failed), nil
@@ -151,7 +157,12 @@ func (s *Server) ChatPromptSteerRemove(_ context.Context, p protocol.ChatParams)
 
 // ChatToolCallApprove implements protocol.Server.
 func (s *Server) ChatToolCallApprove(_ context.Context, p protocol.ToolCallParams) error {
-	s.decide(p, chat.Decision{Approve: true, Remember: p.Save == "session"})
+	d := chat.Decision{Approve: true}
+	switch scope := tools.Scope(p.Save); scope {
+	case tools.ForSession, tools.ForWorkspace, tools.Everywhere:
+		d.Remember = scope
+	}
+	s.decide(p, d)
 	return nil
 }
 
@@ -172,7 +183,7 @@ func (s *Server) decide(p protocol.ToolCallParams, d chat.Decision) {
 // ChatDelete implements protocol.Server; the notification precedes the answer (4.8).
 func (s *Server) ChatDelete(_ context.Context, req protocol.Request[protocol.ChatParams]) (protocol.Later[protocol.Empty], error) {
 	id := string(req.Params.ChatID)
-	if id == "" {
+	if id == "" || chat.IsSubagent(id) { // which goes with its parent
 		return protocol.Now(protocol.Empty{}), nil
 	}
 	shown := s.beginDelete(id)

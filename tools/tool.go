@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 )
 
 // Native is the server name of built-in tools.
@@ -51,6 +52,13 @@ type Spec struct {
 
 	// ReadOnly says that no call changes anything outside its chat. See Plan.ReadOnly.
 	ReadOnly bool
+
+	// PrimaryOnly says that the chats of subagents do not have the tool.
+	PrimaryOnly bool
+
+	// For is what the description is to an agent, if it differs between agents; ok is false
+	// if the tool is nothing for it. May be nil.
+	For func(agent string) (description string, ok bool)
 }
 
 // FullName is the name the model and the configuration use.
@@ -90,8 +98,38 @@ type Call struct {
 	Roots     []string        // workspace roots, absolute; may be empty
 	Arguments json.RawMessage // a JSON object
 	Files     FileLog         // hears of changes of files; may be nil
-	Tasks     *event.Tasks    // the chat's list of tasks as it is now; nil if there is none
-	Rules     []string        // ids of the path-scoped rules that the model has fetched and still knows
+	// Places are where the paths of the plan led when the call was judged, links resolved,
+	// in the plan's order. A path that leads elsewhere by now must not be used.
+	Places    []string
+	Tasks     *event.Tasks // the chat's list of tasks as it is now; nil if there is none
+	Rules     []string     // ids of the path-scoped rules that the model has fetched and still knows
+	Subagents Subagents    // starts chats that work for the call; nil where none can be
+}
+
+// Subagent says whether the call is made by a subagent.
+func (c Call) Subagent() bool { return strings.HasPrefix(c.ChatID, SubagentPrefix) }
+
+// SubagentPrefix begins the ids of subagents' chats, and of no others (eca-protocol 2.3).
+const SubagentPrefix = "subagent-"
+
+// Subagents starts chats that work for a call.
+type Subagents interface {
+	// Plan says what a request would start, and where it is shown. An error says, in words
+	// for the model, why it can not be.
+	Plan(r SubagentRequest) (event.Subagent, error)
+	// Run starts it and waits for its end, unless it shall run in the background.
+	Run(ctx context.Context, r SubagentRequest) (Result, error)
+}
+
+// SubagentRequest is what a subagent is started for.
+type SubagentRequest struct {
+	Agent      string
+	Task       string // all that it is told
+	Activity   string // the task in a few words, for the user
+	Model      string // full or bare id; empty: the agent's, else the caller's
+	Variant    string // of the model; empty: the agent's
+	Resume     string // the chat of a subagent that shall go on; empty: a new one
+	Background bool
 }
 
 // FileLog hears of each change of a file before it is made, so that it can be undone.
@@ -117,7 +155,27 @@ type Plan struct {
 	Paths   []string       // absolute paths it names; a command may touch others
 	// ReadOnly says that this call changes nothing, of a tool whose calls otherwise may.
 	ReadOnly bool
+	Command  *Command // the shell program that it runs; nil if it runs none
 }
+
+// Command is a shell program that a call runs. The policy judges it by its parts.
+type Command struct {
+	Text       string
+	Dir        string // absolute: where it runs
+	Program    cmdline.Program
+	Background bool // it goes on when the call has ended
+}
+
+// Scope is how far the user's word reaches that calls like one may run.
+type Scope string
+
+// Scopes. What is remembered for a workspace or globally outlives the process.
+const (
+	Once         Scope = ""
+	ForSession   Scope = "session" // until this process ends, in all chats
+	ForWorkspace Scope = "workspace"
+	Everywhere   Scope = "global"
+)
 
 // Result is what a call returned.
 type Result struct {
@@ -154,15 +212,28 @@ type Verdict struct {
 	Reason   string
 	// Insist asks the user also in a chat with auto-approve.
 	Insist  bool
+	Places  []string       // see Call.Places
 	Details *event.Details // the plan's, with what the policy knows about it; nil: as they are
+}
+
+// Stricter returns the stricter one of two verdicts, which insists if one of them does.
+func (v Verdict) Stricter(other Verdict) Verdict {
+	rank := map[Decision]int{Allow: 1, Ask: 2, Deny: 3}
+	out := v
+	if rank[other.Decision] > rank[v.Decision] {
+		out = other
+	}
+	out.Insist = v.Insist || other.Insist
+	return out
 }
 
 // Policy decides about calls.
 type Policy interface {
 	// Judge decides about one call. It must be fast: it never waits for a user.
 	Judge(call Call, spec Spec, plan Plan) Verdict
-	// Remember allows calls like this one from now on, as far as that is safe.
-	Remember(call Call, spec Spec, plan Plan)
+	// Remember allows calls like this one from now on, as far as that is safe. An error
+	// says that it could not be kept.
+	Remember(call Call, spec Spec, plan Plan, scope Scope) error
 	// Hidden says that a tool can never be called by an agent, so that it need not
 	// be offered to the model.
 	Hidden(agent string, spec Spec) bool

@@ -124,6 +124,10 @@ func within(root, path string) bool {
 // maxLinks bounds chains of dangling links; a longer chain leads nowhere known.
 const maxLinks = 16
 
+// Resolve returns where an absolute path leads: with the links of its longest existing
+// part resolved.
+func Resolve(path string) string { return resolve(path) }
+
 // resolve follows the links of the longest existing prefix of a path. A dangling
 // link leads to its target, not to its own place.
 func resolve(path string) string { return resolveLinks(filepath.Clean(path), maxLinks) }

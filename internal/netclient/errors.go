@@ -28,6 +28,7 @@ const (
 	KindCertificate       Kind = "certificate"        // the server's certificate is not trusted
 	KindClientCertificate Kind = "client_certificate" // the server does not trust ours, or there is none
 	KindTLS               Kind = "tls"                // TLS failed otherwise
+	KindForbidden         Kind = "forbidden"          // the request's Guard refused the address
 	KindLost              Kind = "lost"               // the connection broke, or something else
 )
 
@@ -47,7 +48,7 @@ func (e *Error) Unwrap() error { return e.Cause }
 // configuration, here or there.
 func (e *Error) Permanent() bool {
 	switch e.Kind {
-	case KindProxyAuth, KindCertificate, KindClientCertificate, KindTLS:
+	case KindProxyAuth, KindCertificate, KindClientCertificate, KindTLS, KindForbidden:
 		return true
 	case KindProxy:
 		return e.Cause == nil // refused by what the proxy or its variable says

@@ -31,6 +31,11 @@ import (
 type Options struct {
 	Connect time.Duration // until a connection stands, proxies and TLS included; 0 is no limit
 	HTTP1   bool          // never HTTP/2
+
+	// Guarded connections are made only if the Guard of the request's context lets them
+	// (WithGuard), serve one request each, and show no client certificate: for servers that
+	// somebody else chose.
+	Guarded bool
 }
 
 // Network makes clients for one environment. It is safe for concurrent use.
@@ -120,6 +125,10 @@ const (
 func newTransport(o Options, id *Identity) *http.Transport {
 	config := id.config()
 	dialer := &net.Dialer{Timeout: o.Connect, KeepAlive: keepAlive}
+	if o.Guarded {
+		dialer.ControlContext = guarded
+		config.GetClientCertificate = nil
+	}
 	t := &http.Transport{
 		Proxy:                  func(r *http.Request) (*url.URL, error) { return journeyOf(r.Context()).transportProxy(), nil },
 		OnProxyConnectResponse: refusal,
@@ -132,8 +141,9 @@ func newTransport(o Options, id *Identity) *http.Transport {
 		},
 		TLSClientConfig: config, TLSHandshakeTimeout: o.Connect,
 		MaxIdleConnsPerHost: 4, IdleConnTimeout: maxIdle, ReadBufferSize: 32 << 10,
-		Protocols: &http.Protocols{},
-		HTTP2:     &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingWithin},
+		DisableKeepAlives: o.Guarded,
+		Protocols:         &http.Protocols{},
+		HTTP2:             &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingWithin},
 	}
 	t.Protocols.SetHTTP1(true)
 	t.Protocols.SetHTTP2(!o.HTTP1)

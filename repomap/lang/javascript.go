@@ -39,6 +39,10 @@ func scriptWords() map[string]word {
 	)
 }
 
+// maxRegexp is how long a regular expression is at most: what looks like the beginning of
+// one is read again if it is none.
+const maxRegexp = 500
+
 // scriptSpecial reads regular expressions, and the first line of scripts.
 func scriptSpecial(x *lexer) bool {
 	src, i := x.src, x.pos
@@ -65,7 +69,7 @@ func scriptSpecial(x *lexer) bool {
 		}
 	}
 	class := false
-	for i++; i < len(src) && src[i] != '\n'; i++ {
+	for i++; i < min(len(src), x.pos+maxRegexp) && src[i] != '\n'; i++ {
 		switch c := src[i]; {
 		case c == '\\':
 			i++
@@ -226,7 +230,7 @@ func scriptAssignment(o *outline, at int) int {
 	}
 	end := scriptFunction(o, i+2)
 	if end == 0 {
-		if !o.is(i-2, "exports") && !(o.is(at, "exports") && i == at+2) || o.isName(i+2) || !o.isName(i) {
+		if !o.is(i-2, "exports") && (!o.is(at, "exports") || i != at+2) || o.isName(i+2) || !o.isName(i) {
 			return 0
 		}
 		if o.is(i+2, "class") || o.isMark(i+2, '{') || o.is(i+2, "require") || o.is(i+2, "void") {

@@ -14,6 +14,8 @@ type ContentReceived struct {
 	ChatID  string  `json:"chatId"`
 	Role    string  `json:"role"`
 	Content Content `json:"content"`
+	// ParentChatID is set for the chats of subagents, and for no others.
+	ParentChatID string `json:"parentChatId,omitempty"`
 }
 
 // Content is a type of chat content.
@@ -75,6 +77,15 @@ type ToolRun struct {
 	ToolCall
 	Arguments      json.RawMessage `json:"arguments"`
 	ManualApproval bool            `json:"manualApproval"`
+	Permission     Permission      `json:"permission"`
+}
+
+// Permission says what decided about a call. Verdict is allow, ask or deny; with
+// auto-approve a call that should be asked for runs nevertheless.
+type Permission struct {
+	Verdict string `json:"verdict"`
+	Rule    string `json:"rule"`
+	Reason  string `json:"reason"`
 }
 
 // ToolRunning is toolCallRunning.
@@ -254,6 +265,17 @@ type TasksCleared struct {
 	Details TaskDetails `json:"details"`
 }
 
+// SubagentDetails says where a subagent is shown and how far it is.
+type SubagentDetails struct {
+	Type           string `json:"type"`
+	SubagentChatID string `json:"subagentChatId"`
+	Model          string `json:"model"`
+	AgentName      string `json:"agentName"`
+	Step           int    `json:"step"`
+	MaxSteps       int    `json:"maxSteps,omitempty"`
+	Variant        string `json:"variant,omitempty"`
+}
+
 // JSONOutputsDetails has outputs that are JSON, pretty-printed.
 type JSONOutputsDetails struct {
 	Type  string   `json:"type"`
@@ -264,3 +286,4 @@ func (FileChangeDetails) isDetails()   {}
 func (ShellCommandDetails) isDetails() {}
 func (JSONOutputsDetails) isDetails()  {}
 func (TaskDetails) isDetails()         {}
+func (SubagentDetails) isDetails()     {}

@@ -1,0 +1,305 @@
+// Package fetch reads pages of the web for somebody who is not trusted: a model, or a
+// text that told it to.
+//
+// Guarantees: http and https only, GET only; no cookies, no credentials, no client
+// certificate, no Referer; hosts as the Rules say, at each redirect again; no connection
+// to an address that is not of the public internet unless the Rules except it, decided on
+// the address that is really dialed, so that neither a name that resolves to two
+// addresses nor one that changes gets around it; a limit for redirects, time and bytes
+// (after decompression).
+//
+// It does not guarantee: that a public server is harmless; addresses, where a proxy is
+// used: the proxy looks the name up. A name that resolves here is checked all the same.
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/idna"
+
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+)
+
+const (
+	// MaxBytes is how much of a page is read at most.
+	MaxBytes = 5 << 20
+
+	maxURL       = 8 << 10
+	maxRedirects = 5
+	maxTime      = 60 * time.Second // for all of it
+	connectTime  = 10 * time.Second
+	lookupTime   = 5 * time.Second
+)
+
+// Rules say where pages may come from. A host stands for itself and those below it:
+// example.com is also docs.example.com.
+type Rules struct {
+	Allow   []string // hosts; empty: all
+	Deny    []string // hosts
+	Private []string // hosts and networks (10.0.0.0/8) that may be private
+}
+
+// Getter gets pages. It is safe for concurrent use.
+type Getter struct {
+	network *netclient.Network
+	rules   Rules
+	private []netip.Prefix
+	agent   string
+}
+
+// New returns a Getter that speaks through a network. agent is how it calls itself.
+func New(network *netclient.Network, rules Rules, agent string) *Getter {
+	g := &Getter{network: network, agent: agent}
+	g.rules.Allow, g.rules.Deny = hosts(rules.Allow), hosts(rules.Deny)
+	for _, p := range rules.Private {
+		if prefix, ok := parseNetwork(p); ok {
+			g.private = append(g.private, prefix)
+		} else {
+			g.rules.Private = append(g.rules.Private, hosts([]string{p})...)
+		}
+	}
+	return g
+}
+
+// Page is what a server answered.
+type Page struct {
+	URL    string // after redirects
+	Status int
+	Type   string // Content-Type
+	Body   []byte
+	Cut    bool // there was more
+}
+
+// Check says why a URL would not be asked for, without asking anybody.
+func (g *Getter) Check(address string) error {
+	_, err := g.parse(address)
+	return err
+}
+
+// Get reads a page, up to limit bytes of it (at most MaxBytes). Any status is an answer.
+func (g *Getter) Get(ctx context.Context, address string, limit int) (*Page, error) {
+	u, err := g.parse(address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("the page did not come within %s", maxTime))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no URL: %w", address, err)
+	}
+	req.Header.Set("User-Agent", g.agent)
+	req.Header.Set("Accept", "text/markdown, text/html;q=0.9, text/*;q=0.8, */*;q=0.5")
+	client := &http.Client{
+		Transport: &guard{g, g.network.Client(netclient.Options{Connect: connectTime, Guarded: true}).Transport},
+		CheckRedirect: func(next *http.Request, via []*http.Request) error {
+			next.Header.Del("Referer")
+			if len(via) > maxRedirects {
+				return fmt.Errorf("more than %d redirects", maxRedirects)
+			}
+			if via[len(via)-1].URL.Scheme == "https" && next.URL.Scheme != "https" {
+				return fmt.Errorf("%s leads from https to %s", via[len(via)-1].URL.Host, next.URL.Scheme)
+			}
+			return nil
+		},
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	defer resp.Body.Close()
+	limit = min(limit, MaxBytes)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
+	if err != nil && len(body) <= limit {
+		return nil, fmt.Errorf("the page broke off: %w", explain(ctx, err))
+	}
+	page := &Page{URL: resp.Request.URL.Redacted(), Status: resp.StatusCode, Type: resp.Header.Get("Content-Type"), Body: body}
+	if len(body) > limit {
+		page.Body, page.Cut = body[:limit], true
+	}
+	return page, nil
+}
+
+// explain drops what net/http puts around a cause: the model knows what it asked for.
+func explain(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	var at *url.Error
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// guard checks each request, redirected ones too, and gives it what is asked before a
+// connection is made.
+type guard struct {
+	g    *Getter
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	u, err := t.g.parse(req.URL.String())
+	if err != nil {
+		return nil, err
+	}
+	host := u.Hostname()
+	if proxy, err := t.g.network.Proxies().For(u); err == nil && proxy != nil {
+		if err := t.g.lookUp(req.Context(), host); err != nil {
+			return nil, err
+		}
+	}
+	ctx := netclient.WithGuard(req.Context(), func(at netip.AddrPort) error { return t.g.mayDial(host, at.Addr()) })
+	return t.next.RoundTrip(req.WithContext(ctx))
+}
+
+// mayDial decides about an address that a host has.
+func (g *Getter) mayDial(host string, a netip.Addr) error {
+	if public(a) || within(host, g.rules.Private) {
+		return nil
+	}
+	for _, p := range g.private {
+		if p.Contains(a.Unmap()) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is at %s, which is not of the public internet; the user can except it in toolCall.webFetch.privateHosts", host, a)
+}
+
+// lookUp checks a host's addresses as they are known here. That a name is not known here
+// says nothing: the proxy may know it.
+func (g *Getter) lookUp(ctx context.Context, host string) error {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return g.mayDial(host, a)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil
+	}
+	for _, a := range addresses {
+		if err := g.mayDial(host, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parse reads a URL and decides about its host.
+func (g *Getter) parse(address string) (*url.URL, error) {
+	if len(address) > maxURL {
+		return nil, fmt.Errorf("the URL is longer than %d bytes", maxURL)
+	}
+	u, err := url.Parse(strings.TrimSpace(address))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("this is no URL: %w", explain(context.Background(), err))
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("only http and https are fetched, not %.100q", address)
+	case u.User != nil:
+		return nil, errors.New("URLs with a user or a password in them are not fetched")
+	}
+	name, err := normal(u.Hostname())
+	if err != nil {
+		return nil, fmt.Errorf("the URL has no valid host: %w", err)
+	}
+	port := u.Port()
+	u.Host = name
+	if strings.Contains(name, ":") {
+		u.Host = "[" + name + "]"
+	}
+	if port != "" {
+		u.Host += ":" + port
+	}
+	u.Fragment = ""
+	switch {
+	case within(name, g.rules.Deny):
+		return nil, fmt.Errorf("%s is denied by toolCall.webFetch.denyHosts", name)
+	case len(g.rules.Allow) > 0 && !within(name, g.rules.Allow):
+		return nil, fmt.Errorf("%s is not among toolCall.webFetch.allowHosts", name)
+	}
+	if a, err := netip.ParseAddr(name); err == nil {
+		return u, g.mayDial(name, a)
+	}
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return u, g.mayDial(name, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+	}
+	return u, nil
+}
+
+// normal is how hosts are compared: as the name server sees them. Ways to write an IPv4
+// address that only some programs understand (0x7f.1, 2130706433) are no hosts.
+func normal(host string) (string, error) {
+	host = strings.TrimSuffix(host, ".")
+	if a, err := netip.ParseAddr(host); err == nil {
+		if a.Zone() != "" {
+			return "", errors.New("addresses with a zone are of this machine")
+		}
+		return a.Unmap().String(), nil
+	}
+	name, err := idna.Lookup.ToASCII(host)
+	if err != nil {
+		return "", err
+	}
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	switch {
+	case name == "":
+		return "", errors.New("it is empty")
+	case last != "" && last[0] >= '0' && last[0] <= '9':
+		return "", fmt.Errorf("%q is neither a name nor an address", host)
+	case strings.Contains(name, ":"):
+		return "", fmt.Errorf("%q is no name", host)
+	}
+	return strings.ToLower(name), nil
+}
+
+// hosts are names as normal writes them; what is none is left out.
+func hosts(list []string) []string {
+	var out []string
+	for _, h := range list {
+		if name, err := normal(strings.TrimPrefix(h, "*.")); err == nil {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// within says whether a host is one of a list or below it.
+func within(host string, list []string) bool {
+	return slices.ContainsFunc(list, func(h string) bool { return host == h || strings.HasSuffix(host, "."+h) })
+}
+
+// parseNetwork reads a network or an address.
+func parseNetwork(s string) (netip.Prefix, bool) {
+	if p, err := netip.ParsePrefix(s); err == nil {
+		return p.Masked(), true
+	}
+	a, err := netip.ParseAddr(s)
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	a = a.Unmap()
+	return netip.PrefixFrom(a, a.BitLen()), true
+}
+
+// Valid says whether an entry of Rules is one.
+func Valid(entry string) error {
+	if _, ok := parseNetwork(entry); ok {
+		return nil
+	}
+	_, err := normal(strings.TrimPrefix(entry, "*."))
+	return err
+}

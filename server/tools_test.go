@@ -1,0 +1,42 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+)
+
+// A page is asked about, and comes as Markdown; servers of this machine are reached only
+// if the user excepts them.
+func TestWebFetch(t *testing.T) {
+	asked := 0
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<h1>Title</h1><p>Some <b>text</b></p>")
+	}))
+	defer site.Close()
+	model := fmt.Sprintf("cassette: 1\nturns:\n  - steps:\n      - calls: [{id: call_1, tool: eca__web_fetch, arguments: {url: %q}}]\n      - {text: Done.}\n", site.URL)
+	r := newRig(t, options{model: model})
+	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go", "trust": true})
+	r.Await(0, "a refusal", fake.Content("toolCalled", `"error":true`, "not of the public internet", "toolCall.webFetch.privateHosts"))
+	r.Await(0, "the end", fake.Finished())
+	if asked != 0 {
+		t.Fatal("the server was asked")
+	}
+	r = newRig(t, options{model: model, config: map[string]any{"toolCall": map[string]any{"webFetch": map[string]any{"privateHosts": []string{"127.0.0.1", "not a host"}}}}})
+	r.Await(0, "the wrong entry", fake.Contains("$/showMessage", `toolCall.webFetch.privateHosts: \"not a host\" is no host`))
+	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
+	r.Await(0, "the question", fake.Content("toolCallRun", `"manualApproval":true`, "Fetching "+site.URL))
+	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "call_1"})
+	r.Await(0, "the page", fake.Content("toolCalled", `"error":false`, `200 OK, text/html\n\n# Title\n\nSome **text**"`))
+	r.Await(0, "the end", fake.Finished())
+	bodies := r.bodies()
+	if last := bodies[len(bodies)-1]; asked != 1 || !strings.Contains(last, `# Title`) {
+		t.Errorf("asked %d times; the model got %s", asked, last)
+	}
+}

@@ -1,0 +1,127 @@
+// Package web holds the native tool web_fetch, which reads pages of the web. What may be
+// asked for, and how much, is internal/fetch's business; this package makes text for a
+// model of what comes back.
+package web
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/fetch"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+//go:embed web_fetch.md
+var webFetchDoc string
+
+// defaultBytes is how much of a page is read unless the call says otherwise.
+const defaultBytes = 1 << 20
+
+const (
+	formatMarkdown = "markdown"
+	formatText     = "text"
+	formatHTML     = "html"
+)
+
+type webFetchArgs struct {
+	URL      string `json:"url" jsonschema:"The address of the page: http or https."`
+	Format   string `json:"format,omitempty" jsonschema:"What to make of an HTML page: markdown (default), text or html."`
+	MaxBytes int    `json:"max_bytes,omitempty" jsonschema:"How many bytes of the page to read at most (default: 1048576, at most 5242880)."`
+}
+
+// Tools returns the tools of this package.
+func Tools(pages *fetch.Getter) []tools.Tool {
+	return []tools.Tool{tools.Definition[webFetchArgs]{
+		ReadOnly: true, Name: "web_fetch", Description: webFetchDoc, Preparing: "Preparing to fetch a page", Progress: "Fetching page",
+		Enums: map[string][]string{"format": {formatMarkdown, formatText, formatHTML}},
+		Plan: func(_ context.Context, _ tools.Call, a webFetchArgs) (tools.Plan, error) {
+			if err := pages.Check(a.URL); err != nil {
+				return tools.Plan{}, err
+			}
+			return tools.Plan{Summary: "Fetching " + strings.Join(strings.Fields(a.URL), " ")}, nil
+		},
+		Run: func(ctx context.Context, _ tools.Call, a webFetchArgs, _ tools.Sink) (tools.Result, error) {
+			limit := defaultBytes
+			if a.MaxBytes > 0 {
+				limit = min(a.MaxBytes, fetch.MaxBytes)
+			}
+			page, err := pages.Get(ctx, a.URL, limit)
+			if err != nil {
+				return tools.Result{}, fmt.Errorf("%s could not be fetched: %w", a.URL, err)
+			}
+			return render(page, a.Format), nil
+		},
+	}.Build()}
+}
+
+// render makes text of a page. What the server said about it comes first.
+func render(p *fetch.Page, format string) tools.Result {
+	head := fmt.Sprintf("%s: %d %s, %s", p.URL, p.Status, http.StatusText(p.Status), shownType(p.Type))
+	if p.Cut {
+		head += fmt.Sprintf(", cut after %d bytes", len(p.Body))
+	}
+	res := tools.Result{Failed: p.Status < 200 || p.Status > 299}
+	if image := workspace.ImageType(p.Body); image != "" && !p.Cut {
+		res.Outputs = []string{head}
+		res.Images = []event.Image{{MediaType: image, Data: p.Body}}
+		return res
+	}
+	body, err := text(p, format)
+	if err != nil {
+		body, res.Failed = "["+err.Error()+"]", true
+	}
+	res.Outputs = []string{head + "\n\n" + body}
+	return res
+}
+
+// shownType is a Content-Type fit for one line.
+func shownType(s string) string {
+	kind, _, err := mime.ParseMediaType(s)
+	if err != nil || kind == "" {
+		return "of no known type"
+	}
+	return kind
+}
+
+// text returns a page as text.
+func text(p *fetch.Page, format string) (string, error) {
+	kind, _, _ := mime.ParseMediaType(p.Type)
+	isHTML := kind == "text/html" || kind == "application/xhtml+xml"
+	if kind == "" {
+		isHTML = strings.HasPrefix(http.DetectContentType(p.Body), "text/html")
+	}
+	if !isHTML && workspace.IsBinary(p.Body) {
+		return "", errors.New("the page is not a text")
+	}
+	body := decode(p, isHTML)
+	switch {
+	case !isHTML || format == formatHTML:
+		return body, nil
+	}
+	return readable(body, p.URL, format)
+}
+
+// decode makes UTF-8 of a page, by what the server, the page or its first bytes say about
+// its encoding.
+func decode(p *fetch.Page, isHTML bool) string {
+	if utf8.Valid(p.Body) {
+		return string(p.Body)
+	}
+	encoding, name, certain := charset.DetermineEncoding(p.Body, p.Type)
+	if name != "utf-8" && (isHTML || certain) {
+		if out, err := encoding.NewDecoder().Bytes(p.Body); err == nil {
+			return string(out)
+		}
+	}
+	return strings.ToValidUTF8(string(p.Body), "�")
+}
