@@ -115,7 +115,7 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 			t.emit(event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByUser})
 			return !d.GoOn && t.boss == nil, nil
 		}
-		tc.Grant.Approved = true
+		tc.Grant.Approved, tc.Grant.Auto = !d.Auto, d.Auto
 		if d.Remember != tools.Once {
 			if err := t.policy.Remember(tc, tool.Spec(), plan, d.Remember); err != nil {
 				t.say("This is remembered until eca ends only: " + err.Error())
