@@ -179,7 +179,7 @@ func New(o Options) *Daemon {
 		Store:    d.store,
 		Models:   d.models,
 		ModelIDs: d.models.ids,
-		Contexts: contexts.Local{Mapper: d.maps},
+		Contexts: pointing{contexts.Local{Mapper: d.maps}, &d.finder},
 		Tools:    d.Tools,
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
@@ -300,6 +300,7 @@ func (d *Daemon) Close() {
 	d.mcp.Close()
 	d.creds.Load().Close()
 	d.jobs.Close()
+	d.finder.Close()
 	d.maps.index.Close()
 	d.network.Close()
 	if err := d.store.Close(); err != nil {

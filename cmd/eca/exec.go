@@ -269,7 +269,7 @@ func (c *execClient) end(chatID, reason string, interrupted bool) int {
 	switch {
 	case interrupted:
 		return exitInterrupted
-	case reason == "failed", reason == "blocked":
+	case reason == "failed", reason == "blocked", reason == "loop":
 		return exitFailed
 	case c.refused:
 		return exitRefused
