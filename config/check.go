@@ -63,6 +63,16 @@ func check(l *Loaded, s *jsonschema.Schema) []Finding {
 		}
 	}
 	c.references(l)
+	for _, u := range l.Units {
+		for _, n := range u.Needs {
+			if !u.Trusted {
+				c.found = append(c.found, Finding{
+					Source: u.File, Line: n.Line, Key: n.What, Severity: SeverityNote,
+					Message: n.What + " does nothing until the folder is trusted; see eca trust",
+				})
+			}
+		}
+	}
 	for _, p := range l.Problems {
 		if !c.seen[Finding{Source: p.Source, Line: p.Line, Column: p.Column}.place()] || p.Column == 0 {
 			c.found = append(c.found, Finding{

@@ -72,9 +72,12 @@ func TestLayers(t *testing.T) {
 	}
 	// The seam for workspace trust sees workspace files only.
 	in.InitOptions, in.ConfigFile = nil, ""
-	in.Restrict = func(string, map[string]any) map[string]any { return map[string]any{} }
-	if l := Load(in); l.DefaultModel != "global/m" {
-		t.Errorf("restricted: %q", l.DefaultModel)
+	in.Trusts = func(u Unit) bool {
+		t.Errorf("asked about %+v", u)
+		return false
+	}
+	if l := Load(in); l.DefaultModel != "a/m" || !l.Chat.DefaultTrust || len(l.Units) > 0 {
+		t.Errorf("restricted: %q %v", l.DefaultModel, l.Units)
 	}
 }
 

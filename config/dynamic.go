@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,6 +91,7 @@ func opening(s string) string {
 type resolver struct {
 	getenv   func(string) string
 	dir      string // for relative files
+	within   string // the folder that files are read of, and nothing else resolved; empty: no bounds
 	plugin   string // the plugin's folder; empty: the text is no plugin's
 	looked   func(path string)
 	netrc    func() []string                            // the files to look in
@@ -146,6 +149,10 @@ func (r *resolver) eval(parts []node, x *expansion, depth int) string {
 
 // one evaluates an expression.
 func (r *resolver) one(n node, x *expansion, depth int) piece {
+	if r.within != "" && slices.Contains([]string{"env", "netrc", "cmd"}, n.text) {
+		x.errs = append(x.errs, fmt.Errorf("${%s:...} does nothing until the workspace folder is trusted", n.text))
+		return piece{}
+	}
 	if n.text == "env" {
 		return r.variable(n, x, depth)
 	}
@@ -154,7 +161,7 @@ func (r *resolver) one(n node, x *expansion, depth int) piece {
 	var err error
 	switch n.text {
 	case "file":
-		text, err = includeFile(arg, r.dir, r.looked)
+		text, err = includeFile(arg, r.dir, r.within, r.looked)
 	case "netrc":
 		text, err = r.password(arg)
 	case "cmd":
@@ -251,24 +258,52 @@ func outer(pieces []piece, written string) []piece {
 // maxIncluded bounds a ${file:...}.
 const maxIncluded = 1 << 20
 
-func includeFile(path, dir string, looked func(path string)) (string, error) {
+func includeFile(path, dir, within string, looked func(path string)) (string, error) {
 	path = atHome(path)
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
 	looked(path)
 	info, err := os.Stat(path)
-	if err != nil {
-		return "", fmt.Errorf("${file:%s} cannot be read: %w", path, errors.Unwrap(err))
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxIncluded {
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxIncluded) {
 		return "", fmt.Errorf("${file:%s} is not a regular file of at most %d bytes", path, maxIncluded)
 	}
-	data, err := os.ReadFile(path)
+	data, err := readWithin(path, within)
 	if err != nil {
-		return "", fmt.Errorf("${file:%s} cannot be read: %w", path, errors.Unwrap(err))
+		return "", fmt.Errorf("${file:%s} cannot be read: %w", path, withoutPath(err))
 	}
 	return strings.TrimSpace(string(data)), nil
+}
+
+// readWithin reads the beginning of a file; within, if set, is the folder that links must
+// not lead out of.
+func readWithin(path, within string) ([]byte, error) {
+	f, err := openWithin(path, within)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxIncluded))
+}
+
+func openWithin(path, within string) (*os.File, error) {
+	if within == "" {
+		return os.Open(path)
+	}
+	rel, err := filepath.Rel(within, path)
+	if err != nil {
+		return nil, err
+	}
+	return os.OpenInRoot(within, rel)
+}
+
+// withoutPath drops the path from an error of the file system: it is named already.
+func withoutPath(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 // atHome resolves a leading ~.

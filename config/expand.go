@@ -97,7 +97,7 @@ func (b *builder) resolver(l *layer, last bool) *resolver {
 	if l == nil {
 		return r
 	}
-	r.dir, r.plugin = l.dir, l.plugin
+	r.dir, r.plugin, r.within = l.dir, l.plugin, l.within
 	if b.in.Commands != nil {
 		r.command = func(command string) (string, bool, error) { return b.in.Commands.get(l.source, command, last) }
 	}

@@ -20,9 +20,11 @@ type layer struct {
 	content map[string]any
 	at      map[string]position // by joined path; elements of lists by their index
 
-	dir    string // for relative files; empty: where the process is
-	plugin string // the folder of the plugin it belongs to
-	root   string // the workspace folder it belongs to
+	dir      string         // for relative files; empty: where the process is
+	plugin   string         // the folder of the plugin it belongs to
+	root     string         // the workspace folder it belongs to
+	withheld map[string]any // all that it says, if it is not trusted
+	within   string         // the folder that it may read files of, and nothing else; empty: it is trusted
 
 	fragment bool // it is no JSON, see Fragment
 }

@@ -41,10 +41,10 @@ type Inputs struct {
 	// nil knows none.
 	ToolText func(tool string) (text string, ok bool)
 
-	// Restrict is the seam for workspace trust: it returns the part of a workspace
-	// file's content that may act, before its dynamic strings are resolved. It is also
-	// asked about what such a file names in extraConfigs. Nil lets everything act.
-	Restrict func(root string, content map[string]any) map[string]any
+	// Trusts says whether the user trusts a workspace's file as it is. It is asked about
+	// files that want more than what is harmless, those named in extraConfigs included. Nil
+	// trusts all.
+	Trusts func(Unit) bool
 }
 
 // PluginLayer is a part of the configuration that a plugin brings (eca-features 21).
@@ -68,6 +68,8 @@ type Loaded struct {
 	Files []string
 	// Pending says that a ${cmd:...} still runs: Commands.Finished tells of its end.
 	Pending bool
+	// Units are the workspace's files that need trust, trusted or not.
+	Units []Unit
 
 	origins map[string]Origin
 	texts   map[string][]byte // of the configuration files, as far as they are in effect
@@ -152,6 +154,7 @@ func Load(in Inputs) *Loaded {
 	b.credentials()
 	b.googlePreset()
 	b.inherit()
+	b.tighten()
 	b.checkChoices()
 	cfg := b.decode()
 	cfg.nameProviders()
@@ -162,7 +165,7 @@ func Load(in Inputs) *Loaded {
 		return cmp.Or(strings.Compare(x.Source, y.Source), x.Line-y.Line, strings.Compare(x.Cause, y.Cause))
 	})
 	return &Loaded{
-		Config: cfg, Problems: b.problems, Files: b.files, Pending: b.pending,
+		Config: cfg, Problems: b.problems, Files: b.files, Pending: b.pending, Units: b.units,
 		origins: b.origins, texts: b.texts, global: in.globalFile(), layers: b.layers,
 		resolve: b.afterwards(), commands: in.Commands,
 	}
@@ -191,6 +194,8 @@ type builder struct {
 	texts    map[string][]byte
 	layers   []*layer
 	pending  bool
+	units    []Unit
+	stricter []tightening
 }
 
 func (b *builder) problem(o Origin, format string, args ...any) {
@@ -247,9 +252,7 @@ func (b *builder) layer(l *layer, root string) {
 	}
 	l.migrate()
 	b.userOnly(l)
-	if root != "" && b.in.Restrict != nil {
-		l.content = b.in.Restrict(root, l.content)
-	}
+	b.gate(l)
 	if b.in.Commands != nil {
 		b.in.Commands.begin(l.source, l.text)
 	}
@@ -328,7 +331,13 @@ func (b *builder) extraLayers() {
 			continue
 		}
 		before, origin := b.merged["extraConfigs"], b.origins[join(at)]
-		if !b.file(path, root) {
+		owner := root
+		for _, folder := range b.in.Roots {
+			if rel, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(rel) {
+				owner = folder // whoever named it, the folder's owner wrote it
+			}
+		}
+		if !b.file(path, owner) {
 			b.problemAt(at, "extraConfigs: there is no file %s", path)
 		}
 		b.merged["extraConfigs"], b.origins[join(at)] = before, origin

@@ -48,16 +48,30 @@ func TestExtraConfigs(t *testing.T) {
 	in.InitOptions = nil
 	write(t, global, `{}`)
 	write(t, filepath.Join(root, ".eca", "config.json"), `{"extraConfigs": ["c.json"]}`)
+	trusted := map[string]bool{filepath.Join(root, ".eca", "config.json"): true}
 	var asked []string
-	in.Restrict = func(_ string, content map[string]any) map[string]any {
-		for key := range content {
-			asked = append(asked, key)
-		}
-		delete(content, "welcomeMessage")
-		return content
+	in.Trusts = func(u Unit) bool {
+		asked = append(asked, u.File+" "+u.Needs[0].What)
+		return trusted[u.File]
 	}
-	if l := Load(in); l.WelcomeMessage == "c" || strings.Join(asked, " ") != "extraConfigs welcomeMessage" {
-		t.Errorf("restricted: %q, asked about %q", l.WelcomeMessage, asked)
+	want := filepath.Join(root, ".eca", "config.json") + " extraConfigs"
+	if l := Load(in); l.WelcomeMessage != "c" || strings.Join(asked, "; ") != want {
+		t.Errorf("trusted: %q, asked about %q", l.WelcomeMessage, asked)
+	}
+	// Its own content is looked at, too, and so is that of a file in the folder that the
+	// user's configuration names.
+	write(t, filepath.Join(root, "c.json"), `{"welcomeMessage": "c", "netrcFile": "/n"}`)
+	for _, text := range []string{`{}`, `{"extraConfigs": ["c.json"]}`} {
+		write(t, global, text)
+		asked = nil
+		if l := Load(in); l.WelcomeMessage != "c" || l.NetrcFile != "" || asked[len(asked)-1] != filepath.Join(root, "c.json")+" netrcFile" {
+			t.Errorf("%s: %q %q, asked about %q", text, l.WelcomeMessage, l.NetrcFile, asked)
+		}
+	}
+	trusted = nil
+	write(t, global, `{}`)
+	if l := Load(in); l.WelcomeMessage == "c" {
+		t.Error("a file that is not trusted named another one")
 	}
 }
 

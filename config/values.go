@@ -54,6 +54,13 @@ func (l *Loaded) Secrets() []string {
 			}
 		}
 	})
+	for _, layer := range l.layers {
+		eachText(layer.withheld, nil, func(path []string, text string) { // what has no effect is no less secret
+			if secretPath(path) {
+				add(text)
+			}
+		})
+	}
 	for _, o := range l.origins {
 		for piece := range strings.SplitSeq(o.included, "\x00") {
 			if secret, ok := strings.CutPrefix(piece, secretMark); ok {
@@ -82,12 +89,18 @@ func (l *Loaded) Secrets() []string {
 // in addresses: less than Secrets, for text in which a word too many would be missed.
 func (l *Loaded) Credentials() []string {
 	var out []string
+	named := func(path []string, s string) {
+		words := strings.Fields(s)
+		if redact.SecretName(path[len(path)-1]) && len(words) > 0 && len(words) <= 2 {
+			out = append(out, s, words[len(words)-1]) // Bearer ...
+		}
+	}
+	for _, layer := range l.layers {
+		eachText(layer.withheld, nil, named)
+	}
 	l.each(func(v Value, _ bool) {
 		for _, s := range texts(v.Value) {
-			words := strings.Fields(s)
-			if redact.SecretName(v.Path[len(v.Path)-1]) && len(words) > 0 && len(words) <= 2 {
-				out = append(out, s, words[len(words)-1]) // Bearer ...
-			}
+			named(v.Path, s)
 			if u, err := url.Parse(s); err == nil && u.User != nil {
 				if password, ok := u.User.Password(); ok {
 					out = append(out, password)
@@ -209,4 +222,23 @@ func KeyPath(path []string) string {
 		}
 	}
 	return strings.Join(out, ".")
+}
+
+// eachText calls fn with the texts of a value as they were written, but for those that are
+// dynamic.
+func eachText(v any, path []string, fn func(path []string, text string)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, sub := range v {
+			eachText(sub, append(slices.Clone(path), key), fn)
+		}
+	case []any:
+		for _, sub := range v {
+			eachText(sub, path, fn)
+		}
+	case string:
+		if v != "" && !strings.Contains(v, "${") {
+			fn(path, v)
+		}
+	}
 }

@@ -60,6 +60,8 @@ func (d *Daemon) reload() bool {
 // or credentials are others than before.
 func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	ws, old := workspace.New(d.roots...), d.config.Load()
+	var unreadable error
+	d.trust, unreadable = d.record.Read()
 	cfg := config.Load(config.Inputs{
 		InitOptions: d.initOptions,
 		Getenv:      d.opts.Getenv,
@@ -73,7 +75,11 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		Commands:     d.dynamic,
 		Patience:     patience,
 		ToolText:     d.toolText,
+		Trusts:       d.trustsLocked,
 	})
+	if unreadable != nil {
+		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: d.record.Path()}, Cause: unreadable.Error()})
+	}
 	for _, p := range d.set.Load().Wrong() {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Path, Line: p.Line}, Cause: p.Cause})
 	}
@@ -130,7 +136,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		d.models.refreshCatalog(context.Background()) // reads the file that suites put there, no more
 	}
 	if !rebuild && reflect.DeepEqual(old.Config, cfg.Config) {
-		return otherNetwork || !slices.Equal(old.Problems, cfg.Problems) || !reflect.DeepEqual(before, d.entered)
+		return otherNetwork || !reflect.DeepEqual(old.Units, cfg.Units) || !slices.Equal(old.Problems, cfg.Problems) || !reflect.DeepEqual(before, d.entered)
 	}
 	d.workspace.Store(ws)
 	d.maps.index.Forget(ws.Roots())
@@ -178,6 +184,8 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 		case <-synced:
 			changed()
 		case <-d.loginDone:
+			take()
+		case <-d.trusted:
 			take()
 		case <-d.dynamic.Finished(): // a prompt may have taken the result already
 			d.reload()

@@ -2,7 +2,8 @@
 // store, from one configuration. The commands and the tests use it; nothing else
 // does. Besides wiring it decides which model a name means and how its provider is
 // reached (models.go, clients.go), keeps the configuration up to date (configure.go),
-// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go) and
+// asks whether workspaces' files are trusted (trust.go), logs in and out (login.go,
+// logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go) and
 // has them run (servers.go), has chats of the reference server imported (import.go), and
 // keeps the plugins (plugins.go).
 package daemon
@@ -34,6 +35,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/trust"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -93,17 +95,21 @@ type Daemon struct {
 	commands *command.Commands
 	dynamic  *config.Commands // runs ${cmd:...} of the configuration
 	loader   *extensions.Loader
+	record   *trust.Store // which workspaces' files the user trusts
 	plugins  *plugins.Store
 
 	reconfigured chan struct{} // hears of Configure; for Watch
 	loginDone    chan struct{} // hears of LoginDone; for Watch
 	extended     chan struct{} // hears of another Set of extensions; for Watch
 	served       chan struct{} // hears of MCP servers that changed; for Watch
+	trusted      chan struct{} // hears of what the user trusts now; for Watch
 
 	mu          sync.Mutex // guards what follows, and that configurations come in order
 	initOptions json.RawMessage
 	roots       []string
 	entered     map[string]auth.Credential // as of the last load
+	trust       trust.View                 // as of the last load
+	asked       map[string]bool            // sums of units the user was asked about
 	claude      []hooks.Definition         // as of the last load
 
 	// Replaced as wholes, by loadLocked and Connect.
@@ -164,6 +170,9 @@ func New(o Options) *Daemon {
 		loginDone:    make(chan struct{}, 1),
 		extended:     make(chan struct{}, 1),
 		served:       make(chan struct{}, 1),
+		trusted:      make(chan struct{}, 1),
+		record:       trust.New(o.StateDir, o.Now),
+		asked:        map[string]bool{},
 	}
 	d.plugins = plugins.New(plugins.Options{
 		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString,
@@ -320,6 +329,9 @@ func (d *Daemon) Notices() []string {
 	}
 	if n := d.imported.Load(); n != nil {
 		out = append(out, *n)
+	}
+	if n := d.trustNotice(); n != "" {
+		out = append(out, n)
 	}
 	return out
 }

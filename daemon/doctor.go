@@ -35,6 +35,7 @@ func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 	checks := []doctor.Check{
 		one("Installation", "eca", d.checkInstallation),
 		one("Configuration", "configuration", d.checkConfiguration),
+		one("Configuration", "trust", d.checkTrust),
 		one("Models", "default model", d.checkDefaultModel),
 	}
 	checks = append(checks, d.providerChecks(offline)...)

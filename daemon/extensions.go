@@ -44,6 +44,7 @@ func (d *Daemon) extendLocked() {
 		Commands:   paths(cfg.Commands),
 		Skills:     paths(cfg.Skills),
 		Pure:       cfg.PureConfig,
+		Trusts:     d.trustsLocked,
 		Claude:     cfg.ClaudeFiles,
 		ClaudeHome: d.claudeHome(),
 		Plugins:    d.pluginFolders(),

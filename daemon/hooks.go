@@ -14,7 +14,14 @@ import (
 func (d *Daemon) newHooks(cfg *config.Loaded, roots []string) *hooks.Set {
 	defs := hooks.FromConfig(cfg)
 	var broken []hooks.Problem
-	d.claude, broken = hooks.ReadClaude(d.claudeSettings(cfg, roots)...)
+	d.claude = nil
+	for _, file := range d.claudeSettings(cfg, roots) {
+		some, wrong := hooks.ReadClaude(file)
+		broken = append(broken, wrong...)
+		if d.trustsHooks(cfg, roots, file, some) {
+			d.claude = append(d.claude, some...)
+		}
+	}
 	set, problems := hooks.New(append(defs, d.claude...), hooks.Options{
 		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor,
 		Store:   d.store.Path,

@@ -162,10 +162,14 @@ func (d *Daemon) edit(file string, changes ...config.Change) error {
 	case file == "":
 		return errors.New("there is no configuration file to change")
 	}
+	renew := d.mayRenew(file)
 	if err := config.EditFile(file, changes...); err != nil {
 		return err
 	}
 	d.reload()
+	if renew {
+		return d.renewTrust(file)
+	}
 	return nil
 }
 

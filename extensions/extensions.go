@@ -33,8 +33,9 @@ type Set struct {
 	Rules    []Rule    // by id
 	Commands []Command // by name; one for each
 
-	Problems []Problem // what is not used, by file and line
-	Files    []string  // to watch: files, and folders as path/* (see package watch)
+	Problems []Problem     // what is not used, by file and line
+	Units    []config.Unit // files that need trust, trusted or not; of agents, what needs it beyond their configuration
+	Files    []string      // to watch: files, and folders as path/* (see package watch)
 
 	roots []string // workspace folders, links resolved
 }
@@ -69,6 +70,11 @@ type Inputs struct {
 	// plugin in the given folder if that is not empty. It returns the files that it looked
 	// for.
 	Expand func(text, dir, plugin string) (out string, files []string, err error)
+
+	// Trusts says whether the user trusts a file of a workspace folder that runs commands,
+	// reads what is not in the folder, or leads out of it. Without that it is not used. Nil
+	// trusts all.
+	Trusts func(config.Unit) bool
 }
 
 // Plugin is a folder with agents, skills, rules and commands of its own (eca-features 21).
@@ -109,7 +115,7 @@ func (s *Set) Wrong() []Problem {
 
 // Empty says that there is nothing, also nothing wrong.
 func (s *Set) Empty() bool {
-	return len(s.Agents)+len(s.Skills)+len(s.Rules)+len(s.Commands)+len(s.Problems) == 0
+	return len(s.Agents)+len(s.Skills)+len(s.Rules)+len(s.Commands)+len(s.Problems)+len(s.Units) == 0
 }
 
 // Skill finds a skill by its name.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
 )
 
 // Loader reads extensions, each file once as long as it stays as it is.
@@ -50,6 +52,7 @@ type entry struct {
 	problems []Problem
 	stamps   []stamp // of the file and of those that it includes
 	sum      [sha256.Size]byte
+	unit     *config.Unit // what of it needs trust; nil if nothing does
 }
 
 // stamp is the state of a file when it was read.
@@ -207,6 +210,9 @@ func (g *gather) look(kind string, s search, places []place, parse func(path, te
 				g.watch = append(g.watch, s.path)
 			}
 			g.set.Problems = append(g.set.Problems, e.problems...)
+			if e.unit != nil {
+				g.set.Units = append(g.set.Units, *e.unit)
+			}
 			if e.item != nil {
 				g.later = append(g.later, func() { use(f, e.item) })
 			}
@@ -217,13 +223,13 @@ func (g *gather) look(kind string, s search, places []place, parse func(path, te
 // entry returns a file as it is, from memory if it has not changed.
 func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) (any, *fault)) *entry {
 	before := l.entries[k]
-	if before != nil && before.current(f.info) {
+	if before != nil && before.current(f.info) && !before.outdated(in) {
 		return before
 	}
 	e := &entry{stamps: []stamp{l.stamp(f.path, f.info)}}
 	data, err := l.read(f.path)
 	e.sum = sha256.Sum256(data)
-	if err == nil && before != nil && before.sum == e.sum && before.included() {
+	if err == nil && before != nil && before.sum == e.sum && before.included() && !before.outdated(in) {
 		before.stamps[0] = e.stamps[0] // it was only touched
 		return before
 	}
@@ -234,6 +240,8 @@ func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) 
 		flt = faultf(0, "it can not be read: %v", withoutPath(err))
 	case bytes.IndexByte(data, 0) >= 0:
 		flt = faultf(0, "it is no text")
+	case !e.trusted(k, f, data, in):
+		return e
 	default:
 		e.item, flt = parse(f.path, l.expand(string(data), f, in, k.kind, e))
 	}
@@ -246,6 +254,47 @@ func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) 
 		e.problems = append(e.problems, Problem{f.path, flt.line, flt.cause})
 	}
 	return e
+}
+
+// trusted notes what of a workspace's file needs trust, and says whether it may be used.
+func (e *entry) trusted(k key, f found, data []byte, in Inputs) bool {
+	if in.Trusts == nil || f.root == "" {
+		return true
+	}
+	text := string(data)
+	if k.kind == kindAgent || f.claude {
+		text = "" // its strings are the configuration's, or not dynamic
+	}
+	u, needed := config.TextUnit(f.root, f.path, text, leadsOut(f.root, f.path, data))
+	if !needed {
+		return true
+	}
+	u.Trusted = in.Trusts(u)
+	e.unit = &u
+	for _, named := range u.Files {
+		e.stamps = append(e.stamps, stamp{path: named, info: stat(named)})
+	}
+	return u.Trusted
+}
+
+// outdated says whether the user thinks otherwise about a file than when it was read.
+func (e *entry) outdated(in Inputs) bool {
+	return e.unit != nil && in.Trusts != nil && in.Trusts(*e.unit) != e.unit.Trusted
+}
+
+// leadsOut says whether what was read of a folder's file came from outside the folder.
+func leadsOut(root, path string, data []byte) bool {
+	rel, err := filepath.Rel(root, path)
+	if err != nil {
+		return true
+	}
+	f, err := os.OpenInRoot(root, rel)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	inside, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	return err != nil || !bytes.Equal(inside, data)
 }
 
 // expand resolves the dynamic strings of a file. Those of agents are resolved with the

@@ -86,6 +86,7 @@ func (s *Server) ChatPrompt(ctx context.Context, req protocol.Request[protocol.C
 			failed.ChatID = session.ID()
 			return failed, nil
 		}
+		s.background(func() { s.host.AskTrust(s.ctx, session.ID()) })
 		status := protocol.StatusPrompting
 		if acc.Dialog {
 			status = protocol.StatusLogin

@@ -40,7 +40,7 @@ func TestClaudeFiles(t *testing.T) {
 	r.save(t, filepath.Join(home, ".claude", "CLAUDE.md"), "Be kind.")
 	r.Open(r.root, nil)
 	r.Await(0, "the start", fake.Ready())
-	r.Await(0, "the workspace has no say", fake.Contains("$/showMessage", "claudeFiles counts in your own configuration only"))
+	r.Await(0, "the workspace has no say", fake.Contains("$/showMessage", "eca trust", "claudeFiles"))
 	if got := string(r.Call("chat/queryCommands", map[string]any{"chatId": "c", "query": "mine"})); strings.Contains(got, "mine") && strings.Contains(got, "customPrompt") {
 		t.Error(got)
 	}
@@ -51,6 +51,10 @@ func TestClaudeFiles(t *testing.T) {
 	mark := r.Mark()
 	r.save(t, r.globalFile(), `{"claudeFiles": true, "welcomeMessage": "changed"}`)
 	r.Await(mark, "the change", fake.Contains("config/updated", "changed"))
+	if got := ask(t, r, "u", "/hooks"); strings.Contains(got, "claude:") {
+		t.Errorf("hooks of the workspace count before it is trusted: %s", got)
+	}
+	trustAll(t, r)
 	ask(t, r, "c", "Delete x")
 	body := r.lastBody(t)
 	for _, want := range []string{"from " + r.root, "never delete", "Be kind.", `name=\"paint\"`} {

@@ -158,6 +158,9 @@ func TestMCPAdd(t *testing.T) {
 // A server that two files speak of changes where each value comes from.
 func TestMCPLayers(t *testing.T) {
 	r := newMCPRig(t, mcpConfig, `{"mcpServers": {"web": {"disabled": false}}}`)
+	if err := r.daemon.Trust(r.daemon.Untrusted()); err != nil {
+		t.Fatal(err)
+	}
 	mark := r.Mark()
 	r.Notify("mcp/disableServer", map[string]any{"name": "web"})
 	r.Await(mark, "disabled", fake.Contains("tool/serverUpdated", webEntry))

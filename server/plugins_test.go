@@ -203,13 +203,13 @@ func TestPluginsAtStart(t *testing.T) {
 	}
 }
 
-// A cloned project says nothing about plugins.
+// A cloned project says nothing about plugins until the user trusts it.
 func TestPluginsOfAWorkspace(t *testing.T) {
 	r := newRig(t, options{closed: true, model: anyAnswer})
 	dir, _ := market(t, r)
 	r.add(t, "config.json", fmt.Sprintf(`{"plugins": {"theirs": {"source": %q}, "install": ["kit@theirs"]}}`, dir))
 	r.Open(r.root, nil)
-	r.Await(0, "the problem", fake.Contains("$/showMessage", "plugins counts in your own configuration only"))
+	r.Await(0, "the problem", fake.Contains("$/showMessage", "eca trust", "plugins.install"))
 	r.Await(0, "the start", fake.Ready())
 	ask(t, r, "c", "Hello")
 	if body := r.lastBody(t); strings.Contains(body, "tabs") {

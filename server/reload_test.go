@@ -40,13 +40,15 @@ func TestReload(t *testing.T) {
 		r.Await(mark, what, fake.Contains(method, strings.Split(params, " ... ")...))
 	}
 
-	r.save(t, r.globalFile(), `{"welcomeMessage": "one"}`)
-	hears("a new global file", `config/updated {"chat":{"welcomeMessage":"one"}}`)
-	r.save(t, r.globalFile(), `{"welcomeMessage": "one"} // nothing new`)
-	r.save(t, r.workspaceFile(), `{"welcomeMessage": "two", "chat": {"defaultTrust": true}}`)
-	hears("a new workspace file", `config/updated {"chat":{"selectTrust":true,"welcomeMessage":"two"}}`)
-	r.save(t, r.workspaceFile(), `{"welcomeMessage": "three", "chat": {"defaultTrust": false}}`)
-	hears("a change", `config/updated {"chat":{"selectTrust":false,"welcomeMessage":"three"}}`)
+	r.save(t, r.globalFile(), `{"welcomeMessage": "one", "chat": {"defaultTrust": true}}`)
+	hears("a new global file", `config/updated {"chat":{"selectTrust":true,"welcomeMessage":"one"}}`)
+	r.save(t, r.globalFile(), `{"welcomeMessage": "one", "chat": {"defaultTrust": true}} // nothing new`)
+	r.save(t, r.workspaceFile(), `{"welcomeMessage": "two"}`)
+	hears("a new workspace file", `config/updated {"chat":{"welcomeMessage":"two"}}`)
+	r.save(t, r.globalFile(), `{"chat": {"defaultTrust": false}}`)
+	hears("a change", `config/updated {"chat":{"selectTrust":false}}`)
+	r.save(t, r.workspaceFile(), `{"welcomeMessage": "three"}`)
+	hears("another change", `config/updated {"chat":{"welcomeMessage":"three"}}`)
 
 	r.save(t, r.workspaceFile(), "{\n  \"welcomeMessage\": four")
 	hears("a broken file", `$/showMessage {"type":"warning","message":"Configuration: `+r.workspaceFile()+`:2: column 21: ... what the file said before stays in effect`)
@@ -111,7 +113,7 @@ turns:
 	prompt := func() { r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"}) }
 	prompt()
 	r.Await(0, "a question", fake.Content("toolCallRun", `"call_1"`, `"manualApproval":true`))
-	r.save(t, r.workspaceFile(), `{"welcomeMessage": "new", "toolCall": {"approval": {"allow": {"eca__write_file": {}}}}}`)
+	r.save(t, r.globalFile(), `{"welcomeMessage": "new", "toolCall": {"approval": {"allow": {"eca__write_file": {}}}}}`)
 	r.Await(0, "the change", fake.Contains("config/updated", `"new"`))
 	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "call_1"})
 	r.Await(0, "another question", fake.Content("toolCallRun", `"call_2"`, `"manualApproval":true`))

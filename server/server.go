@@ -69,6 +69,9 @@ type Host interface {
 	ToolChoices(agent string) []tools.Choice
 	// Commands lists the slash commands.
 	Commands() []command.Offer
+	// AskTrust asks the user in a chat whether what the workspace brings along may act, if
+	// that is a question. It waits for the answer.
+	AskTrust(ctx context.Context, chatID string)
 	// Notices are things the user should be told at start.
 	Notices() []string
 }

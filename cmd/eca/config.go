@@ -92,12 +92,17 @@ func configCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 
 // withConfig calls fn with a daemon that is configured for this directory.
 func withConfig(sf serverFlags, stderr io.Writer, fn func(*daemon.Daemon) error) error {
-	sf.logLevel = "error" // what is wrong is told in another way
-	log, err := logger(sf.logLevel, stderr)
+	cwd, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	cwd, err := os.Getwd()
+	return withFolder(sf, cwd, stderr, fn)
+}
+
+// withFolder calls fn with a daemon that is configured for a folder, and runs nothing.
+func withFolder(sf serverFlags, dir string, stderr io.Writer, fn func(*daemon.Daemon) error) error {
+	sf.logLevel = "error" // what is wrong is told in another way
+	log, err := logger(sf.logLevel, stderr)
 	if err != nil {
 		return err
 	}
@@ -108,7 +113,7 @@ func withConfig(sf serverFlags, stderr io.Writer, fn func(*daemon.Daemon) error)
 	o.NoCommands = true
 	d := daemon.New(o)
 	defer d.Close()
-	d.Configure(nil, []string{cwd})
+	d.Configure(nil, []string{dir})
 	d.Extensions()
 	return fn(d)
 }

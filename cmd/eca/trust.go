@@ -1,0 +1,154 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/daemon"
+)
+
+const trustHelp = `Trusts what a folder's own files (.eca, .agents) run, redirect or loosen: hooks, MCP
+servers, providers, commands in texts, rules that allow. Without it they have no effect.
+DIR is this directory unless you name one. What is trusted is printed, and is trusted as
+it is: when it changes, or a script of the folder that it names, it has no effect again
+until you trust it anew.
+
+--list prints what is trusted, and what of this directory is not. --revoke takes trust back
+from a folder and from those below it. eca that is running notices at once.`
+
+func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
+	var revoke, list bool
+	cmd := &cobra.Command{
+		Use:   "trust [DIR]",
+		Short: "Let what a folder's own configuration runs and redirects act",
+		Long:  trustHelp,
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) > 0 {
+				dir = args[0]
+			}
+			dir, err := filepath.Abs(dir)
+			if err != nil {
+				return err
+			}
+			if revoke && list {
+				return errors.New("--revoke and --list do not go together")
+			}
+			if info, err := os.Stat(dir); err != nil && !revoke {
+				return err
+			} else if err == nil && !info.IsDir() {
+				return fmt.Errorf("%s is no folder", dir)
+			}
+			return withFolder(*sf, dir, stderr, func(d *daemon.Daemon) error {
+				switch {
+				case revoke:
+					return revokeTrust(d, dir, stdout)
+				case list:
+					return listTrust(d, stdout)
+				}
+				return trustFolder(d, dir, stdout)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&revoke, "revoke", false, "take trust back")
+	cmd.Flags().BoolVar(&list, "list", false, "print what is trusted")
+	return cmd
+}
+
+// maxTrustRounds bounds how often what became known by trusting is trusted too: a file in
+// extraConfigs is read once the file that names it is trusted.
+const maxTrustRounds = 4
+
+func trustFolder(d *daemon.Daemon, dir string, stdout io.Writer) error {
+	done := map[string]bool{}
+	for range maxTrustRounds {
+		units := d.Untrusted()
+		if len(units) == 0 {
+			break
+		}
+		if err := d.Trust(units); err != nil {
+			return err
+		}
+		for _, u := range units {
+			done[u.Key()] = true
+		}
+	}
+	units := d.Units()
+	if len(units) == 0 {
+		_, err := fmt.Fprintf(stdout, "Nothing in %s needs trust.\n", dir)
+		return err
+	}
+	word := "Already trusted"
+	if len(done) > 0 {
+		word = "Trusted"
+	}
+	if _, err := fmt.Fprintf(stdout, "%s in %s:\n", word, dir); err != nil {
+		return err
+	}
+	return printUnits(units, dir, stdout)
+}
+
+// printUnits prints a line for each thing that needs trust.
+func printUnits(units []config.Unit, dir string, stdout io.Writer) error {
+	for _, u := range units {
+		name, err := filepath.Rel(dir, u.File)
+		if err != nil {
+			name = u.File
+		}
+		for _, n := range u.Needs {
+			at := name
+			if n.Line > 0 {
+				at = fmt.Sprintf("%s:%d", name, n.Line)
+			}
+			if _, err := fmt.Fprintf(stdout, "  %s  %s\n", at, n.What); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func revokeTrust(d *daemon.Daemon, dir string, stdout io.Writer) error {
+	revoked, err := d.Revoke(dir)
+	if err != nil {
+		return err
+	}
+	if len(revoked) == 0 {
+		_, err = fmt.Fprintf(stdout, "%s was not trusted.\n", dir)
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "Not trusted any more: %s\n", strings.Join(revoked, ", "))
+	return err
+}
+
+func listTrust(d *daemon.Daemon, stdout io.Writer) error {
+	folders, err := d.TrustedFolders()
+	if err != nil {
+		return err
+	}
+	for _, dir := range slices.Sorted(maps.Keys(folders)) {
+		f := folders[dir]
+		_, writeErr := fmt.Fprintf(stdout, "%s  since %s: %s\n", dir, f.Since.Format("2006-01-02 15:04"), strings.Join(slices.Sorted(maps.Keys(f.Files)), ", "))
+		err = cmp.Or(err, writeErr)
+	}
+	if len(folders) == 0 {
+		_, err = fmt.Fprintln(stdout, "No folder is trusted.")
+	}
+	if units := d.Untrusted(); len(units) > 0 && err == nil {
+		if _, err = fmt.Fprintln(stdout, "Without effect here, because not trusted:"); err == nil {
+			err = printUnits(units, units[0].Root, stdout)
+		}
+	}
+	return err
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// The command trusts a folder as it is, lists that, and takes it back; a run without a user
+// is told what has no effect, and runs nothing of it.
+func TestTrustCommand(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("runs POSIX commands")
+	}
+	here := newPlace(t)
+	file := filepath.Join(here.root, ".eca", "config.json")
+	ran := filepath.Join(here.root, "ran")
+	write := func(text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hook := `{"hooks": {"h": {"type": "preRequest", "actions": [{"type": "shell", "shell": "touch ran"}]}}, "extraConfigs": ["more.json"]}`
+	write(hook)
+	if err := os.WriteFile(filepath.Join(here.root, "more.json"), []byte(`{"mcpTimeoutSeconds": 61}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(want int, args ...string) string {
+		t.Helper()
+		out, stderr, code := runProgram(t, here, "", args...)
+		if code != want {
+			t.Errorf("%q: exit %d, want %d: %s%s", args, code, want, out, stderr)
+		}
+		return out + stderr
+	}
+	expect := func(got string, pieces ...string) {
+		t.Helper()
+		for _, p := range pieces {
+			if !strings.Contains(got, p) {
+				t.Errorf("no %q in\n%s", p, got)
+			}
+		}
+	}
+	exec := func(wantRan bool) string {
+		t.Helper()
+		_ = os.Remove(ran)
+		out := run(0, "exec", "hello")
+		if _, err := os.Stat(ran); (err == nil) != wantRan {
+			t.Errorf("the hook ran: %v\n%s", err == nil, out)
+		}
+		return out
+	}
+	expect(run(0, "trust", "--list"), "No folder is trusted.", "Without effect here", "config.json:1  hooks.h", "extraConfigs")
+	expect(run(0, "config", "check"), "note: hooks.h does nothing until the folder is trusted")
+	expect(exec(false), "eca trust", "hooks.h")
+	expect(run(0, "trust"), "Trusted in "+here.root, "hooks.h", "more.json:1  mcpTimeoutSeconds")
+	expect(run(0, "trust"), "Already trusted")
+	if out := exec(true); strings.Contains(out, "eca trust") {
+		t.Errorf("still asked to trust:\n%s", out)
+	}
+	expect(run(0, "config", "show", "mcpTimeoutSeconds"), "61")
+	expect(run(0, "trust", "--list"), here.root, "more.json")
+
+	write(strings.Replace(hook, "touch ran", "touch  ran", 1))
+	exec(false)
+	write(hook)
+	exec(true)
+	expect(run(0, "trust", "--revoke", filepath.Dir(here.root)), "Not trusted any more: "+here.root)
+	expect(run(0, "trust", "--revoke"), "was not trusted")
+	exec(false)
+	expect(run(1, "trust", "--revoke", "--list"), "do not go together")
+	expect(run(1, "trust", "does-not-exist"), "does-not-exist")
+	expect(run(0, "trust", t.TempDir()), "needs trust")
+}

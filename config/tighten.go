@@ -1,0 +1,255 @@
+package config
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+)
+
+func configType() reflect.Type { return reflect.TypeFor[Config]() }
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+
+// tightening is a value of a file that is not trusted, which counts together with what the
+// user says: it may add to what is forbidden and asked for, and take nothing away.
+type tightening struct {
+	l     *layer
+	path  []string
+	value any
+}
+
+// tightens says whether a value is one that can make things stricter.
+func tightens(path []string, v any) bool {
+	switch path[len(path)-1] {
+	case "readOnly":
+		return v == true
+	case "maxSteps":
+		n, ok := v.(float64)
+		return ok && n > 0
+	case "ask", "deny":
+		m, ok := v.(map[string]any)
+		for _, rule := range m {
+			ok = ok && isObject(rule)
+		}
+		return ok
+	}
+	if _, ok := v.(string); ok {
+		return path[len(path)-1] == "spawnableBy" || path[len(path)-1] == "inherit"
+	}
+	list, ok := v.([]any)
+	ok = ok && path[len(path)-1] != "inherit"
+	for _, e := range list {
+		_, isText := e.(string)
+		ok = ok && isText
+	}
+	return ok
+}
+
+// tighten puts what files that are not trusted want stricter over all layers. The general
+// rules come first: agents without their own begin with these.
+func (b *builder) tighten() {
+	agents := map[string][]tightening{}
+	for _, t := range b.stricter {
+		if t.path[0] == "agent" {
+			agents[t.path[1]] = append(agents[t.path[1]], t)
+			continue
+		}
+		b.applyStricter(t)
+	}
+	done := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(agents)) {
+		b.tightenAgent(name, agents, done)
+	}
+}
+
+// tightenAgent makes an agent stricter, after the one that it wants to be made from.
+func (b *builder) tightenAgent(name string, agents map[string][]tightening, done map[string]bool) {
+	if done[name] {
+		return
+	}
+	done[name] = true
+	for _, t := range agents[name] {
+		if parent, ok := t.value.(string); ok && t.path[2] == "inherit" {
+			b.tightenAgent(parent, agents, done)
+			b.inheritStrictly(t, parent)
+			continue
+		}
+		b.applyStricter(t)
+	}
+}
+
+// inheritStrictly gives an agent from another one what may act at once: not what that one
+// allows.
+func (b *builder) inheritStrictly(t tightening, parent string) {
+	agents, _ := b.merged["agent"].(map[string]any)
+	from, known := agents[parent].(map[string]any)
+	if !known || parent == t.path[1] {
+		b.problem(t.l.origin(t.path), "%s: there is no other agent %s; it is ignored", KeyPath(t.path), parent)
+		return
+	}
+	s := splitter{l: t.l}
+	at := []string{"agent", t.path[1]}
+	harmless := s.object(clone(from), at)
+	if agent := b.objectAt(at); agent != nil {
+		b.under(agent, harmless, at, []string{"agent", parent})
+	}
+	for _, more := range s.stricter {
+		if more.path[2] != "inherit" {
+			b.applyStricter(more)
+		}
+	}
+}
+
+// applyStricter puts one tightening into effect.
+func (b *builder) applyStricter(t tightening) {
+	last := len(t.path) - 1
+	if t.path[0] == "agent" && (t.path[last] == "ask" || t.path[last] == "deny") {
+		b.ownApproval(t)
+	}
+	in := b.objectAt(t.path[:last])
+	if in == nil {
+		return // it has a wrong type, and is left out with a message
+	}
+	before := in[t.path[last]]
+	if after := t.with(before); !equalJSON(before, after) {
+		in[t.path[last]] = after
+		b.noteTightened(t)
+	}
+}
+
+// with returns a value together with a tightening.
+func (t tightening) with(before any) any {
+	switch t.path[len(t.path)-1] {
+	case "readOnly":
+		return true
+	case "maxSteps":
+		if n, ok := before.(float64); ok {
+			mine, _ := t.value.(float64)
+			return min(n, mine)
+		}
+	case "ask", "deny":
+		return union(before, t.value)
+	case "spawnableBy":
+		if have := texts(before); len(have) > 0 {
+			both := slices.DeleteFunc(slices.Clone(have), func(name string) bool { return !slices.Contains(texts(t.value), name) })
+			if len(both) == 0 {
+				return before // an empty list would be everybody
+			}
+			return anyList(both)
+		}
+	case "disabledTools":
+		out := texts(before)
+		for _, name := range texts(t.value) {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+		return anyList(out)
+	}
+	return clone(t.value)
+}
+
+func anyList(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, s := range texts {
+		out[i] = s
+	}
+	return out
+}
+
+// union returns rules that match whatever one of two sets of rules matches.
+func union(before, more any) any {
+	base, _ := before.(map[string]any)
+	out := map[string]any{}
+	maps.Copy(out, base)
+	added, _ := more.(map[string]any)
+	for name, rule := range added {
+		have, exists := out[name]
+		if !exists {
+			out[name] = clone(rule)
+			continue
+		}
+		mine, hasMine := matchers(have)
+		theirs, hasTheirs := matchers(rule)
+		if !hasMine || !hasTheirs {
+			out[name] = map[string]any{} // all calls
+			continue
+		}
+		all := map[string]any{}
+		for _, m := range []map[string]any{mine, theirs} {
+			for arg, patterns := range m {
+				list := texts(all[arg])
+				for _, p := range texts(patterns) {
+					if !slices.Contains(list, p) {
+						list = append(list, p)
+					}
+				}
+				all[arg] = anyList(list)
+			}
+		}
+		out[name] = map[string]any{"argsMatchers": all}
+	}
+	return out
+}
+
+func matchers(rule any) (map[string]any, bool) {
+	m, _ := rule.(map[string]any)
+	args, ok := m["argsMatchers"].(map[string]any)
+	return args, ok
+}
+
+// ownApproval gives an agent the general rules as its own, if it has none: an agent's own
+// take the place of the general ones as a whole.
+func (b *builder) ownApproval(t tightening) {
+	agent := b.objectAt(t.path[:2])
+	calls, _ := agent["toolCall"].(map[string]any)
+	if agent == nil || calls["approval"] != nil {
+		return
+	}
+	general, _ := b.merged["toolCall"].(map[string]any)
+	if approval, ok := general["approval"].(map[string]any); ok {
+		if calls == nil {
+			calls = map[string]any{}
+			agent["toolCall"] = calls
+		}
+		calls["approval"] = clone(approval)
+	}
+}
+
+// objectAt returns the object at a path, made if it is missing; nil if something else is
+// there.
+func (b *builder) objectAt(path []string) map[string]any {
+	m := b.merged
+	for _, key := range path {
+		sub, ok := m[key].(map[string]any)
+		if m[key] != nil && !ok {
+			return nil
+		}
+		if !ok {
+			sub = map[string]any{}
+			m[key] = sub
+		}
+		m = sub
+	}
+	return m
+}
+
+// noteTightened records where a tightening came from.
+func (b *builder) noteTightened(t tightening) {
+	set := func(path []string) {
+		o := t.l.origin(path)
+		b.origins[join(path)] = o
+	}
+	for n := 1; n <= len(t.path); n++ {
+		if _, known := b.origins[join(t.path[:n])]; !known {
+			set(t.path[:n])
+		}
+	}
+	rules, ok := t.value.(map[string]any)
+	if !ok {
+		set(t.path)
+	}
+	for name := range rules {
+		set(append(slices.Clone(t.path), name))
+	}
+}

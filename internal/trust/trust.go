@@ -1,0 +1,168 @@
+// Package trust keeps which files of which workspace folders the user trusts, by their
+// content.
+//
+// The record is one file, trust.json, for the user alone; several processes may use it at
+// the same time. It guarantees that nothing is trusted that was not recorded: a record
+// that can not be read trusts nothing, and says why. What needs trust, and what follows
+// from it, is decided elsewhere; sums are opaque here.
+package trust
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+)
+
+// Folder is a folder that is trusted.
+type Folder struct {
+	// Files are the sums of what is trusted, by path from the folder on, with slashes. A
+	// file that leads elsewhere is recorded where it lies.
+	Files map[string]string `json:"files"`
+	Since time.Time         `json:"since"` // the last time the user said so
+}
+
+// record is the content of the file.
+type record struct {
+	Version int               `json:"version"`
+	Folders map[string]Folder `json:"folders"` // by path, links resolved
+}
+
+const version = 1
+
+// Store is the record of one user.
+type Store struct {
+	path string
+	now  func() time.Time
+}
+
+// New returns the store in a folder, which is created when something is recorded.
+func New(dir string, now func() time.Time) *Store {
+	return &Store{path: filepath.Join(dir, "trust.json"), now: now}
+}
+
+// Path returns the file, which need not exist.
+func (s *Store) Path() string { return s.path }
+
+// View is the record at one moment. The zero View trusts nothing.
+type View struct{ folders map[string]Folder }
+
+// Read returns the record as it is now. With an error, the View trusts nothing.
+func (s *Store) Read() (View, error) {
+	r, err := s.read()
+	return View{r.Folders}, err
+}
+
+func (s *Store) read() (record, error) {
+	empty := record{Version: version, Folders: map[string]Folder{}}
+	data, err := os.ReadFile(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return empty, nil
+	}
+	r := record{}
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	switch {
+	case err != nil:
+		return empty, fmt.Errorf("the record of trusted folders can not be read, so none is trusted: %w", err)
+	case r.Version != version:
+		return empty, fmt.Errorf("the record of trusted folders has version %d, not %d, so none is trusted", r.Version, version)
+	}
+	if r.Folders == nil {
+		r.Folders = map[string]Folder{}
+	}
+	return r, nil
+}
+
+// Trusts says whether a file of a folder is trusted with a sum.
+func (v View) Trusts(root, file, sum string) bool {
+	f, ok := v.folders[Resolve(root)]
+	return ok && sum != "" && f.Files[name(root, file)] == sum
+}
+
+// Folders returns what is trusted, by the folders' paths.
+func (v View) Folders() map[string]Folder { return maps.Clone(v.folders) }
+
+// Trust records sums of files of a folder, beside what is trusted of it already.
+func (s *Store) Trust(root string, sums map[string]string) error {
+	return s.change(func(r *record) {
+		f := r.Folders[Resolve(root)]
+		files := maps.Clone(f.Files)
+		if files == nil {
+			files = map[string]string{}
+		}
+		for file, sum := range sums {
+			files[name(root, file)] = sum
+		}
+		r.Folders[Resolve(root)] = Folder{Files: files, Since: s.now().UTC().Truncate(time.Second)}
+	})
+}
+
+// Revoke forgets a folder, and those below it. It returns those that were trusted.
+func (s *Store) Revoke(root string) (revoked []string, err error) {
+	root = Resolve(root)
+	err = s.change(func(r *record) {
+		for folder := range r.Folders {
+			if rel, err := filepath.Rel(root, folder); err == nil && filepath.IsLocal(rel) {
+				delete(r.Folders, folder)
+				revoked = append(revoked, folder)
+			}
+		}
+	})
+	slices.Sort(revoked)
+	return revoked, err
+}
+
+// change changes the record, alone among all processes. One that can not be read is not
+// overwritten.
+func (s *Store) change(fn func(*record)) error {
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+		return fmt.Errorf("trust: %w", err)
+	}
+	lock := flock.New(s.path+".lock", flock.SetPermissions(0o600))
+	if err := lock.Lock(); err != nil {
+		return fmt.Errorf("trust: lock %s: %w", s.path, err)
+	}
+	defer lock.Close()
+	r, err := s.read()
+	if err != nil {
+		return err
+	}
+	fn(&r)
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("trust: %w", err)
+	}
+	return atomicfile.Write(s.path, append(data, '\n'), 0o600)
+}
+
+// name is how a file of a folder is recorded.
+func name(root, file string) string {
+	rel, err := filepath.Rel(root, file)
+	if err != nil {
+		rel = file
+	}
+	return filepath.ToSlash(rel)
+}
+
+// Resolve returns a folder's path with links followed, as far as it exists: a folder is
+// the same however it is reached.
+func Resolve(root string) string {
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		root = real
+	}
+	if abs, err := filepath.Abs(root); err == nil {
+		root = abs
+	}
+	return root
+}
