@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -69,7 +70,11 @@ func grepTool() tools.Tool {
 			}, nil
 		},
 		Run: func(ctx context.Context, call tools.Call, a grepArgs, _ tools.Sink) (tools.Result, error) {
-			return grep(ctx, workspace.Abs(call.Roots, a.Path), a)
+			path := workspace.Abs(call.Roots, a.Path)
+			if _, err := call.Place(0, path); err != nil {
+				return tools.Result{}, err
+			}
+			return grep(ctx, path, workspace.New(append(slices.Clone(call.Roots), path)...), a)
 		},
 	}.Build()
 }
@@ -84,7 +89,7 @@ type search struct {
 	total int
 }
 
-func grep(ctx context.Context, path string, a grepArgs) (tools.Result, error) {
+func grep(ctx context.Context, path string, within *workspace.Workspace, a grepArgs) (tools.Result, error) {
 	re, err := regexp.Compile(a.Pattern)
 	if err != nil {
 		return tools.Result{}, fmt.Errorf("INVALID_ARGS: pattern: %w", err)
@@ -106,6 +111,16 @@ func grep(ctx context.Context, path string, a grepArgs) (tools.Result, error) {
 		err = workspace.Walk(ctx, path, func(f workspace.File) error {
 			if f.Dir || !included(a.Include, f.Rel) {
 				return nil
+			}
+			// Pipes and devices would hold us up; links may lead to what nobody asked for.
+			info, err := os.Lstat(f.Path)
+			if err != nil || !info.Mode().IsRegular() && info.Mode()&os.ModeSymlink == 0 {
+				return nil
+			}
+			if info.Mode()&os.ModeSymlink != 0 {
+				if to, err := os.Stat(f.Path); err != nil || !to.Mode().IsRegular() || !within.Contains(f.Path) {
+					return nil
+				}
 			}
 			if s.left == 0 {
 				s.cut = true
