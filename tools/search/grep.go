@@ -112,15 +112,8 @@ func grep(ctx context.Context, path string, within *workspace.Workspace, a grepA
 			if f.Dir || !included(a.Include, f.Rel) {
 				return nil
 			}
-			// Pipes and devices would hold us up; links may lead to what nobody asked for.
-			info, err := os.Lstat(f.Path)
-			if err != nil || !info.Mode().IsRegular() && info.Mode()&os.ModeSymlink == 0 {
+			if !searched(f.Path, within) {
 				return nil
-			}
-			if info.Mode()&os.ModeSymlink != 0 {
-				if to, err := os.Stat(f.Path); err != nil || !to.Mode().IsRegular() || !within.Contains(f.Path) {
-					return nil
-				}
 			}
 			if s.left == 0 {
 				s.cut = true
@@ -142,6 +135,16 @@ func grep(ctx context.Context, path string, within *workspace.Workspace, a grepA
 		out += "\n\n[stopped after max_results; narrow the search to see the rest]"
 	}
 	return tools.Text(out), nil
+}
+
+// searched says whether a file of a tree is looked into: pipes and devices would hold us
+// up, and links may lead to what nobody asked for.
+func searched(path string, within *workspace.Workspace) bool {
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode()&os.ModeSymlink != 0 && within.Contains(path) {
+		info, err = os.Stat(path)
+	}
+	return err == nil && info.Mode().IsRegular()
 }
 
 func included(glob, rel string) bool {
