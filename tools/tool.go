@@ -12,10 +12,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // Native is the server name of built-in tools.
@@ -104,6 +106,16 @@ type Call struct {
 	Tasks     *event.Tasks // the chat's list of tasks as it is now; nil if there is none
 	Rules     []string     // ids of the path-scoped rules that the model has fetched and still knows
 	Subagents Subagents    // starts chats that work for the call; nil where none can be
+}
+
+// Place returns where a path leads, links resolved. It is an error if that is not where
+// the path with number n of the plan led when the call was judged.
+func (c Call) Place(n int, path string) (string, error) {
+	real := workspace.Resolve(path)
+	if n < len(c.Places) && c.Places[n] != real {
+		return "", fmt.Errorf("%s leads elsewhere than when the call was judged; nothing was done", path)
+	}
+	return real, nil
 }
 
 // Subagent says whether the call is made by a subagent.

@@ -40,7 +40,7 @@ func readFile(o Options) tools.Tool {
 		},
 		Run: func(_ context.Context, call tools.Call, a readFileArgs, _ tools.Sink) (tools.Result, error) {
 			path := workspace.Abs(call.Roots, a.Path)
-			data, err := readRegular(path)
+			data, err := readRegular(call, 0, path)
 			switch image := workspace.ImageType(data); {
 			case err != nil:
 				return tools.Result{}, err
