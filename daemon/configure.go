@@ -80,7 +80,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	for _, p := range d.plugged.Load().Wrong() {
 		cfg.Problems = append(cfg.Problems, pluginProblem(cfg, p))
 	}
-	outputs := filepath.Join(d.opts.CacheDir, "toolCallOutputs")
+	outputs := d.outputs()
 	own := workspace.New(outputs, filepath.Join(d.opts.CacheDir, "jobs"))
 	inside := func(path string) bool { return ws.Contains(path) || own.Contains(path) }
 	policy, errs := permission.New(cfg.Config, permission.Options{
@@ -125,6 +125,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		}
 	}
 	d.models.configure(cfg, rules)
+	d.mcp.Apply(serverSettings(cfg.Config), cfg.MCPServers)
 	if cfg.Env == config.EnvTest {
 		d.models.refreshCatalog(context.Background()) // reads the file that suites put there, no more
 	}
@@ -182,6 +183,8 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 			d.reload()
 			take()
 		case <-d.extended:
+			changed()
+		case <-d.served:
 			changed()
 		case <-w.Changed: // files are read when they have settled only: saving takes several steps
 			if d.reload() {

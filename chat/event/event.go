@@ -288,6 +288,7 @@ const (
 	FinishedDone        FinishReason = "done"
 	FinishedStopped     FinishReason = "stopped"     // by the user
 	FinishedRejected    FinishReason = "rejected"    // the user refused a tool call
+	FinishedLoop        FinishReason = "loop"        // the model did the same again and again; the user is asked
 	FinishedByHook      FinishReason = "hook"        // a hook ended it
 	FinishedBlocked     FinishReason = "blocked"     // a hook ended it before the model was asked: it never sees the prompt
 	FinishedFailed      FinishReason = "failed"      // see Err
