@@ -59,9 +59,11 @@ type turn struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	calls  sync.WaitGroup // executing calls
-	behind sync.WaitGroup // subagents in the background
-	done   chan struct{}
-	ended  chan struct{} // closed when the terminal event is out
+
+	instructed []string       // files whose instructions this turn gave to calls
+	behind     sync.WaitGroup // subagents in the background
+	done       chan struct{}
+	ended      chan struct{} // closed when the terminal event is out
 
 	mu      sync.Mutex // guards what follows, and the order of emitted events
 	history *history
