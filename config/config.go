@@ -251,7 +251,7 @@ type ToolCall struct {
 		SummaryMaxLength int      `json:"summaryMaxLength"`
 	} `json:"shellCommand"`
 	WebFetch struct {
-		AllowHosts   []string `json:"allowHosts"`   // empty: all
+		AllowHosts   []string `json:"allowHosts"` // empty: all
 		DenyHosts    []string `json:"denyHosts"`
 		PrivateHosts []string `json:"privateHosts"` // hosts and networks that may be private
 	} `json:"webFetch"`

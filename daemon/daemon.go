@@ -144,7 +144,7 @@ func New(o Options) *Daemon {
 		opts:   o,
 		store:  store.New(o.StateDir),
 		memory: permission.NewMemory(),
-		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
+		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
 		logins: newLogins(),
 		maps:   newMapper(o),
 
@@ -163,7 +163,7 @@ func New(o Options) *Daemon {
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
 		Models:   d.models,
-		Contexts: contexts.Local{Mapper: d.maps},
+		Contexts: jobNews{contexts.Local{Mapper: d.maps}, d},
 		Tools:    d.Tools,
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
@@ -246,7 +246,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
 	}
 	for i, t := range list {
-		list[i] = tools.Limit(tools.Redact(t, d.cleanOutput), limits)
+		list[i] = tools.Limit(tools.Redact(tools.WithNews(t, d.jobs.News), d.cleanOutput), limits)
 	}
 	return tools.NewRegistry(list...)
 }

@@ -143,7 +143,7 @@ func newTransport(o Options, id *Identity) *http.Transport {
 		MaxIdleConnsPerHost: 4, IdleConnTimeout: maxIdle, ReadBufferSize: 32 << 10,
 		DisableKeepAlives: o.Guarded,
 		Protocols:         &http.Protocols{},
-		HTTP2:     &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingWithin},
+		HTTP2:             &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingWithin},
 	}
 	t.Protocols.SetHTTP1(true)
 	t.Protocols.SetHTTP2(!o.HTTP1)
