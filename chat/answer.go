@@ -98,7 +98,7 @@ func (a *answer) proposeCall(d llm.Delta) {
 	t := a.t
 	c := call{providerID: d.ID}
 	summary := ""
-	if tool, ok := t.tools.Lookup(d.Name); ok && !t.policy.Hidden(t.agent, tool.Spec()) {
+	if tool, ok := t.tools.Lookup(d.Name); ok && !t.hidden(tool.Spec()) {
 		spec := tool.Spec()
 		c.Tool = event.Tool{Name: spec.Name, Server: spec.Server, Origin: spec.Origin}
 		summary = spec.Preparing

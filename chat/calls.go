@@ -70,7 +70,7 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		t.failCall(judged, fmt.Errorf("Tool '%s' not found", c.Name)) //nolint:staticcheck // shown as it is
 		return false, nil
 	}
-	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Model: t.model.ID, Roots: t.roots, Arguments: args, Files: fileLog{t, c.CallID}, Tasks: t.taskList(), Rules: t.fetchedRules()}
+	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Model: t.model.ID, Roots: t.roots, Arguments: args, Files: t.files(c.CallID), Tasks: t.taskList(), Rules: t.fetchedRules(), Subagents: subagents{t, c.CallID}}
 	p, err := t.plan(tool, tc)
 	if err != nil {
 		t.failCall(judged, err)
@@ -96,8 +96,12 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig})
 		return false, nil
 	case tools.Ask:
-		if t.s.log.Meta().Trust && !h.mustAsk && !verdict.Insist || tool.Spec().OwnChat {
+		if t.trusted() && !h.mustAsk && !verdict.Insist || tool.Spec().OwnChat {
 			break
+		}
+		if !t.asks() {
+			t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig, Message: noQuestions})
+			return false, nil
 		}
 		judged.Manual = true
 		d, err := t.ask(judged)
@@ -106,7 +110,7 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		}
 		if !d.Approve {
 			t.emit(event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByUser})
-			return !d.GoOn, nil
+			return !d.GoOn && t.boss == nil, nil
 		}
 		if d.Remember {
 			t.policy.Remember(tc, tool.Spec(), plan)
@@ -141,7 +145,7 @@ func (t *turn) plan(tool tools.Tool, tc tools.Call) (planned, error) {
 	if err != nil {
 		return planned{}, err
 	}
-	v := t.policy.Judge(tc, tool.Spec(), plan)
+	v := t.judge(tc, tool.Spec(), plan)
 	t.s.eng.deps.Log.Debug("tool call judged", "tool", tool.Spec().FullName(), "decision", v.Decision, "rule", v.Rule, "reason", v.Reason)
 	return planned{tool, tc, plan, v}, nil
 }

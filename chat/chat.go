@@ -35,6 +35,7 @@ import (
 // Meta is what is known about a chat besides its events.
 type Meta struct {
 	ID      string
+	Parent  string // the chat that a subagent's chat works for
 	Created time.Time
 	Updated time.Time
 	Title   string
@@ -54,14 +55,15 @@ type Store interface {
 	Meta(ctx context.Context, id string) (meta Meta, last event.Seq, found bool, err error)
 	// Events returns up to limit events from a number on, in order.
 	Events(ctx context.Context, id string, from event.Seq, limit int) ([]event.Event, error)
+	// Delete removes a chat with those of its subagents.
 	Delete(ctx context.Context, id string) error
 	// Extend stores events of a chat of which nothing else is new; it returns ErrNoChat if
 	// the chat is gone.
 	Extend(ctx context.Context, id string, events []event.Event) error
 	// ChangeMeta changes the stored meta of a chat and returns it; ErrNoChat if there is none.
 	ChangeMeta(ctx context.Context, id string, change func(*Meta)) (Meta, error)
-	// List returns the chats of the workspace with these roots, newest first; limit 0
-	// returns all.
+	// List returns the chats of the workspace with these roots, newest first, without those
+	// of subagents; limit 0 returns all.
 	List(ctx context.Context, roots []string, by Order, limit int) ([]Summary, error)
 	// Find returns the first or the last message with a name (event.Name): a tool call and
 	// its result share one.
@@ -184,6 +186,7 @@ type Commands interface {
 type Deps struct {
 	Store    Store
 	Models   Models
+	ModelIDs func() []string // of the models that can be used, by their full ids; for messages
 	Contexts contexts.Source
 	Tools    func() *tools.Registry // current tools; asked once per turn
 	Policy   func() tools.Policy
@@ -281,6 +284,7 @@ func (e *Engine) Delete(id string) (wait func() error) {
 		if s != nil {
 			s.close()
 		}
+		e.closeChildren(id)
 		err = e.erase(id)
 		e.mu.Lock()
 		delete(e.deleting, id)
@@ -335,7 +339,7 @@ const maxIDLength = 256
 
 // ValidID says whether a client may use an id for a chat.
 func ValidID(id string) bool {
-	if id == "" || len(id) > maxIDLength || strings.HasPrefix(id, "subagent-") {
+	if id == "" || len(id) > maxIDLength || IsSubagent(id) {
 		return false
 	}
 	return !strings.ContainsFunc(id, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // history folds a chat's events into the messages the model is sent. The same fold
@@ -34,6 +36,10 @@ type history struct {
 	// fetched them.
 	rules map[string]string
 
+	// Subagents by call: those whose calls run, and those in the background whose reports
+	// are not there yet.
+	children, behind map[string]event.Subagent
+
 	// The assistant message that is being built.
 	parts   []llm.Part
 	text    strings.Builder
@@ -47,6 +53,7 @@ func newHistory() *history {
 	return &history{
 		ids: map[string]bool{}, blind: map[string]int{}, reason: map[string]*strings.Builder{},
 		results: map[string]llm.ToolResult{}, rules: map[string]string{},
+		children: map[string]event.Subagent{}, behind: map[string]event.Subagent{},
 	}
 }
 
@@ -84,7 +91,12 @@ func (h *history) add(b event.Body) {
 			h.parts = append(h.parts, llm.ToolCall{ID: b.CallID})
 		}
 		h.calls = append(h.calls, b)
+	case event.ToolStarted:
+		h.started(b.CallID)
 	case event.ToolFinished:
+		if s, ok := h.children[b.CallID]; ok && s.Background && !b.Failed {
+			h.behind[b.CallID] = s
+		}
 		h.result(llm.ToolResult{ID: b.CallID, Text: joinContext(lines(b.Outputs), b.Context), Failed: b.Failed, Images: images(b.Images)})
 		if b.Details != nil && b.Details.Tasks != nil {
 			h.tasks = b.Details.Tasks
@@ -94,6 +106,10 @@ func (h *history) add(b event.Body) {
 		}
 	case event.ToolRejected:
 		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b), Failed: true})
+	case event.Report:
+		h.flush()
+		delete(h.behind, b.CallID)
+		h.done = append(h.done, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: reportText(b)}}})
 	case event.UsageReported:
 		if b.Purpose == "" {
 			h.usage(b)
@@ -219,11 +235,45 @@ func (h *history) messages() []llm.Message {
 
 func (h *history) result(r llm.ToolResult) {
 	h.results[r.ID] = r
+	delete(h.children, r.ID)
 	h.open = slices.DeleteFunc(h.open, func(id string) bool { return id == r.ID })
 }
 
 // openCalls returns the calls that have no result, in the order the model made them.
 func (h *history) openCalls() []string { return slices.Clone(h.open) }
+
+// started notes that a call runs, if that means a subagent.
+func (h *history) started(id string) {
+	for _, c := range h.calls {
+		if c.CallID == id && c.Details != nil && c.Details.Subagent != nil {
+			h.children[id] = *c.Details.Subagent
+		}
+	}
+}
+
+// reject ends a call that has no result. Of a subagent's the model is told how it can go on.
+func (h *history) reject(id string, reason event.RejectReason) event.ToolRejected {
+	r := event.ToolRejected{CallID: id, Reason: reason}
+	if s, ok := h.children[id]; ok {
+		r.Message = resumable(s)
+	}
+	return r
+}
+
+// lostReports are in place of those of subagents in the background that died with their
+// process.
+func (h *history) lostReports() (out []event.Body) {
+	for _, id := range slices.Sorted(maps.Keys(h.behind)) {
+		s := h.behind[id]
+		out = append(out, event.Report{CallID: id, ChatID: s.ChatID, Agent: s.Agent, Text: lostReport(s), Failed: true})
+	}
+	return out
+}
+
+// reportText frames a report so that the model can tell it from what the user said.
+func reportText(r event.Report) string {
+	return fmt.Sprintf("<subagent-report agent=%q chat=%q>\n%s\n</subagent-report>", r.Agent, r.ChatID, strings.TrimSpace(r.Text))
+}
 
 // uniqueID returns an id for a call or a block of reasoning that the provider named id:
 // ids must be unique within a chat, and providers repeat them in later responses.
@@ -271,7 +321,7 @@ func modelName(t event.Tool) string {
 	if t.Origin == "unknown" {
 		return t.Name
 	}
-	return t.Server + "__" + t.Name
+	return tools.FullName(t.Server, t.Name)
 }
 
 func userMessage(m event.UserMessage) llm.Message {
@@ -306,11 +356,11 @@ func rejection(r event.ToolRejected) string {
 	case event.RejectedByUser:
 		text = "The user rejected this call. It did not run."
 	case event.RejectedByConfig:
-		text = "The user's configuration denies this call. It did not run."
+		text = cmp.Or(r.Message, "The user's configuration denies this call. It did not run.")
 	case event.RejectedByStop:
-		text = "The user stopped this call. It may have taken effect in part."
+		text = strings.TrimSpace("The user stopped this call. It may have taken effect in part. " + r.Message)
 	default:
-		text = "This call was interrupted. It may have taken effect in part."
+		text = strings.TrimSpace("This call was interrupted. It may have taken effect in part. " + r.Message)
 	}
 	return text
 }

@@ -111,15 +111,14 @@ const closingTime = 10 * time.Second
 // Begin says that the client is ready: the session starts. Only the first call counts.
 func (e *Engine) Begin() {
 	e.begin.Do(func() {
-		set := e.hookSet()
-		if !set.Any(hooks.SessionStart) {
-			close(e.begun)
-			return
-		}
-		call := hooks.Call{Event: hooks.SessionStart, Roots: e.deps.Roots()}
 		if !e.queue.put(hookJob{run: func(ctx context.Context) {
 			defer close(e.begun)
-			set.Run(ctx, call, nil)
+			if e.deps.Refresh != nil {
+				e.deps.Refresh() // plugins have hooks, too
+			}
+			if set := e.hookSet(); set.Any(hooks.SessionStart) {
+				set.Run(ctx, hooks.Call{Event: hooks.SessionStart, Roots: e.deps.Roots()}, nil)
+			}
 		}}) {
 			close(e.begun)
 		}

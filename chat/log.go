@@ -398,6 +398,8 @@ func weight(b event.Body) int {
 		n += len(b.Text) + len(b.Prompt)
 	case event.ImagesRefused:
 		n += len(b.Text)
+	case event.Report:
+		n += len(b.Text)
 	default:
 		text, _ := deltaText(b)
 		n += len(text)

@@ -36,6 +36,9 @@ func (t *turn) build() llm.Request {
 	for _, tool := range t.offered() {
 		s := tool.Spec()
 		description := s.Description
+		if s.For != nil {
+			description, _ = s.For(t.agent)
+		}
 		if own := cmp.Or(t.cfg.Agents[t.agent].Prompts.Tools[s.FullName()], t.cfg.Prompts.Tools[s.FullName()]); own != "" {
 			description, _ = template.Text(own, vars) // config reports what is wrong with it
 		}
@@ -51,7 +54,7 @@ func (t *turn) offered() []tools.Tool {
 	}
 	var out []tools.Tool
 	for _, tool := range t.tools.All() {
-		if !t.policy.Hidden(t.agent, tool.Spec()) {
+		if !t.hidden(tool.Spec()) {
 			out = append(out, tool)
 		}
 	}
@@ -69,11 +72,16 @@ type Machine struct {
 // promptVars are the variables of prompts (eca-features 10).
 func (t *turn) promptVars() template.Vars {
 	vars := PromptVars(t.s.eng.deps.Machine, t.cfg.ToolCall.ShellCommand.Path, t.roots)
-	vars["isSubagent"] = !t.cfg.Agents[t.agent].Primary()
+	vars["isSubagent"] = t.subagent()
 	for _, tool := range t.offered() {
 		vars["toolEnabled_"+tool.Spec().FullName()] = true
 	}
 	return vars
+}
+
+// subagent says whether the agent works for another one.
+func (t *turn) subagent() bool {
+	return t.prompt.Parent != "" || !t.cfg.Agents[t.agent].Primary()
 }
 
 // PromptVars are the variables that prompts have outside of chats too. shell is the

@@ -155,6 +155,9 @@ type Prompt struct {
 	Variant  string
 	Trust    *bool // nil leaves auto-approve as it is
 	Contexts []contexts.Ref
+
+	boss *turn           // the turn that a subagent works for
+	sub  *event.Subagent // what it was started as; set with boss
 }
 
 // Accepted says what became of a prompt.
@@ -164,6 +167,8 @@ type Accepted struct {
 	Dialog bool            // it answered a dialog
 	Failed bool            // the turn ended before it reached a model; the log says why
 	Done   <-chan struct{} // closed when the turn has ended
+
+	turn *turn
 }
 
 // Submission is a prompt on its way into the session. Its result says what became of
@@ -186,7 +191,8 @@ type Decision struct {
 }
 
 // Decide answers a call that waits for the user. It is accepted from the moment the
-// call is announced; for anything else it does nothing.
+// call is announced, also for calls of the turn's subagents; for anything else it does
+// nothing.
 func (s *Session) Decide(callID string, d Decision) {
 	s.mail.put(func() {
 		if s.turn != nil {
@@ -201,6 +207,7 @@ func (s *Session) Steer(text string) {
 	s.mail.put(func() {
 		if s.turn != nil {
 			s.turn.steer(text)
+			s.turn.children.wake()
 		}
 	})
 }
@@ -274,6 +281,9 @@ func (s *Session) acquire() error {
 
 // accept turns a prompt into a running turn.
 func (s *Session) accept(p Prompt) (Accepted, error) {
+	if p.boss != nil && p.boss.ctx.Err() != nil {
+		return Accepted{}, context.Cause(p.boss.ctx)
+	}
 	s.endTurn(errSuperseded)
 	if err := s.acquire(); err != nil {
 		return Accepted{}, err
@@ -291,7 +301,9 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	begun = true
 	s.turn = t
 	s.become(running)
-	return t.start(), nil
+	acc := t.start()
+	acc.turn = t
+	return acc, nil
 }
 
 // refresh brings the log up to what is stored. Another process may have gone on with
@@ -353,9 +365,13 @@ func (s *Session) load() error {
 
 // each calls fn with the stored events from a number on.
 func (s *Session) each(from event.Seq, fn func(event.Event)) error {
+	return eachEvent(s.ctx, s.eng.deps.Store, s.id, from, fn)
+}
+
+func eachEvent(ctx context.Context, store Store, id string, from event.Seq, fn func(event.Event)) error {
 	const page = 512
 	for {
-		events, err := s.eng.deps.Store.Events(s.ctx, s.id, from, page)
+		events, err := store.Events(ctx, id, from, page)
 		if err != nil {
 			return fmt.Errorf("the chat can not be read: %w", err)
 		}
@@ -373,8 +389,9 @@ func (s *Session) each(from event.Seq, fn func(event.Event)) error {
 func (s *Session) repair(turn string) {
 	var bodies []event.Body
 	for _, id := range s.history.openCalls() {
-		bodies = append(bodies, event.ToolRejected{CallID: id, Reason: event.Interrupted})
+		bodies = append(bodies, s.history.reject(id, event.Interrupted))
 	}
+	bodies = append(bodies, s.history.lostReports()...)
 	bodies = append(bodies, event.TurnFinished{Reason: event.FinishedInterrupted})
 	for _, b := range bodies {
 		s.history.add(b)

@@ -67,12 +67,14 @@ type SystemBlock struct {
 
 // SystemQuery says what a system prompt is made for.
 type SystemQuery struct {
-	ChatID  string
-	Agent   string
-	Model   string // full id
-	Roots   []string
-	Config  *config.Config
-	Enabled func(tool string) bool // by full name: the model may call it
+	ChatID string
+	Agent  string
+	// Subagent says that the agent works for another one.
+	Subagent bool
+	Model    string // full id
+	Roots    []string
+	Config   *config.Config
+	Enabled  func(tool string) bool // by full name: the model may call it
 }
 
 // SystemSource provides blocks of the system prompt. It is asked once per turn, before
@@ -152,7 +154,7 @@ func (t *turn) makeSystem() (*system, []string) {
 		{Place: placeWorkspace, Name: "workspace folders", Text: workspaceText(t.roots)},
 	}
 	q := SystemQuery{
-		ChatID: t.s.id, Agent: t.agent, Model: t.model.ID, Roots: t.roots, Config: t.cfg,
+		ChatID: t.s.id, Agent: t.agent, Subagent: t.subagent(), Model: t.model.ID, Roots: t.roots, Config: t.cfg,
 		Enabled: func(tool string) bool { return t.vars()["toolEnabled_"+tool] == true },
 	}
 	var problems []string

@@ -47,6 +47,9 @@ type turn struct {
 	policy tools.Policy
 	roots  []string
 	hooks  *hooks.Set
+	boss   *turn // the turn that this one of a subagent works for
+
+	children *children // subagents that work for this one
 
 	noCompact bool                 // a hook forbids it
 	vars      func() template.Vars // of prompts
@@ -56,7 +59,9 @@ type turn struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	calls  sync.WaitGroup // executing calls
+	behind sync.WaitGroup // subagents in the background
 	done   chan struct{}
+	ended  chan struct{} // closed when the terminal event is out
 
 	mu      sync.Mutex // guards what follows, and the order of emitted events
 	history *history
@@ -65,6 +70,11 @@ type turn struct {
 	waiting map[string]chan Decision // announced calls that wait for the user
 	steers  []string                 // what the user said since the model was asked
 	byHook  bool                     // a hook ends the turn after the calls that run
+
+	steps      int                // batches of tool calls, of a subagent
+	said       strings.Builder    // by a subagent since its last call
+	saidBefore string             // the last it said in front of calls
+	end        event.TurnFinished // once it is out
 
 	activity activity            // for hooks
 	scripts  []event.HookStarted // that run and are shown
@@ -77,18 +87,25 @@ func (s *Session) newTurn(p Prompt) *turn {
 	}
 	t := &turn{
 		s: s, id: p.TurnID, first: s.log.Next(), prompt: p, cfg: deps.Config(), tools: deps.Tools(), policy: deps.Policy(), roots: deps.Roots(), hooks: s.eng.hookSet(),
-		done: make(chan struct{}), history: s.history, waiting: map[string]chan Decision{},
+		done: make(chan struct{}), ended: make(chan struct{}), history: s.history, waiting: map[string]chan Decision{},
+		boss: p.boss, children: newChildren(),
 	}
 	if t.id == "" {
 		t.id = deps.NewID()
 	}
 	t.ctx, t.cancel = context.WithCancelCause(s.ctx)
+	if p.boss != nil {
+		stop := context.AfterFunc(p.boss.ctx, func() { t.cancel(context.Cause(p.boss.ctx)) })
+		context.AfterFunc(t.ctx, func() { stop() })
+	}
 	meta := s.log.Meta()
 	t.agent = p.Agent
 	if t.agent == "" {
 		t.agent = meta.Agent
 	}
-	t.agent = t.cfg.AgentOrDefault(t.agent)
+	if _, ok := t.cfg.Agents[t.agent]; !ok || p.Parent == "" {
+		t.agent = t.cfg.AgentOrDefault(t.agent)
+	}
 	t.vars = sync.OnceValue(t.promptVars)
 	return t
 }
@@ -115,10 +132,16 @@ func (t *turn) emitLocked(bodies ...event.Body) {
 		case event.HookFinished:
 			t.scripts = slices.DeleteFunc(t.scripts, func(s event.HookStarted) bool { return s.ID == b.ID })
 		case event.TurnFinished:
-			t.over = true
+			t.over, t.end = true, b
+		}
+		if t.boss != nil {
+			t.follow(b)
 		}
 	}
 	t.s.log.Append(t.id, bodies...)
+	if t.over {
+		close(t.ended)
+	}
 }
 
 // enter shows a progress unless it is shown already.
@@ -150,7 +173,11 @@ func (t *turn) start() Accepted {
 		meta = *m
 	})
 	msg := event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}
-	command, isCommand := t.s.eng.deps.Commands.Find(msg.Text)
+	var command Command
+	isCommand := false
+	if t.prompt.Parent == "" { // what a model says is no command
+		command, isCommand = t.s.eng.deps.Commands.Find(msg.Text)
+	}
 	answers := t.s.dialog != nil
 	if answers {
 		command, isCommand = Command{Dialog: t.s.dialog, Text: msg.Text}, true
@@ -309,13 +336,20 @@ func (t *turn) answer() error {
 			case llm.StopRefusal:
 				t.emit(event.Notice{Text: "\n\nThe model refused to go on.\n"})
 			}
-			return nil
+			if more, err := t.awaitSubagents(); err != nil || !more {
+				return err
+			}
+			continue
 		}
 		r = recovery{}
+		if err := t.stepped(); err != nil {
+			return err
+		}
 		if err := t.runCalls(a.calls); err != nil {
 			return err
 		}
 		t.takeSteers()
+		t.takeReports()
 	}
 }
 
@@ -335,13 +369,15 @@ func (t *turn) unsteer() {
 }
 
 // takeSteers shows the model, and the client, what the user said meanwhile.
-func (t *turn) takeSteers() {
+func (t *turn) takeSteers() (any bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.steers) > 0 {
-		t.emitLocked(event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.Join(t.steers, "\n"), Steer: true})
-		t.steers = nil
+	if len(t.steers) == 0 {
+		return false
 	}
+	t.emitLocked(event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.Join(t.steers, "\n"), Steer: true})
+	t.steers = nil
+	return true
 }
 
 // finish emits the terminal event. err is nil, a cause of cancellation, errRejected,
@@ -359,7 +395,9 @@ func (t *turn) finish(err error) {
 		notice = event.Notice{Text: "Tell ECA what to do differently for the rejected tool(s)"}
 	case errors.Is(err, errStopped):
 		end.Reason = event.FinishedStopped
-		notice = event.Notice{Text: noticeStopped}
+		if t.boss == nil { // whose call says so
+			notice = event.Notice{Text: noticeStopped}
+		}
 	case errors.Is(err, errByHook):
 		end.Reason = event.FinishedByHook
 	case errors.Is(err, errBlocked):
@@ -372,6 +410,7 @@ func (t *turn) finish(err error) {
 		end.Reason, end.Err = event.FinishedFailed, err.Error()
 		notice = event.Notice{Text: "\n\n" + err.Error()}
 	}
+	t.endChildren()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var bodies []event.Body
@@ -389,7 +428,10 @@ func (t *turn) finish(err error) {
 		reason = event.StoppedByHook
 	}
 	for _, id := range t.history.openCalls() {
-		bodies = append(bodies, event.ToolRejected{CallID: id, Reason: reason})
+		bodies = append(bodies, t.history.reject(id, reason))
+	}
+	for _, c := range t.children.unreported() {
+		bodies = append(bodies, c.report())
 	}
 	// Who sees the end must not find the session running.
 	t.s.busy.Store(false)
@@ -401,6 +443,7 @@ func (t *turn) unwind() {
 	returned := make(chan struct{})
 	go func() {
 		t.calls.Wait()
+		t.behind.Wait()
 		close(returned)
 	}()
 	timer := time.NewTimer(unwindTime)
@@ -419,6 +462,10 @@ func (t *turn) decide(callID string, d Decision) {
 	if ch, ok := t.waiting[callID]; ok {
 		delete(t.waiting, callID)
 		ch <- d // has room for the one decision it gets
+		return
+	}
+	for _, c := range t.children.all() { // some clients name the parent (eca-protocol 4.2)
+		c.session.Decide(callID, d)
 	}
 }
 

@@ -119,9 +119,10 @@ func (e *Engine) Known(ctx context.Context, id string) bool {
 	return found && err == nil
 }
 
-// Existing opens a chat that exists; ok is false if there is none.
+// Existing opens a chat that exists; ok is false if there is none, and for those of
+// subagents: nobody but their parents uses them.
 func (e *Engine) Existing(ctx context.Context, id string) (s *Session, ok bool, err error) {
-	if !e.Known(ctx, id) {
+	if IsSubagent(id) || !e.Known(ctx, id) {
 		return nil, false, nil
 	}
 	s, _, err = e.Open(ctx, id)

@@ -133,6 +133,11 @@ type MCPServer struct {
 	OAuthPort    int               `json:"oauthPort,omitempty"`
 	AuthScope    string            `json:"authScope,omitempty"`
 	Disabled     bool              `json:"disabled,omitempty"`
+
+	// How long a call may say nothing, in seconds (0 is 120), and how many calls run at the
+	// same time (0 is 64). Additions of ours.
+	CallTimeoutSeconds float64 `json:"callTimeoutSeconds,omitempty"`
+	MaxParallelCalls   int     `json:"maxParallelCalls,omitempty"`
 }
 
 // Retry is providers.<name>.retry. What is nil has its default.
@@ -314,6 +319,18 @@ func (c *Config) AgentOrDefault(name string) string {
 
 // Primary says whether users can choose the agent.
 func (a Agent) Primary() bool { return len(a.Mode) == 0 || slices.Contains(a.Mode, "primary") }
+
+// Spawnable lists the agents that an agent can start as subagents.
+func (c *Config) Spawnable(by string) []string {
+	var out []string
+	for name, a := range c.Agents {
+		if a.Subagent() && (len(a.SpawnableBy) == 0 || slices.Contains(a.SpawnableBy, by)) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
 
 // Subagent says whether other agents can start it.
 func (a Agent) Subagent() bool { return len(a.Mode) == 0 || slices.Contains(a.Mode, "subagent") }

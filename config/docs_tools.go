@@ -57,6 +57,8 @@ func toolDocs() []keyDoc {
 		{path: "mcpServers.*.oauthPort", text: "The port to which a login returns. Without it: a free one.", rule: between(0, 65535)},
 		{path: "mcpServers.*.authScope", text: "Who shares a login: all, this workspace, or those of the same label."},
 		{path: "mcpServers.*.disabled", text: "Do not start it."},
+		{path: "mcpServers.*.callTimeoutSeconds", text: "How long a call of one of its tools may go without an answer or a report of progress. In seconds; 0 is 120.", rule: atLeast(0)},
+		{path: "mcpServers.*.maxParallelCalls", text: "How many of its tools' calls run at the same time; 0 is 64.", rule: atLeast(0)},
 	}
 }
 
@@ -91,5 +93,6 @@ func extensionDocs() []keyDoc {
 		{path: "plugins.install.[]", text: "A plugin, as name or name@source."},
 		{path: "plugins.*", text: "A marketplace."},
 		{path: "plugins.*.source", text: "Where it is: a git URL or a folder."},
+		{path: "plugins.*.commit", text: "The commit of a git repository that counts, by its whole id. Without it: the one that was fetched first, until /plugin-update."},
 	}
 }

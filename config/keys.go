@@ -43,6 +43,7 @@ type Plugins struct {
 // PluginSource is one plugins.<name>: where a marketplace is.
 type PluginSource struct {
 	Source string `json:"source"` // git URL or folder
+	Commit string `json:"commit"` // of a git repository: the one that counts; empty: the one fetched last
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -52,6 +52,10 @@ type PluginLayer struct {
 	File string // where it is, for relative files and messages
 	Root string // the plugin's folder: ${plugin:root}
 	Text []byte // its content; nil: that of the file
+	Only string // the one key of it that counts; empty: all
+	// Hooks says that the content is hooks by name, or has them under hooks, and what their
+	// names get in front.
+	Hooks string
 }
 
 // Loaded is a configuration with its provenance.
@@ -272,6 +276,7 @@ func (b *builder) pluginLayers() {
 			continue
 		}
 		l.plugin = p.Root
+		p.narrow(l)
 		for _, key := range []string{"plugins", "extraConfigs", "pureConfig", "netrcFile", "env"} {
 			if _, ok := l.content[key]; ok {
 				delete(l.content, key)
@@ -279,6 +284,25 @@ func (b *builder) pluginLayers() {
 			}
 		}
 		b.layer(l, "")
+	}
+}
+
+// narrow leaves of a layer what the plugin's file is for.
+func (p PluginLayer) narrow(l *layer) {
+	if p.Hooks != "" {
+		if _, nested := l.content["hooks"].(map[string]any); !nested {
+			for _, name := range slices.Collect(maps.Keys(l.content)) {
+				l.move([]string{name}, []string{"hooks", name})
+			}
+		}
+		named, _ := l.content["hooks"].(map[string]any)
+		for _, name := range slices.Collect(maps.Keys(named)) {
+			l.move([]string{"hooks", name}, []string{"hooks", p.Hooks + name})
+		}
+		p.Only = "hooks"
+	}
+	if p.Only != "" {
+		maps.DeleteFunc(l.content, func(key string, _ any) bool { return key != p.Only })
 	}
 }
 

@@ -64,7 +64,7 @@ func TestSchemaKeys(t *testing.T) {
 		index.ignoreFiles.[].type index.repoMap.maxTotalEntries index.repoMap.maxEntriesPerDir
 		completion.model rewrite.model rewrite.fullFileMaxLines
 		variantsByModel.*.variants variantsByModel.*.excludeProviders.[] variantsByModel.*.api
-		plugins.*.source plugins.install.[]
+		plugins.*.source plugins.*.commit plugins.install.[]
 		remote.enabled remote.host remote.bindHost remote.port remote.password remote.tls.certFile remote.tls.keyFile remote.tls.certUrl remote.tls.keyUrl
 		network.caCertFile network.clientCert network.clientKey network.clientKeyPassphrase otlp.*
 		providers.*.api providers.*.url providers.*.key providers.*.keyRc providers.*.auth.url providers.*.auth.clientId

@@ -31,6 +31,7 @@ func (d *Daemon) newCommands() *command.Commands {
 		Choice:     d.ModelChoice,
 		Doctor:     func(ctx context.Context) doctor.Report { return d.Doctor(ctx, false) },
 		Hooks:      func() []hooks.Info { return d.hooks.Load().List() },
+		Plugins:    d.Plugins,
 		Logins:     d,
 		RepoMap:    d.maps.show,
 		Ask:        func() ask.Client { return d.client.Load().questions },

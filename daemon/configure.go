@@ -67,13 +67,18 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		ConfigHome:  config.Home(d.opts.Getenv),
 		Roots:       ws.Roots(),
 		Fragments:   d.set.Load().Fragments(),
-		Previous:    old,
-		Commands:    d.dynamic,
-		Patience:    patience,
-		ToolText:    d.toolText,
+
+		PluginLayers: d.plugged.Load().Configuration(),
+		Previous:     old,
+		Commands:     d.dynamic,
+		Patience:     patience,
+		ToolText:     d.toolText,
 	})
 	for _, p := range d.set.Load().Wrong() {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Path, Line: p.Line}, Cause: p.Cause})
+	}
+	for _, p := range d.plugged.Load().Wrong() {
+		cfg.Problems = append(cfg.Problems, pluginProblem(cfg, p))
 	}
 	outputs := filepath.Join(d.opts.CacheDir, "toolCallOutputs")
 	own := workspace.New(outputs, filepath.Join(d.opts.CacheDir, "jobs"))

@@ -2,8 +2,9 @@
 // store, from one configuration. The commands and the tests use it; nothing else
 // does. Besides wiring it decides which model a name means and how its provider is
 // reached (models.go, clients.go), keeps the configuration up to date (configure.go),
-// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go), and
-// has chats of the reference server imported (import.go).
+// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go),
+// has chats of the reference server imported (import.go), and keeps the
+// plugins (plugins.go).
 package daemon
 
 import (
@@ -31,9 +32,11 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/agent"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
 	"github.com/seed-dec29ce4/eca/tools/fs"
@@ -88,6 +91,7 @@ type Daemon struct {
 	commands *command.Commands
 	dynamic  *config.Commands // runs ${cmd:...} of the configuration
 	loader   *extensions.Loader
+	plugins  *plugins.Store
 
 	reconfigured chan struct{} // hears of Configure; for Watch
 	loginDone    chan struct{} // hears of LoginDone; for Watch
@@ -104,6 +108,7 @@ type Daemon struct {
 	identity  atomic.Pointer[netclient.Identity]
 	imported  atomic.Pointer[string]         // what the user is told of an import
 	set       atomic.Pointer[extensions.Set] // nil until they are read
+	plugged   atomic.Pointer[plugins.Set]    // nil until they are read
 	scrubbers atomic.Pointer[scrubbers]
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
@@ -154,6 +159,9 @@ func New(o Options) *Daemon {
 		loginDone:    make(chan struct{}, 1),
 		extended:     make(chan struct{}, 1),
 	}
+	d.plugins = plugins.New(plugins.Options{
+		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString,
+	})
 	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
 	d.keepStateIn(o.StateDir)
@@ -163,6 +171,7 @@ func New(o Options) *Daemon {
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
 		Models:   d.models,
+		ModelIDs: d.models.ids,
 		Contexts: jobNews{contexts.Local{Mapper: d.maps}, d},
 		Tools:    d.Tools,
 		Policy:   func() tools.Policy { return d.policy.Load() },
@@ -241,6 +250,7 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 	})...)
 	list = append(list, ask.Tools(asked.questions)...)
 	list = append(list, task.Tools()...)
+	list = append(list, agent.Tools(subagentOptions(cfg))...)
 	list = d.guided(list, cfg, set)
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
@@ -276,6 +286,7 @@ func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }
 func (d *Daemon) Close() {
 	d.logins.close()
 	d.dynamic.Close()
+	d.plugins.Close()
 	d.engine.Close()
 	d.creds.Load().Close()
 	d.jobs.Close()

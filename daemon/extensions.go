@@ -28,6 +28,7 @@ func (d *Daemon) refreshExtensions() *extensions.Set {
 
 // extendLocked reads what has changed and puts it into effect.
 func (d *Daemon) extendLocked() {
+	plugged := d.plugLocked()
 	cfg := d.config.Load()
 	paths := func(entries []config.PathEntry) (out []string) {
 		for _, e := range entries {
@@ -43,18 +44,18 @@ func (d *Daemon) extendLocked() {
 		Commands:   paths(cfg.Commands),
 		Skills:     paths(cfg.Skills),
 		Pure:       cfg.PureConfig,
-		Expand: func(text, dir string) (string, []string, error) {
-			return cfg.Expand(context.Background(), text, config.Place{Dir: dir}) // commands have a time limit
+		Plugins:    d.pluginFolders(),
+		Expand: func(text, dir, plugin string) (string, []string, error) {
+			return cfg.Expand(context.Background(), text, config.Place{Dir: dir, Plugin: plugin}) // commands have a time limit
 		},
 	})
-	if !changed && before != nil {
-		return
-	}
 	d.set.Store(set)
-	if before == nil && set.Empty() {
+	switch {
+	case changed && (before != nil || !set.Empty()):
+		d.loadLocked(true) // with other agents and tools
+	case !plugged:
 		return // everything is as it was
 	}
-	d.loadLocked(true) // with other agents and tools
 	select {
 	case d.extended <- struct{}{}:
 	default:

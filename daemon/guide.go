@@ -20,7 +20,7 @@ func (w written) Blocks(_ context.Context, q chat.SystemQuery) (blocks []chat.Sy
 	set, policy := w.d.Extensions(), w.d.policy.Load()
 	query := extensions.Query{
 		Who: extensions.Who{Agent: q.Agent, Model: q.Model}, Roots: q.Roots,
-		Subagent: !q.Config.Agents[q.Agent].Primary(), Enabled: q.Enabled,
+		Subagent: q.Subagent, Enabled: q.Enabled,
 	}
 	add := func(place chat.Place, list []extensions.Block) {
 		for _, b := range list {
@@ -70,7 +70,7 @@ func (l library) Rule(call tools.Call, id string) (rule guide.Rule, found bool, 
 		return guide.Rule{}, false, nil
 	}
 	text, err := r.Render(extensions.Query{
-		Who: who(call), Roots: call.Roots, Subagent: !l.cfg.Agents[call.Agent].Primary(),
+		Who: who(call), Roots: call.Roots, Subagent: call.Subagent() || !l.cfg.Agents[call.Agent].Primary(),
 		Enabled: func(tool string) bool {
 			t, ok := l.d.Tools().Lookup(tool)
 			return ok && !l.d.policy.Load().Hidden(call.Agent, t.Spec())

@@ -36,6 +36,7 @@ func (d *Daemon) Variants(model string) (variants []string, ok bool) {
 func (d *Daemon) Tasks() []chat.Task {
 	return []chat.Task{
 		{ID: "models", Title: "Syncing models", Run: d.SyncModels},
+		{ID: "plugins", Title: "Resolving plugins", Run: d.SyncPlugins},
 		{ID: "cleanup", Title: "Cleaning up", Run: d.cleanUp},
 		{ID: "import", Title: "Looking for earlier chats", Run: func(ctx context.Context) { d.ImportReference(ctx) }},
 	}
@@ -63,7 +64,12 @@ func (d *Daemon) ToolChoices(agent string) []tools.Choice {
 	for _, t := range d.Tools().All() {
 		spec := t.Spec()
 		if spec.Server == tools.Native {
-			out = append(out, tools.Choice{Spec: spec, Disabled: policy.Hidden(agent, spec)})
+			disabled := policy.Hidden(agent, spec)
+			if spec.For != nil {
+				_, offered := spec.For(agent)
+				disabled = disabled || !offered
+			}
+			out = append(out, tools.Choice{Spec: spec, Disabled: disabled})
 		}
 	}
 	return out

@@ -84,6 +84,7 @@ func certificates(cfg *config.Loaded, getenv func(string) string) netclient.File
 func (d *Daemon) watched() []string {
 	files := append(slices.Clone(d.Config().Files), d.creds.Load().Path())
 	files = append(files, d.set.Load().Files...)
+	files = append(files, d.plugged.Load().Watch()...)
 	for _, path := range d.identity.Load().Paths() {
 		if filepath.IsAbs(path) {
 			files = append(files, path)

@@ -10,9 +10,10 @@ import (
 
 // Agent is an agent from a Markdown file (eca-features 12).
 type Agent struct {
-	ID   string
-	File string
-	Root string // the workspace folder it belongs to; empty: global
+	ID     string
+	File   string
+	Root   string // the workspace folder it belongs to; empty: global
+	Plugin string // the name of the plugin it belongs to; empty: none
 
 	keys  map[string]any // as under agent.<id> in the configuration
 	lines map[string]int

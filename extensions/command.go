@@ -18,6 +18,7 @@ type Command struct {
 	Arguments   []Argument
 	File        string
 	Root        string // the workspace folder it belongs to; empty: global
+	Plugin      string // the name of the plugin it belongs to; empty: none
 	Body        string
 
 	named bool // its arguments are {{name}}

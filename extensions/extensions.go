@@ -6,6 +6,8 @@
 //	rules     any file below <config home>/rules, <root>/.eca/rules, rules[].path
 //	commands  *.md below <config home>/commands, <root>/.eca/commands, commands[].path
 //
+// and in folders of these names of each plugin.
+//
 // It guarantees that a Set never changes; that loading never fails: a file that can not
 // be used is named in Problems with its line and cause, and the others load; that a file
 // is read again only when it, or a file that it includes, may have changed; and that what
@@ -19,6 +21,7 @@ package extensions
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
 )
@@ -58,10 +61,27 @@ type Inputs struct {
 	Commands   []string // commands[].path
 	Skills     []string // skills[].path
 	Pure       bool     // pureConfig: no agents, and no global files
+	Plugins    []Plugin // what they bring is below all else; the last of them goes first
 
-	// Expand resolves the dynamic strings of a text that stands in a file in dir. It
-	// returns the files that it looked for.
-	Expand func(text, dir string) (out string, files []string, err error)
+	// Expand resolves the dynamic strings of a text that stands in a file in dir, of the
+	// plugin in the given folder if that is not empty. It returns the files that it looked
+	// for.
+	Expand func(text, dir, plugin string) (out string, files []string, err error)
+}
+
+// Plugin is a folder with agents, skills, rules and commands of its own (eca-features 21).
+type Plugin struct {
+	Name string // begins the names of its skills and commands
+	Dir  string // links resolved; what links lead to elsewhere does not count
+}
+
+// named returns what users call a plugin's skill or command: plugin:name, or the plugin's
+// name alone if both are the same.
+func (p Plugin) named(name string) string {
+	if p.Name == "" || strings.EqualFold(p.Name, name) {
+		return name
+	}
+	return p.Name + ":" + name
 }
 
 // Fragments returns the agents as configuration, in the order in which they are merged:

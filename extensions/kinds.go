@@ -19,13 +19,15 @@ func (g *gather) agents() {
 		return
 	}
 	byID := map[string]Agent{}
-	want := func(name string) bool { return markdown(name) && plain(name) }
+	want := func(name string) bool {
+		return markdown(name) && plain(name) && !strings.EqualFold(name, "README.md")
+	}
 	parse := func(path, text string) (any, *fault) { return asAny(parseAgent(path, text)) }
 	g.look(kindAgent, search{flat: true, want: want}, g.places(nil, ".eca/agents"), parse, func(f found, item any) {
 		a := item.(Agent)
-		a.Root = f.root
+		a.Root, a.Plugin = f.root, f.plugin.Name
 		if first, taken := byID[a.ID]; taken {
-			g.taken(f, first.File, first.Root, "agent", a.ID)
+			g.taken(f, first.File, first.Root, first.Plugin, "agent", a.ID)
 			return
 		}
 		byID[a.ID] = a
@@ -42,9 +44,10 @@ func asAny[T any](item T, flt *fault) (any, *fault) {
 }
 
 // taken names a file whose name another file of the same place has. Where a workspace's
-// file takes the place of a global one, that is what the user wants.
-func (g *gather) taken(f found, first, root, what, name string) {
-	if f.root == root {
+// file takes the place of a global one, or a file of the user's that of a plugin's, that is
+// what the user wants.
+func (g *gather) taken(f found, first, root, plugin, what, name string) {
+	if f.root == root && (f.plugin.Name == "" || plugin != "") {
 		g.problem(f.path, 0, "the %s %s is not used: %s has the same name", what, name, first)
 	}
 }
@@ -55,9 +58,9 @@ func (g *gather) skills() {
 	parse := func(path, text string) (any, *fault) { return asAny(parseSkill(path, text)) }
 	g.look(kindSkill, s, g.places(g.in.Skills, ".eca/skills", ".agents/skills"), parse, func(f found, item any) {
 		k := item.(Skill)
-		k.Root = f.root
+		k.Root, k.Plugin, k.Name = f.root, f.plugin.Name, f.plugin.named(k.Name)
 		if first, taken := byName[k.Name]; taken {
-			g.taken(f, first.File, first.Root, "skill", k.Name)
+			g.taken(f, first.File, first.Root, first.Plugin, "skill", k.Name)
 			return
 		}
 		byName[k.Name] = k
@@ -70,6 +73,7 @@ func (g *gather) rules() {
 	parse := func(path, text string) (any, *fault) { return asAny(parseRule(path, text)) }
 	g.look(kindRule, search{want: plain, loose: true}, g.places(g.in.Rules, ".eca/rules"), parse, func(f found, item any) {
 		r := item.(Rule)
+		r.Plugin = f.plugin.Name
 		if r.ID = resolve(f.path); seen[r.ID] || r.Text == "" {
 			return
 		}
@@ -92,9 +96,9 @@ func (g *gather) commands() {
 	parse := func(path, text string) (any, *fault) { return asAny(parseCommand(path, text)) }
 	g.look(kindCommand, s, g.places(g.in.Commands, ".eca/commands"), parse, func(f found, item any) {
 		c := item.(Command)
-		c.Root = f.root
+		c.Root, c.Plugin, c.Name = f.root, f.plugin.Name, f.plugin.named(c.Name)
 		if first, taken := byName[c.Name]; taken {
-			g.taken(f, first.File, first.Root, "command", c.Name)
+			g.taken(f, first.File, first.Root, first.Plugin, "command", c.Name)
 			return
 		}
 		byName[c.Name] = c

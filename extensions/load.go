@@ -38,9 +38,10 @@ type key struct{ kind, path string }
 // mark tells one state of what a Set is made of from another.
 type mark struct {
 	key
-	entry *entry
-	root  string
-	cause string // of a folder that can not be read
+	entry  *entry
+	root   string
+	plugin Plugin
+	cause  string // of a folder that can not be read
 }
 
 // entry is a file as it was read.
@@ -123,19 +124,22 @@ func (g *gather) finish() {
 }
 
 // place is a file or a folder to look at.
-type place struct{ path, root string }
+type place struct {
+	path, root string
+	plugin     Plugin // empty: of none
+}
 
 // places lists where a kind of extension is, what wins first: the workspace folders in
-// their order, the global folder, what the configuration names.
+// their order, the global folder, what the configuration names, plugins.
 func (g *gather) places(named []string, folders ...string) []place {
 	var out []place
 	for _, root := range g.in.Roots {
 		for _, f := range folders {
-			out = append(out, place{filepath.Join(root, filepath.FromSlash(f)), root})
+			out = append(out, place{path: filepath.Join(root, filepath.FromSlash(f)), root: root})
 		}
 	}
 	if g.in.ConfigHome != "" && !g.in.Pure {
-		out = append(out, place{filepath.Join(g.in.ConfigHome, filepath.Base(folders[0])), ""})
+		out = append(out, place{path: filepath.Join(g.in.ConfigHome, filepath.Base(folders[0]))})
 	}
 	for _, path := range named {
 		if path == "" {
@@ -147,12 +151,15 @@ func (g *gather) places(named []string, folders ...string) []place {
 			}
 		}
 		if filepath.IsAbs(path) {
-			out = append(out, place{path, ""})
+			out = append(out, place{path: path})
 			continue
 		}
 		for _, root := range g.in.Roots {
-			out = append(out, place{filepath.Join(root, path), root})
+			out = append(out, place{path: filepath.Join(root, path), root: root})
 		}
+	}
+	for _, p := range slices.Backward(g.in.Plugins) {
+		out = append(out, place{path: filepath.Join(p.Dir, filepath.Base(folders[0])), plugin: p})
 	}
 	return out
 }
@@ -160,6 +167,7 @@ func (g *gather) places(named []string, folders ...string) []place {
 // look calls use with each file that can be used.
 func (g *gather) look(kind string, s search, places []place, parse func(path, text string) (any, *fault), use func(f found, item any)) {
 	for _, p := range places {
+		s.within = p.plugin.Dir
 		files, watch, err := s.find(p.path, p.root)
 		g.watch = append(g.watch, watch...)
 		if err != nil {
@@ -167,13 +175,14 @@ func (g *gather) look(kind string, s search, places []place, parse func(path, te
 			g.marks = append(g.marks, mark{key: key{kind, p.path}, cause: err.Error()})
 		}
 		for _, f := range files {
+			f.plugin = p.plugin
 			k := key{kind, f.path}
 			if g.used[k] {
 				continue
 			}
 			g.used[k] = true
 			e := g.loader.entry(k, f, g.in, parse)
-			g.marks = append(g.marks, mark{key: k, entry: e, root: p.root})
+			g.marks = append(g.marks, mark{key: k, entry: e, root: p.root, plugin: p.plugin})
 			for _, s := range e.stamps {
 				g.watch = append(g.watch, s.path)
 			}
@@ -206,7 +215,7 @@ func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) 
 	case bytes.IndexByte(data, 0) >= 0:
 		flt = faultf(0, "it is no text")
 	default:
-		e.item, flt = parse(f.path, l.expand(string(data), f.path, in, k.kind, e))
+		e.item, flt = parse(f.path, l.expand(string(data), f, in, k.kind, e))
 	}
 	if flt != nil {
 		e.item = nil
@@ -221,13 +230,13 @@ func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) 
 
 // expand resolves the dynamic strings of a file. Those of agents are resolved with the
 // configuration's.
-func (l *Loader) expand(text, path string, in Inputs, kind string, e *entry) string {
+func (l *Loader) expand(text string, f found, in Inputs, kind string, e *entry) string {
 	if in.Expand == nil || kind == kindAgent {
 		return text
 	}
-	out, files, err := in.Expand(text, filepath.Dir(path))
+	out, files, err := in.Expand(text, filepath.Dir(f.path), f.plugin.Dir)
 	if err != nil {
-		e.problems = append(e.problems, Problem{path, 0, strings.ReplaceAll(err.Error(), "\n", "; ")})
+		e.problems = append(e.problems, Problem{f.path, 0, strings.ReplaceAll(err.Error(), "\n", "; ")})
 	}
 	for _, included := range files {
 		e.stamps = append(e.stamps, l.stamp(included, stat(included)))

@@ -167,7 +167,7 @@ func TestLoadIncrementally(t *testing.T) {
 	}
 	h.write("ws/inc.txt", "one")
 	h.write("ws/.eca/rules/including.md", "${file:../../inc.txt}")
-	h.in.Expand = func(text, dir string) (string, []string, error) {
+	h.in.Expand = func(text, dir, _ string) (string, []string, error) {
 		name, ok := strings.CutPrefix(text, "${file:")
 		if !ok {
 			return text, nil, nil

@@ -27,6 +27,7 @@ type Rule struct {
 	ID      string // the path of its file, links resolved
 	Name    string // of its file
 	Root    string // the workspace folder it is for; empty: all of them
+	Plugin  string // the name of the plugin it belongs to; empty: none
 	Text    string
 	Agents  []string // that it is for; empty: all
 	Models  []string // regular expressions, found anywhere in the model's id; empty: all

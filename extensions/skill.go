@@ -21,6 +21,7 @@ type Skill struct {
 	Dir         string // what its text refers to is in there
 	File        string
 	Root        string // the workspace folder it belongs to; empty: global
+	Plugin      string // the name of the plugin it belongs to; empty: none
 	Body        string
 }
 

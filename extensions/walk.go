@@ -23,6 +23,8 @@ type found struct {
 	path string
 	info fs.FileInfo // of what it leads to
 	root string      // the workspace folder it was found for; empty: global
+
+	plugin Plugin // it belongs to; empty: none
 }
 
 // search says which files below a folder count.
@@ -31,6 +33,8 @@ type search struct {
 	want  func(name string) bool // by name
 	ends  bool                   // a folder with such a file has no others
 	loose bool                   // a file that the user named counts whatever its name
+
+	within string // what links lead to outside this folder does not count; empty: it does
 }
 
 // walk looks through folders.
@@ -42,6 +46,7 @@ type walk struct {
 	folders int
 	seen    map[string]bool // folders that links lead to
 	full    bool
+	out     []string // links that lead to where nothing counts
 }
 
 // find lists what is at path: the file itself, or the files below a folder, in the order
@@ -49,6 +54,8 @@ type walk struct {
 func (s search) find(path, root string) (files []found, watch []string, err error) {
 	info, statErr := os.Stat(path)
 	switch {
+	case statErr == nil && s.leaves(path):
+		return nil, []string{path}, errors.New("it is a link that leads out of the plugin; it is not followed")
 	case errors.Is(statErr, fs.ErrNotExist):
 		return nil, []string{path}, nil
 	case statErr != nil:
@@ -57,7 +64,7 @@ func (s search) find(path, root string) (files []found, watch []string, err erro
 		if !s.loose && !s.want(filepath.Base(path)) {
 			return nil, []string{path}, nil
 		}
-		return []found{{path, info, root}}, []string{path}, nil
+		return []found{{path: path, info: info, root: root}}, []string{path}, nil
 	}
 	w := &walk{search: s, root: root, seen: map[string]bool{}}
 	// Level by level: what is left out of too much is what lies deepest.
@@ -74,7 +81,23 @@ func (s search) find(path, root string) (files []found, watch []string, err erro
 	if err == nil && w.full {
 		err = fmt.Errorf("there are more than %d files, %d folders or %d levels below it; the rest is left out", maxFiles, maxFolders, maxDepth)
 	}
+	for _, link := range w.out {
+		err = errors.Join(err, fmt.Errorf("%s is a link that leads out of the plugin; it is not followed", link))
+	}
 	return w.files, w.watch, err
+}
+
+// leaves says whether a path leads to where nothing counts.
+func (s search) leaves(path string) bool {
+	if s.within == "" {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return true
+	}
+	below, err := filepath.Rel(s.within, real)
+	return err != nil || !filepath.IsLocal(below)
 }
 
 // folder looks into one folder and returns those below it.
@@ -98,6 +121,8 @@ func (w *walk) folder(dir string) (below []string, err error) {
 		}
 		switch {
 		case err != nil: // gone, or a link to nowhere
+		case link && w.leaves(path):
+			w.out = append(w.out, path)
 		case info.IsDir():
 			if !w.flat && w.enter(path, e.Name(), link) {
 				below = append(below, path)
@@ -107,7 +132,7 @@ func (w *walk) folder(dir string) (below []string, err error) {
 				w.full = true
 				return nil, nil
 			}
-			w.files = append(w.files, found{path, info, w.root})
+			w.files = append(w.files, found{path: path, info: info, root: w.root})
 			if w.ends {
 				return nil, nil
 			}

@@ -290,7 +290,7 @@ func TestStored(t *testing.T) {
 	}
 }
 
-func mustAbs(t *testing.T, path string) string {
+func mustAbs(t testing.TB, path string) string {
 	t.Helper()
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -23,6 +23,11 @@ func (s *Server) ChatPrompt(ctx context.Context, req protocol.Request[protocol.C
 	}
 	id := string(p.ChatID)
 	failed := protocol.ChatPromptResult{ChatID: id, Model: "error", Status: protocol.StatusError}
+	if parent, ok := s.host.Engine().Parent(ctx, id); ok && chat.IsSubagent(id) {
+		// Some clients prompt the chat that they heard of last; they mean the one they show.
+		req.Params.ChatID = protocol.ID(parent)
+		return s.ChatPrompt(ctx, req)
+	}
 	if id != "" && !chat.ValidID(id) {
 		s.log.Warn("prompt with an invalid chat id", "id", id)
 		return protocol.Now(failed), nil
@@ -172,7 +177,7 @@ func (s *Server) decide(p protocol.ToolCallParams, d chat.Decision) {
 // ChatDelete implements protocol.Server; the notification precedes the answer (4.8).
 func (s *Server) ChatDelete(_ context.Context, req protocol.Request[protocol.ChatParams]) (protocol.Later[protocol.Empty], error) {
 	id := string(req.Params.ChatID)
-	if id == "" {
+	if id == "" || chat.IsSubagent(id) { // which goes with its parent
 		return protocol.Now(protocol.Empty{}), nil
 	}
 	shown := s.beginDelete(id)

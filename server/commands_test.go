@@ -60,7 +60,7 @@ func TestQueryCommands(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	all := "init login model resume rename compact fork costs context export import prompt-show hooks sync-system-prompt repo-map-show config doctor skills skill-create rules subagents debug-chat"
+	all := "init login model resume rename compact fork costs context export import prompt-show hooks plugins plugin-install plugin-uninstall plugin-update sync-system-prompt repo-map-show config doctor skills skill-create rules subagents debug-chat"
 	for query, want := range map[any]string{nil: all, "": all, " EXP": "export import", "/costs": "costs", "agents.MD": "init", "xyz": ""} {
 		if got := names(query); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%v: %s, want %s", query, got, want)

@@ -20,6 +20,7 @@ type notification struct {
 // It does nothing but that: its state is what later stages of a tool call repeat.
 type mapper struct {
 	chatID      string
+	parent      string // of a subagent's chat
 	autoCompact int
 	turns       map[string]bool // turns that began in front of this client
 	calls       map[string]*callState
@@ -28,6 +29,8 @@ type mapper struct {
 type callState struct {
 	protocol.ToolCall
 	arguments json.RawMessage
+	sub       *event.Subagent // that it starts; nil for all other calls
+	running   bool
 }
 
 func newMapper(chatID string, autoCompact int) *mapper {
@@ -44,7 +47,12 @@ func (m *mapper) notifications(e event.Event) []notification {
 	if _, ok := e.Body.(event.Progress); !ok && !m.turns[e.Turn] {
 		return nil
 	}
+	if m.parent != "" && !ofChild(e.Body) {
+		return nil
+	}
 	switch b := e.Body.(type) {
+	case event.Report:
+		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: reportText(b)})
 	case event.UserMessage:
 		return m.content(protocol.RoleUser, protocol.TextContent{Type: "text", ContentID: b.ContentID, Text: b.Text + "\n"})
 	case event.TurnStarted:
@@ -59,7 +67,7 @@ func (m *mapper) notifications(e event.Event) []notification {
 		return m.content(protocol.RoleAssistant, protocol.ReasonContent{Type: "reasonText", ID: b.ID, Text: b.Text})
 	case event.ReasoningFinished:
 		return m.content(protocol.RoleAssistant, protocol.ReasonContent{Type: "reasonFinished", ID: b.ID, TotalTimeMs: &b.ElapsedMS})
-	case event.ToolProposed, event.ToolArgsDelta, event.ToolJudged, event.ToolStarted, event.ToolFinished, event.ToolRejected:
+	case event.ToolProposed, event.ToolArgsDelta, event.ToolJudged, event.ToolStarted, event.ToolUpdated, event.ToolFinished, event.ToolRejected:
 		return m.tool(b)
 	case event.Compacted:
 		text := "\n── Chat compacted ──\n"
@@ -135,6 +143,9 @@ func (m *mapper) tool(body event.Body) []notification {
 	case event.ToolJudged:
 		c := m.call(b.CallID)
 		c.arguments, c.Details = b.Arguments, details(b.Details)
+		if b.Details != nil {
+			c.sub = b.Details.Subagent
+		}
 		if b.Summary != "" {
 			c.Summary = b.Summary
 		}
@@ -143,9 +154,15 @@ func (m *mapper) tool(body event.Body) []notification {
 		})
 	case event.ToolStarted:
 		c := m.call(b.CallID)
+		c.running = true
+		return m.content(protocol.RoleAssistant, protocol.ToolRunning{Type: "toolCallRunning", ToolCall: c.ToolCall, Arguments: c.arguments})
+	case event.ToolUpdated:
+		c := m.call(b.CallID)
+		c.Details = details(b.Details)
 		return m.content(protocol.RoleAssistant, protocol.ToolRunning{Type: "toolCallRunning", ToolCall: c.ToolCall, Arguments: c.arguments})
 	case event.ToolFinished:
 		c := m.call(b.CallID)
+		c.running = false
 		if d := details(b.Details); d != nil {
 			c.Details = d
 		} else if c.Details == nil {
@@ -165,6 +182,7 @@ func (m *mapper) tool(body event.Body) []notification {
 		return out
 	case event.ToolRejected:
 		c := m.call(b.CallID)
+		c.running = false
 		return m.content(protocol.RoleAssistant, protocol.ToolRejected{
 			Type: "toolCallRejected", ToolCall: c.ToolCall, Arguments: c.arguments, Reason: rejectReason(b.Reason),
 		})
@@ -194,7 +212,7 @@ func (m *mapper) call(id string) *callState {
 }
 
 func (m *mapper) content(role string, c protocol.Content) []notification {
-	return []notification{{"chat/contentReceived", protocol.ContentReceived{ChatID: m.chatID, Role: role, Content: c}}}
+	return []notification{{"chat/contentReceived", protocol.ContentReceived{ChatID: m.chatID, ParentChatID: m.parent, Role: role, Content: c}}}
 }
 
 func (m *mapper) status(status string) []notification {
@@ -220,6 +238,11 @@ func details(d *event.Details) protocol.Details {
 		return out
 	case d.Tasks != nil:
 		return taskDetails(d.Tasks)
+	case d.Subagent != nil:
+		s := d.Subagent
+		return protocol.SubagentDetails{
+			Type: "subagent", SubagentChatID: s.ChatID, Model: s.Model, AgentName: s.Agent, Step: s.Step, MaxSteps: s.MaxSteps, Variant: s.Variant,
+		}
 	}
 	return nil
 }

@@ -140,6 +140,8 @@ func TestPlanChangesNothing(t *testing.T) {
 		{"web_fetch", `{url: "http://127.0.0.1:1/"}`},
 		{"task", `{op: read}`},
 		{"skill", `{name: s}`},
+		// Which does all this again, as another agent.
+		{"spawn_agent", `{agent: general, task: go}`},
 		{"fetch_rule", `{id: "${workspace}/.eca/rules/r.md", path: "${workspace}/c.txt"}`},
 	}
 	model := "cassette: 1\nturns:\n  - steps:\n"

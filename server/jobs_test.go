@@ -63,7 +63,7 @@ default:
 			t.Errorf("%+v", j)
 		}
 	}
-	if body := say("hello"); strings.Contains(body, "has ended") {
+	if body := say("hello"); strings.Contains(body, "The background job job-") {
 		t.Errorf("news of jobs that run: %s", body)
 	}
 	mark := r.Mark()

@@ -71,7 +71,10 @@ turns:
   - user: 'json'
     steps: [{calls: [{id: call_7, tool: eca__read_file, arguments: {path: "${workspace}/a.json"}}]}, {text: Read.}]
   - user: 'watch$'
-    steps: [{calls: [{id: call_8, tool: eca__shell_command, arguments: {command: "echo watching; sleep 300", background: "a watcher"}}]}, {text: Watching.}]
+    steps: [{calls: [{id: call_9, tool: eca__shell_command, arguments: {command: "echo watching; sleep 300", background: "a watcher"}}]}, {text: Watching.}]
+  - user: 'delegate'
+    steps: [{calls: [{id: call_8, tool: eca__spawn_agent, arguments: {agent: explorer, task: look around, activity: looking}}]}, {text: Done.}]
+  - {user: 'look around', steps: [{text: nothing there}]}
   - {user: 'slow', steps: [{text: "one two", hang: true}]}
   - user: 'ask'
     steps: [{calls: [{id: call_4, tool: eca__ask_user, arguments: {question: "Which?", options: [{label: red}, {label: green}]}}]}, {text: 'It is ${result:red|green|not found}.'}]

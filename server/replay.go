@@ -18,6 +18,8 @@ type replayer struct {
 	*mapper
 	// find looks up a call that was announced in front of the replay.
 	find func(callID string) (event.ToolProposed, event.ToolJudged, bool)
+	// inside reads what a subagent did for a call.
+	inside func(chatID, callID string, fn func(event.Event))
 
 	text    strings.Builder // of the run that is being merged
 	reason  string          // id of the reasoning it is; empty: the model's text
@@ -28,7 +30,7 @@ type replayer struct {
 }
 
 func newReplayer(m *mapper, find func(string) (event.ToolProposed, event.ToolJudged, bool)) *replayer {
-	return &replayer{mapper: m, find: find, judged: map[string]event.ToolJudged{}, started: map[string]bool{}}
+	return &replayer{mapper: m, find: find, inside: func(string, string, func(event.Event)) {}, judged: map[string]event.ToolJudged{}, started: map[string]bool{}}
 }
 
 // notifications returns what an event shows.
@@ -42,6 +44,12 @@ func (r *replayer) notifications(e event.Event) []notification {
 		if b.Purpose != "" {
 			return nil
 		}
+	case event.ToolUpdated:
+		if j, ok := r.judged[b.CallID]; ok {
+			j.Details = b.Details
+			r.judged[b.CallID] = j
+		}
+		return nil
 	case event.Progress, event.TitleChanged, event.TurnStarted, event.ToolArgsDelta, event.Flag, event.Truncated, event.FileChanged, event.Pruned, event.SystemPrompt, event.PromptAmended:
 		if _, ok := b.(event.TurnStarted); ok {
 			r.turns[e.Turn] = true
@@ -99,6 +107,9 @@ func (r *replayer) stages(id string, ended bool) []notification {
 	}
 	if r.started[id] {
 		out = append(out, r.tool(event.ToolStarted{CallID: id})...)
+		if ended {
+			out = append(out, r.child(id)...)
+		}
 	}
 	delete(r.judged, id)
 	delete(r.started, id)
@@ -175,6 +186,10 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mappe
 		proposed, judged, found, err := session.Call(ctx, id)
 		return proposed, judged, found && err == nil
 	})
+	r.inside = func(chatID, callID string, fn func(event.Event)) {
+		// Without its part, the rest of the chat is still worth showing.
+		_, _ = session.Child(ctx, chatID, callID, fn)
+	}
 	placeFlags := func(flags []chat.PlacedFlag, before event.Seq) ([]chat.PlacedFlag, error) {
 		for len(flags) > 0 && flags[0].Before <= before {
 			e, ok, err := session.Event(ctx, flags[0].Seq)
@@ -250,6 +265,7 @@ func (v *view) showTitle(ctx context.Context, meta chat.Meta) {
 
 // replay shows a span. If that is where the chat ends, the view goes on behind it.
 func (v *view) replay(ctx context.Context, span chat.Span) error {
+	v.leaveChildren()
 	m := newMapper(v.chatID, v.s.host.Config().AutoCompactPercentage)
 	maps.Copy(m.turns, v.mapper.turns)
 	v.mu.Lock()
@@ -265,6 +281,11 @@ func (v *view) replay(ctx context.Context, span chat.Span) error {
 		v.mapper = m
 		if span.Returned > 0 {
 			v.reader = reader
+		}
+	}
+	for id, c := range v.mapper.calls {
+		if c.running && c.sub != nil {
+			v.showChild(ctx, id, *c.sub)
 		}
 	}
 	return nil

@@ -139,6 +139,9 @@ func (r *rules) call(body []byte, chat *chatRules, kind string, c map[string]any
 		call.run, call.summary, call.details = true, summary != "", details != nil
 		if d, ok := details["subagentChatId"].(string); ok {
 			r.chat(d).known = true
+			if !slices.Contains(chat.children, d) {
+				chat.children = append(chat.children, d)
+			}
 		}
 	case "toolCalled", "toolCallRejected":
 		call.ended = true

@@ -42,6 +42,16 @@ type chatRules struct {
 	over   bool   // a turn has ended and nothing else has begun
 	status string // since the last end
 	calls  map[string]*callRules
+	// Chats of subagents: what is shown of them goes when the chat is cleared.
+	children []string
+}
+
+// reset forgets the calls that are not shown any more.
+func (r *rules) reset(c *chatRules) {
+	c.calls = map[string]*callRules{}
+	for _, id := range c.children {
+		r.reset(r.chat(id))
+	}
 }
 
 // begin notes the beginning of a turn. One that no prompt asked for was another daemon's.
@@ -287,13 +297,13 @@ func (r *rules) message(body []byte) {
 	case "chat/opened":
 		c := r.chat(id)
 		c.known, c.over, c.replay = true, false, true
-		c.calls = map[string]*callRules{}
+		r.reset(c)
 	case "chat/deleted":
 		r.chat(id).known = false
 	case "chat/cleared":
 		c := r.know(body, id)
 		c.over, c.replay = false, true
-		c.calls = map[string]*callRules{}
+		r.reset(c)
 	case "chat/statusChanged":
 		c := r.know(body, id)
 		c.status, _ = m.Params["status"].(string)

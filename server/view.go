@@ -28,6 +28,8 @@ type view struct {
 	mapper *mapper
 	title  string            // that the client knows
 	using  event.TurnStarted // the last
+	// Subagents that are shown, by the calls they work for.
+	children map[string]*childView
 
 	asked  atomic.Bool   // there are errands
 	asking chan struct{} // holds one element while a question to the user is open
@@ -61,7 +63,7 @@ func (s *Server) view(session *chat.Session) *view {
 		return v
 	}
 	v := &view{
-		s: s, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*expectedTurn{},
+		s: s, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*expectedTurn{}, children: map[string]*childView{},
 		reader: session.Read(session.Next()), title: session.Meta().Title, wake: func() {}, asking: make(chan struct{}, 1),
 	}
 	v.mapper = newMapper(v.chatID, s.host.Config().AutoCompactPercentage)
@@ -164,6 +166,7 @@ func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
 
 func (v *view) run(ctx context.Context) {
 	defer close(v.ended)
+	defer v.leaveChildren()
 	var opening *expectedTurn
 	open := func() {
 		if opening != nil {
@@ -200,7 +203,9 @@ func (v *view) run(ctx context.Context) {
 		if behind {
 			open()
 		}
+		v.beforeChild(ctx, e)
 		v.send(ctx, v.mapper.notifications(e))
+		v.behindChild(ctx, e)
 		if _, ok := e.Body.(event.TurnStarted); ok {
 			opening = v.takeTurn(e.Turn)
 		}

@@ -20,9 +20,11 @@ type Definition[A any] struct {
 	Description string
 	Preparing   string
 	Progress    string
-	OwnChat     bool                // see Spec.OwnChat
-	ReadOnly    bool                // see Spec.ReadOnly
-	Enums       map[string][]string // allowed values by argument
+	OwnChat     bool                                             // see Spec.OwnChat
+	ReadOnly    bool                                             // see Spec.ReadOnly
+	PrimaryOnly bool                                             // see Spec.PrimaryOnly
+	For         func(agent string) (description string, ok bool) // see Spec.For
+	Enums       map[string][]string                              // allowed values by argument
 	Plan        func(ctx context.Context, call Call, args A) (Plan, error)
 	Run         func(ctx context.Context, call Call, args A, out Sink) (Result, error)
 }
@@ -54,6 +56,7 @@ func (d Definition[A]) Build() Tool {
 		spec: Spec{
 			Server: Native, Name: d.Name, Origin: "native",
 			Description: strings.TrimSpace(d.Description), Schema: raw, Preparing: d.Preparing, Progress: d.Progress, OwnChat: d.OwnChat, ReadOnly: d.ReadOnly,
+			PrimaryOnly: d.PrimaryOnly, For: d.For,
 		},
 	}
 }

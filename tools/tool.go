@@ -9,7 +9,10 @@ package tools
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
@@ -48,10 +51,42 @@ type Spec struct {
 
 	// ReadOnly says that no call changes anything outside its chat. See Plan.ReadOnly.
 	ReadOnly bool
+
+	// PrimaryOnly says that the chats of subagents do not have the tool.
+	PrimaryOnly bool
+
+	// For is what the description is to an agent, if it differs between agents; ok is false
+	// if the tool is nothing for it. May be nil.
+	For func(agent string) (description string, ok bool)
 }
 
 // FullName is the name the model and the configuration use.
-func (s Spec) FullName() string { return s.Server + "__" + s.Name }
+func (s Spec) FullName() string { return FullName(s.Server, s.Name) }
+
+// Written is the name as users would write it: that of a tool whose server, or the tool
+// itself, is called what no model's provider takes differs from FullName.
+func (s Spec) Written() string { return s.Server + "__" + s.Name }
+
+// maxFullName is the longest name that all providers take.
+const maxFullName = 64
+
+// FullName makes the name of a tool that all providers take: of letters, digits, _ and -,
+// and not too long. Different tools keep different names.
+func FullName(server, name string) string {
+	written := server + "__" + name
+	full := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, written)
+	if full == written && len(full) <= maxFullName {
+		return full
+	}
+	sum := sha256.Sum256([]byte(written))
+	mark := "_" + hex.EncodeToString(sum[:4])
+	return full[:min(len(full), maxFullName-len(mark))] + mark
+}
 
 // Call is one call of a tool.
 type Call struct {
@@ -64,6 +99,33 @@ type Call struct {
 	Files     FileLog         // hears of changes of files; may be nil
 	Tasks     *event.Tasks    // the chat's list of tasks as it is now; nil if there is none
 	Rules     []string        // ids of the path-scoped rules that the model has fetched and still knows
+	Subagents Subagents       // starts chats that work for the call; nil where none can be
+}
+
+// Subagent says whether the call is made by a subagent.
+func (c Call) Subagent() bool { return strings.HasPrefix(c.ChatID, SubagentPrefix) }
+
+// SubagentPrefix begins the ids of subagents' chats, and of no others (eca-protocol 2.3).
+const SubagentPrefix = "subagent-"
+
+// Subagents starts chats that work for a call.
+type Subagents interface {
+	// Plan says what a request would start, and where it is shown. An error says, in words
+	// for the model, why it can not be.
+	Plan(r SubagentRequest) (event.Subagent, error)
+	// Run starts it and waits for its end, unless it shall run in the background.
+	Run(ctx context.Context, r SubagentRequest) (Result, error)
+}
+
+// SubagentRequest is what a subagent is started for.
+type SubagentRequest struct {
+	Agent      string
+	Task       string // all that it is told
+	Activity   string // the task in a few words, for the user
+	Model      string // full or bare id; empty: the agent's, else the caller's
+	Variant    string // of the model; empty: the agent's
+	Resume     string // the chat of a subagent that shall go on; empty: a new one
+	Background bool
 }
 
 // FileLog hears of each change of a file before it is made, so that it can be undone.
@@ -127,6 +189,17 @@ type Verdict struct {
 	// Insist asks the user also in a chat with auto-approve.
 	Insist  bool
 	Details *event.Details // the plan's, with what the policy knows about it; nil: as they are
+}
+
+// Stricter returns the stricter one of two verdicts, which insists if one of them does.
+func (v Verdict) Stricter(other Verdict) Verdict {
+	rank := map[Decision]int{Allow: 1, Ask: 2, Deny: 3}
+	out := v
+	if rank[other.Decision] > rank[v.Decision] {
+		out = other
+	}
+	out.Insist = v.Insist || other.Insist
+	return out
 }
 
 // Policy decides about calls.

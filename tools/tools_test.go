@@ -150,3 +150,42 @@ func TestLimitImages(t *testing.T) {
 		}
 	}
 }
+
+// Of two verdicts nothing gets easier, in either order.
+func TestStricter(t *testing.T) {
+	rank := map[Decision]int{Allow: 1, Ask: 2, Deny: 3}
+	for a := range rank {
+		for b := range rank {
+			for _, insist := range []bool{false, true} {
+				got := Verdict{Decision: a, Rule: "a", Insist: insist}.Stricter(Verdict{Decision: b, Rule: "b"})
+				back := Verdict{Decision: b, Rule: "b"}.Stricter(Verdict{Decision: a, Rule: "a", Insist: insist})
+				if rank[got.Decision] != max(rank[a], rank[b]) || got.Decision != back.Decision || got.Insist != insist || back.Insist != insist {
+					t.Errorf("%s and %s: %+v, %+v", a, b, got, back)
+				}
+				if a != b && got.Rule != back.Rule {
+					t.Errorf("%s and %s: the rule is %s or %s", a, b, got.Rule, back.Rule)
+				}
+			}
+		}
+	}
+}
+
+// Names that no provider takes become others, each its own.
+func TestFullName(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	seen := map[string]bool{}
+	for _, c := range [][2]string{{"eca", "read_file"}, {"My.Server", "a"}, {"My_Server", "a"}, {"sé", "ver y/odd"}, {"s", long}, {"s", long + "y"}} {
+		spec := Spec{Server: c[0], Name: c[1]}
+		full := spec.FullName()
+		if len(full) > 64 || seen[full] || strings.Trim(full, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+			t.Errorf("%v: %q", c, full)
+		}
+		seen[full] = true
+		if spec.Written() != c[0]+"__"+c[1] {
+			t.Errorf("%v is written %q", c, spec.Written())
+		}
+	}
+	if !seen["eca__read_file"] || !seen["My_Server__a"] {
+		t.Errorf("names that are fine changed: %v", seen)
+	}
+}

@@ -54,6 +54,7 @@ type Deps struct {
 	Choice     func() chat.ModelChoice
 	Doctor     func(ctx context.Context) doctor.Report // checks the installation
 	Hooks      func() []hooks.Info
+	Plugins    func() Plugins
 	// RepoMap returns a map of the folders with regard to paths and names; empty if they
 	// have no source code.
 	RepoMap func(ctx context.Context, roots, focus []string) (string, error)
@@ -136,6 +137,10 @@ func definitions() []definition {
 		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "path", Description: "The file", Required: true}}}, run: (*Commands).importChat},
 		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "text", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
 		{Info: Info{"hooks", "Show the hooks, what they are attached to, and where they come from", nil}, run: (*Commands).hooks},
+		{Info: Info{"plugins", "Show the plugins: what is installed, and what the sources offer", []Argument{{Name: "source", Description: "A source, which is fetched if it was not yet"}}}, run: (*Commands).plugins},
+		{Info: Info{"plugin-install", "Install a plugin", []Argument{{Name: "plugin", Description: "name or name@source", Required: true}}}, run: (*Commands).pluginInstall},
+		{Info: Info{"plugin-uninstall", "Uninstall a plugin", []Argument{{Name: "plugin", Description: "name or name@source", Required: true}}}, run: (*Commands).pluginUninstall},
+		{Info: Info{"plugin-update", "Fetch the newest plugins of a source", []Argument{{Name: "source", Description: "The source's name", Required: true}}}, run: (*Commands).pluginUpdate},
 		{Info: Info{"sync-system-prompt", "Make this chat's system prompt anew, from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
 		{Info: Info{"repo-map-show", "Show the map of the repository", []Argument{{Name: "focus", Description: "Paths or names; what is connected with them comes first"}}}, rest: true, run: (*Commands).repoMapShow},
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
@@ -153,7 +158,6 @@ func definitions() []definition {
 func absent() []string {
 	return []string{
 		"remote",
-		"plugins", "plugin-install", "plugin-uninstall",
 	}
 }
 

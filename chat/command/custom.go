@@ -66,8 +66,11 @@ func (c *Commands) customs() []Offer {
 }
 
 // where says what a file belongs to.
-func where(root string) string {
-	if root == "" {
+func where(root, plugin string) string {
+	switch {
+	case plugin != "":
+		return "plugin " + plugin
+	case root == "":
 		return "global"
 	}
 	return "workspace"
@@ -80,7 +83,7 @@ func (c *Commands) skills(context.Context, input) (string, error) {
 		b.WriteString("There are no skills. `/skill-create` writes one.\n")
 	}
 	for _, s := range set.Skills {
-		fmt.Fprintf(&b, "- **%s** (%s): %s\n  `%s`\n", s.Name, where(s.Root), s.Description, s.File)
+		fmt.Fprintf(&b, "- **%s** (%s): %s\n  `%s`\n", s.Name, where(s.Root, s.Plugin), s.Description, s.File)
 	}
 	return b.String() + wrong(set, "skills"), nil
 }
@@ -115,7 +118,7 @@ func (c *Commands) rules(context.Context, input) (string, error) {
 				fmt.Fprintf(&b, "### %s\n\n", title)
 			}
 			first = false
-			fmt.Fprintf(&b, "- **%s** (%s)%s\n  `%s`\n  %s\n", r.Name, r.Scope(), filters(r), r.ID, preview(r.Text))
+			fmt.Fprintf(&b, "- **%s** (%s)%s\n  `%s`\n  %s\n", r.Name, ruleScope(r), filters(r), r.ID, preview(r.Text))
 		}
 		if !first {
 			b.WriteString("\n")
@@ -127,6 +130,14 @@ func (c *Commands) rules(context.Context, input) (string, error) {
 		b.WriteString("There are no rules. They are files in `.eca/rules`, or in the folder `rules` of the global configuration.\n")
 	}
 	return b.String() + wrong(set, "rules"), nil
+}
+
+// ruleScope says what a rule belongs to.
+func ruleScope(r extensions.Rule) string {
+	if r.Plugin != "" {
+		return where(r.Root, r.Plugin)
+	}
+	return r.Scope()
 }
 
 // filters says whom and what a rule is for.

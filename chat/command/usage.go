@@ -32,9 +32,13 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 		case event.TurnStarted:
 			model = b.Model
 		case event.UsageReported:
-			i := slices.IndexFunc(list, func(s *spent) bool { return s.model == model })
+			by := model
+			if b.Purpose == chat.PurposeSubagent {
+				by = "(subagents)" // which may have models of their own
+			}
+			i := slices.IndexFunc(list, func(s *spent) bool { return s.model == by })
 			if i < 0 {
-				i, list = len(list), append(list, &spent{model: model})
+				i, list = len(list), append(list, &spent{model: by})
 			}
 			list[i].add(b)
 			if b.TotalCost != nil {

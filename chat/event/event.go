@@ -155,6 +155,12 @@ type ToolStarted struct {
 	CallID string `json:"callId"`
 }
 
+// ToolUpdated says how far a call is that runs.
+type ToolUpdated struct {
+	CallID  string   `json:"callId"`
+	Details *Details `json:"details"`
+}
+
 // Image is a picture that a tool returned. It stands in the log itself, so that the model
 // is sent the same after a restart, wherever the file is by then.
 type Image struct {
@@ -231,8 +237,8 @@ type UsageReported struct {
 	ContextLimit     int64    `json:"contextLimit,omitempty"`
 	OutputLimit      int64    `json:"outputLimit,omitempty"`
 	Share            []Share  `json:"share,omitempty"` // estimated use of the context by category
-	// Purpose is set for requests besides the conversation: title or compact. They cost, but
-	// say nothing of how full the context is.
+	// Purpose is set for requests besides the conversation: title, compact, or subagent for
+	// one in the chat of a subagent. They cost, but say nothing of how full the context is.
 	Purpose string `json:"purpose,omitempty"`
 }
 
@@ -345,6 +351,15 @@ type Truncated struct {
 // asked for something new.
 type TasksCleared struct{}
 
+// Report is what a subagent that ran in the background has to say, for the model.
+type Report struct {
+	CallID string `json:"callId"` // that started it
+	ChatID string `json:"chatId"` // its chat
+	Agent  string `json:"agent"`
+	Text   string `json:"text"`
+	Failed bool   `json:"failed,omitempty"`
+}
+
 // Unknown is an event of a kind or version this program does not know.
 type Unknown struct {
 	Name Kind
@@ -358,6 +373,19 @@ type Details struct {
 	ShellCommand *ShellCommand `json:"shellCommand,omitempty"`
 	Tasks        *Tasks        `json:"tasks,omitempty"`
 	Rule         *Rule         `json:"rule,omitempty"`
+	Subagent     *Subagent     `json:"subagent,omitempty"`
+}
+
+// Subagent is a chat that works for a call. Its log has the call's part of it in the turn
+// that has the call's id.
+type Subagent struct {
+	ChatID     string `json:"chatId"`
+	Agent      string `json:"agent"`
+	Model      string `json:"model"` // full id
+	Variant    string `json:"variant,omitempty"`
+	Step       int    `json:"step"`                 // batches of tool calls so far
+	MaxSteps   int    `json:"maxSteps,omitempty"`   // 0: no limit
+	Background bool   `json:"background,omitempty"` // the call does not wait for it; see Report
 }
 
 // Rule names a path-scoped rule that the model has read.

@@ -38,6 +38,8 @@ func (TasksCleared) kind() Kind      { return "tasks_cleared" }
 func (HookStarted) kind() Kind       { return "hook_started" }
 func (HookFinished) kind() Kind      { return "hook_finished" }
 func (PromptAmended) kind() Kind     { return "prompt_amended" }
+func (ToolUpdated) kind() Kind       { return "tool_updated" }
+func (Report) kind() Kind            { return "report" }
 func (u Unknown) kind() Kind         { return u.Name }
 
 // decoders has one entry per kind; a test keeps it complete.
@@ -72,6 +74,8 @@ func decoders() map[Kind]func(json.RawMessage) (Body, error) {
 		"hook_started":       decode[HookStarted],
 		"hook_finished":      decode[HookFinished],
 		"prompt_amended":     decode[PromptAmended],
+		"tool_updated":       decode[ToolUpdated],
+		"report":             decode[Report],
 	}
 }
 

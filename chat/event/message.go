@@ -21,7 +21,7 @@ func Begins(previous Kind, b Body) bool {
 // Aside says whether an event may stand inside a run of text without ending it.
 func Aside(b Body) bool {
 	switch b := b.(type) {
-	case Progress, TitleChanged, Flag:
+	case Progress, ToolUpdated, TitleChanged, Flag:
 		return true
 	case UsageReported:
 		return b.Purpose != ""

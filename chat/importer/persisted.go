@@ -79,6 +79,8 @@ func (w *writer) add(e event.Event) []Record {
 			return append(w.flush(), message("user", []any{textPart(b.Prompt)}, e.Time))
 		}
 		return w.flush()
+	case event.Report:
+		return append(w.flush(), message("user", []any{textPart(b.Text)}, e.Time))
 	case event.ReasoningStarted:
 		w.reasons[b.ID] = &strings.Builder{}
 		return w.flush()

@@ -11,7 +11,7 @@ import (
 )
 
 // schemaVersion is stored in PRAGMA user_version.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // schema1 is where stores began.
 const schema1 = `
@@ -66,6 +66,14 @@ INSERT INTO messages (chat, place, seq, name)
 UPDATE chats SET messages = (SELECT count(*) FROM messages WHERE chat = id);
 `
 
+// schema3 adds the chats of subagents, which lists leave out.
+const schema3 = `
+ALTER TABLE chats ADD COLUMN parent TEXT NOT NULL DEFAULT ''; -- the chat that a subagent's chat works for
+CREATE INDEX chats_children ON chats(parent) WHERE parent <> '';
+DROP INDEX chats_listed;
+CREATE INDEX chats_listed ON chats(workspace, updated_at, id, created_at, title, model, messages) WHERE parent = '';
+`
+
 // ErrNewer is returned for a store that a newer eca wrote.
 var ErrNewer = errors.New("the chat store was written by a newer version of eca")
 
@@ -92,10 +100,15 @@ func migrate(db *sql.DB) error {
 			return err
 		}
 	}
-	if _, err := tx.Exec(schema2); err != nil {
-		return err
+	if v < 2 {
+		if _, err := tx.Exec(schema2); err != nil {
+			return err
+		}
+		if err := fillWorkspaces(tx); err != nil {
+			return err
+		}
 	}
-	if err := fillWorkspaces(tx); err != nil {
+	if _, err := tx.Exec(schema3); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)); err != nil {

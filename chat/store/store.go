@@ -161,10 +161,10 @@ func putMeta(tx *sql.Tx, meta chat.Meta) error {
 	if n, err := res.RowsAffected(); n > 0 || err != nil {
 		return err
 	}
-	_, err = tx.Exec(`INSERT INTO chats (id, created_at, updated_at, title, named, model, agent, variant, trust, roots, workspace)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err = tx.Exec(`INSERT INTO chats (id, created_at, updated_at, title, named, model, agent, variant, trust, roots, workspace, parent)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		meta.ID, millis(meta.Created), millis(meta.Updated), meta.Title, meta.Named, meta.Model, meta.Agent, meta.Variant, meta.Trust,
-		string(roots), workspaceKey(meta.Roots))
+		string(roots), workspaceKey(meta.Roots), meta.Parent)
 	return err
 }
 
@@ -249,9 +249,9 @@ func readMeta(ctx context.Context, db interface {
 	var created, updated int64
 	var roots string
 	var last sql.NullInt64
-	err := db.QueryRowContext(ctx, `SELECT created_at, updated_at, title, named, model, agent, variant, trust, roots,
+	err := db.QueryRowContext(ctx, `SELECT created_at, updated_at, title, named, model, agent, variant, trust, roots, parent,
 		(SELECT max(seq) FROM events WHERE chat = id) FROM chats WHERE id = ?`, id).
-		Scan(&created, &updated, &m.Title, &m.Named, &m.Model, &m.Agent, &m.Variant, &m.Trust, &roots, &last)
+		Scan(&created, &updated, &m.Title, &m.Named, &m.Model, &m.Agent, &m.Variant, &m.Trust, &roots, &m.Parent, &last)
 	if errors.Is(err, sql.ErrNoRows) {
 		return chat.Meta{}, 0, false, nil
 	}
@@ -298,7 +298,8 @@ func (s *Store) Events(ctx context.Context, id string, from event.Seq, limit int
 // Delete implements chat.Store.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	return s.write(ctx, "delete chat "+id, func(tx *sql.Tx) error {
-		for _, q := range []string{"DELETE FROM events WHERE chat = ?", "DELETE FROM messages WHERE chat = ?", "DELETE FROM chats WHERE id = ?"} {
+		const gone = "IN (SELECT ?1 UNION ALL SELECT id FROM chats WHERE parent = ?1 AND parent <> '')"
+		for _, q := range []string{"DELETE FROM events WHERE chat " + gone, "DELETE FROM messages WHERE chat " + gone, "DELETE FROM chats WHERE id " + gone} {
 			if _, err := tx.Exec(q, id); err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ func (s *Store) List(ctx context.Context, roots []string, by chat.Order, limit i
 	}
 	// One column: with thousands of chats, most of the time goes into handing values over.
 	rows, err := db.QueryContext(ctx, `SELECT created_at || ' ' || updated_at || ' ' || messages || ' ' || octet_length(id) || ' ' || octet_length(title) || ' ' || id || title || model
-		FROM chats WHERE workspace = ? ORDER BY `+order+` DESC, id DESC LIMIT ?`, workspaceKey(roots), limit)
+		FROM chats WHERE workspace = ? AND parent = '' ORDER BY `+order+` DESC, id DESC LIMIT ?`, workspaceKey(roots), limit)
 	if err != nil {
 		return nil, fmt.Errorf("list chats: %w", err)
 	}

@@ -125,6 +125,7 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, prompt string, lo
 	go func() { served <- server.Serve(alive, fromClient, toClient, opts) }()
 
 	c := newExecClient(f, cwd, stdout, stderr)
+	c.prepare = d.SyncPlugins
 	c.conn = jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Log: log.Logger})
 	c.conn.Start(alive, c.handle)
 	code, err := c.turn(ctx, alive, prompt, extra)
@@ -162,18 +163,21 @@ type execClient struct {
 	stdout, stderr io.Writer
 	conn           *jsonrpc.Conn
 
+	prepare func(ctx context.Context) // what the prompt has to wait for: there is no next one
+
 	finished chan string // the reason, once the turn is over
 	asking   chan toolRun
 
 	// Owned by the reading goroutine until finished is sent.
 	midLine bool
 	refused bool
+	running map[string]bool // calls that were shown, by chat and id
 }
 
 func newExecClient(f execFlags, cwd string, stdout, stderr io.Writer) *execClient {
 	return &execClient{
 		flags: f, cwd: workspace.New(cwd), stdout: stdout, stderr: stderr,
-		finished: make(chan string, 1), asking: make(chan toolRun, 16),
+		finished: make(chan string, 1), asking: make(chan toolRun, 16), running: map[string]bool{},
 	}
 }
 
@@ -205,6 +209,7 @@ func (c *execClient) turn(ctx, alive context.Context, prompt, extra string) (int
 	if err := c.conn.Notify(alive, "initialized", map[string]any{}); err != nil {
 		return exitFailed, err
 	}
+	c.prepare(ctx)
 	params := map[string]any{"message": prompt}
 	for key, v := range map[string]string{"model": c.flags.model, "agent": c.flags.agent, "chatId": c.flags.chat} {
 		if v != "" {
@@ -282,23 +287,24 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 		}
 	case "chat/contentReceived":
 		var p struct {
-			ChatID, Role string
-			Content      json.RawMessage
+			ChatID, ParentChatID, Role string
+			Content                    json.RawMessage
 		}
 		if err := json.Unmarshal(req.Params, &p); err != nil {
 			return nil, err
 		}
-		return nil, c.content(p.ChatID, p.Role, p.Content)
+		return nil, c.content(p.ChatID, p.Role, p.ParentChatID != "", p.Content)
 	}
 	return nil, nil
 }
 
-// content renders one content.
-func (c *execClient) content(chatID, role string, raw json.RawMessage) error {
+// content renders one content. Of subagents only their calls are shown: what they say is
+// for the model.
+func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMessage) error {
 	var v struct {
-		Type, Text, State, Reason, Summary, Name string
-		ManualApproval, Error                    bool
-		Outputs                                  []struct{ Text string }
+		Type, ID, Text, State, Reason, Summary, Name string
+		ManualApproval, Error                        bool
+		Outputs                                      []struct{ Text string }
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return err
@@ -306,7 +312,7 @@ func (c *execClient) content(chatID, role string, raw json.RawMessage) error {
 	switch v.Type {
 	case "text":
 		switch {
-		case c.flags.json || role == "user":
+		case c.flags.json || subagent || role == "user":
 		case role == "assistant":
 			fmt.Fprint(c.stdout, v.Text)
 			c.midLine = !strings.HasSuffix(v.Text, "\n")
@@ -322,7 +328,10 @@ func (c *execClient) content(chatID, role string, raw json.RawMessage) error {
 			c.asking <- call
 		}
 	case "toolCallRunning":
-		c.activity("· " + v.Summary)
+		if call := chatID + " " + v.ID; !c.running[call] { // a subagent's comes with each step
+			c.running[call] = true
+			c.activity("· " + v.Summary)
+		}
 	case "toolCalled":
 		if v.Error && len(v.Outputs) > 0 {
 			c.activity("  failed: " + firstLine(v.Outputs[0].Text))

@@ -28,7 +28,7 @@ func level(room string) int {
 	case room == "chat", strings.HasPrefix(room, "chat/") && room != "chat/event":
 		return 3
 	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts",
-		room == "extensions", strings.HasPrefix(room, "extensions/"), room == "repomap", strings.HasPrefix(room, "repomap/"):
+		room == "mcp", room == "extensions", strings.HasPrefix(room, "extensions/"), room == "repomap", strings.HasPrefix(room, "repomap/"):
 		return 4
 	case room == "workspace", room == "config", room == "auth", room == "auth/oauth", room == "esrp/artifact":
 		return 5
@@ -69,6 +69,7 @@ func allowed(from, to string) bool {
 func onlyImporter(path string) string {
 	for prefix, room := range map[string]string{
 		"go.lsp.dev/jsonrpc2":         "internal/jsonrpc",
+		"github.com/mark3labs/mcp-go": "mcp",
 		"github.com/aws/":             "llm/bedrock",
 		"github.com/openai/openai-go": "llm/openai",
 		"modernc.org/":                "chat/store",
@@ -173,6 +174,10 @@ func TestRules(t *testing.T) {
 		{"llm/openai", "llm", true},
 		{"llm/openai", "llm/cassette", false},
 		{"tools/fs", "tools/shell", false},
+		{"mcp", "tools", true},
+		{"mcp", "contexts", false},
+		{"chat", "mcp", false},
+		{"server", "mcp", true},
 		{"tools/permission", "config", true},
 		{"config", "chat", false},
 		{"chat/event", "config", false},

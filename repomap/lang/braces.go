@@ -28,7 +28,7 @@ func (b *braces) read(o *outline) {
 			o.levels = o.levels[:n-1]
 			continue
 		}
-		if o.word(i).role == definer && !o.isMark(i-1, '.') && !o.isMark(i-1, ':') {
+		if o.word(i).role == definer && !o.isMark(i-1, '.') && (!o.isMark(i-1, ':') || o.tokens[i].first) {
 			if next := b.definition(o, i); next > i {
 				i = next
 				continue
@@ -47,9 +47,6 @@ func (b *braces) read(o *outline) {
 // definition reads what the word at a token introduces.
 func (b *braces) definition(o *outline, at int) int {
 	w := o.word(at)
-	if w.soft && !o.isName(at+1) && !o.isMark(at+1, '<') {
-		return 0
-	}
 	if o.word(at+1).role == definer && !o.word(at+1).soft { // `enum class`: the last word counts
 		return at + 1
 	}
@@ -60,8 +57,8 @@ func (b *braces) definition(o *outline, at int) int {
 	if name < 0 {
 		return 0
 	}
-	if !o.isName(name) {
-		if w.holds && o.isMark(name, '{') && o.at(name).mate > 0 { // without a name: its parts belong to what is around it
+	if name != at && !o.isName(name) {
+		if w.holds && !w.soft && o.isMark(name, '{') && o.at(name).mate > 0 { // without a name: its parts belong to what is around it
 			o.levels = append(o.levels, level{end: int(o.at(name).mate), parent: o.parent(), col: -1, kind: w.kind})
 			return name + 1
 		}
@@ -87,7 +84,7 @@ func (b *braces) definition(o *outline, at int) int {
 
 // begin returns where a definition begins whose word is at a token: at its modifiers.
 func (b *braces) begin(o *outline, at int) int {
-	for at > 0 {
+	for range 16 {
 		switch before := o.word(at - 1); {
 		case (before.role == modifier || before.role == definer) && !o.isMark(at-2, '.'):
 			at--

@@ -39,6 +39,10 @@ func scriptWords() map[string]word {
 	)
 }
 
+// maxRegexp is how long a regular expression is at most: what looks like the beginning of
+// one is read again if it is none.
+const maxRegexp = 500
+
 // scriptSpecial reads regular expressions, and the first line of scripts.
 func scriptSpecial(x *lexer) bool {
 	src, i := x.src, x.pos
@@ -65,7 +69,7 @@ func scriptSpecial(x *lexer) bool {
 		}
 	}
 	class := false
-	for i++; i < len(src) && src[i] != '\n'; i++ {
+	for i++; i < min(len(src), x.pos+maxRegexp) && src[i] != '\n'; i++ {
 		switch c := src[i]; {
 		case c == '\\':
 			i++

@@ -206,6 +206,7 @@ func (ls *Languages) OfScript(head []byte) *Language {
 // tables lists the languages in alphabetical order.
 func tables() []*Language {
 	return []*Language{
-		golang(), javascript(), python(), typescript(), tsx(),
+		bash(), c(), clojure(), cpp(), csharp(), elixir(), elisp(), golang(), haskell(), java(), javascript(), kotlin(),
+		lua(), ocaml(), php(), python(), ruby(), rust(), scala(), sql(), swift(), tsx(), typescript(),
 	}
 }

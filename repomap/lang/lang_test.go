@@ -117,14 +117,31 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
+// sample returns the sample of a language.
+func sample(t testing.TB, ls *Languages, l *Language) []byte {
+	t.Helper()
+	files, err := filepath.Glob("testdata/" + l.Name + "/sample*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if of, _ := ls.Of(file); of == l {
+			src, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return src
+		}
+	}
+	t.Fatalf("%s has no sample", l.Name)
+	return nil
+}
+
 // Pieces of code in any order, as they are while somebody types; and what nests deeply.
 func TestBrokenCode(t *testing.T) {
 	ls := New()
 	for _, l := range ls.All() {
-		src, err := os.ReadFile("testdata/" + l.Name + "/sample" + l.exts[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := sample(t, ls, l)
 		for cut := 0; cut < len(src); cut += 1 + len(src)/200 {
 			check(t, l, src[:cut])
 			check(t, l, src[cut:])
@@ -139,6 +156,7 @@ func TestOf(t *testing.T) {
 	ls := New()
 	for file, want := range map[string]string{
 		"a/b.go": "go", "x.PY": "python", "index.d.ts": "typescript", "a.txt": "", "go": "", "x.tsx": "tsx",
+		"x.h": "c", "X.HPP": "cpp", "a/Rakefile": "ruby", "x.kts": "kotlin", "x.mli": "ocaml", "run.zsh": "bash",
 	} {
 		l, _ := ls.Of(file)
 		if got := name(l); got != want {
@@ -146,7 +164,7 @@ func TestOf(t *testing.T) {
 		}
 	}
 	for head, want := range map[string]string{
-		"#!/usr/bin/env -S python3.12 -u\nx": "python", "#!/usr/bin/node": "javascript", "#!/bin/frob": "", "#!": "", "x": "", "": "",
+		"#!/usr/bin/env -S python3.12 -u\nx": "python", "#!/usr/bin/node": "javascript", "#!/bin/frob": "", "#!/bin/sh": "bash", "#!/usr/bin/env lua5.4": "lua", "#!": "", "x": "", "": "",
 	} {
 		if got := name(ls.OfScript([]byte(head))); got != want {
 			t.Errorf("%q: %q, want %q", head, got, want)

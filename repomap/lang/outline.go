@@ -159,12 +159,15 @@ func (o *outline) skip(i int) int {
 	return i + 1
 }
 
+// deepest is how deep definitions stand in each other; what is deeper is shown there.
+const deepest = 12
+
 // parent returns the definition whose body is being read; -1 at the top.
 func (o *outline) parent() int {
 	if len(o.levels) == 0 {
 		return -1
 	}
-	return o.levels[len(o.levels)-1].parent
+	return o.levels[min(len(o.levels), deepest)-1].parent
 }
 
 // inType says whether the body that is being read is that of a type.

@@ -20,6 +20,7 @@ type text struct {
 	at      string
 	special func(*lexer) bool
 
+	ticks    bool // numbers may have ticks between digits
 	caseless bool // names differ by more than their case
 }
 
@@ -176,6 +177,7 @@ type lexer struct {
 	open      []int32 // unmatched brackets
 	marks     []int   // lengths of open at conditions of a preprocessor
 	lower     []byte
+	misses    int // texts whose end was not found
 }
 
 func (x *lexer) reset(l *Language, src []byte) {
@@ -251,7 +253,7 @@ func (x *lexer) number() {
 	end := start + 1
 	for end < len(src) {
 		c := src[end]
-		if x.l.classes[c] == digit || x.l.classes[c] == letter || c == '.' && end+1 < len(src) && x.l.classes[src[end+1]] == digit {
+		if x.l.classes[c] == digit || x.l.classes[c] == letter || (c == '.' || c == '\'' && x.l.text.ticks) && end+1 < len(src) && x.l.classes[src[end+1]] == digit {
 			end++
 			continue
 		}

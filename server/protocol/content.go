@@ -14,6 +14,8 @@ type ContentReceived struct {
 	ChatID  string  `json:"chatId"`
 	Role    string  `json:"role"`
 	Content Content `json:"content"`
+	// ParentChatID is set for the chats of subagents, and for no others.
+	ParentChatID string `json:"parentChatId,omitempty"`
 }
 
 // Content is a type of chat content.
@@ -254,6 +256,17 @@ type TasksCleared struct {
 	Details TaskDetails `json:"details"`
 }
 
+// SubagentDetails says where a subagent is shown and how far it is.
+type SubagentDetails struct {
+	Type           string `json:"type"`
+	SubagentChatID string `json:"subagentChatId"`
+	Model          string `json:"model"`
+	AgentName      string `json:"agentName"`
+	Step           int    `json:"step"`
+	MaxSteps       int    `json:"maxSteps,omitempty"`
+	Variant        string `json:"variant,omitempty"`
+}
+
 // JSONOutputsDetails has outputs that are JSON, pretty-printed.
 type JSONOutputsDetails struct {
 	Type  string   `json:"type"`
@@ -264,3 +277,4 @@ func (FileChangeDetails) isDetails()   {}
 func (ShellCommandDetails) isDetails() {}
 func (JSONOutputsDetails) isDetails()  {}
 func (TaskDetails) isDetails()         {}
+func (SubagentDetails) isDetails()     {}

@@ -59,9 +59,9 @@ func Tools(c Client) []tools.Tool {
 		return nil
 	}
 	return []tools.Tool{tolerant{tools.Definition[askUserArgs]{
-		ReadOnly: true, Name: "ask_user", Description: askUserDoc, Preparing: "Preparing question", Progress: "Waiting answer",
+		ReadOnly: true, PrimaryOnly: true, Name: "ask_user", Description: askUserDoc, Preparing: "Preparing question", Progress: "Waiting answer",
 		Plan: func(_ context.Context, call tools.Call, a askUserArgs) (tools.Plan, error) {
-			if strings.HasPrefix(call.ChatID, "subagent-") {
+			if call.Subagent() {
 				return tools.Plan{}, errors.New("a subagent can not ask the user; put the question into your result")
 			}
 			if strings.TrimSpace(a.Question) == "" {

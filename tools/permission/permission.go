@@ -132,7 +132,7 @@ func (p *Policy) Hidden(agent string, spec tools.Spec) bool {
 func (p *Policy) isDisabled(agent string, spec tools.Spec) bool {
 	for _, list := range [][]*regexp2.Regexp{p.disabled[""], p.disabled[agent]} {
 		for _, re := range list {
-			for _, name := range []string{spec.FullName(), spec.Server} {
+			for _, name := range []string{spec.FullName(), spec.Written(), spec.Server} {
 				if fullMatch(re, name) {
 					return true
 				}
@@ -244,7 +244,7 @@ func compileNames(names []string) []*regexp2.Regexp {
 // selects says whether a selector names a tool: by full name, by bare name if it is
 // native, or by its server.
 func (r rule) selects(spec tools.Spec) bool {
-	return r.selector == spec.FullName() || r.selector == spec.Server ||
+	return r.selector == spec.FullName() || r.selector == spec.Written() || r.selector == spec.Server ||
 		spec.Server == tools.Native && r.selector == spec.Name
 }
 

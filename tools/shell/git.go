@@ -29,7 +29,7 @@ type gitArgs struct {
 // git returns the tool git (eca-features 17).
 func (o Options) git() tools.Tool {
 	return tools.Definition[gitArgs]{
-		Name: "git", Description: gitDoc, Preparing: "Preparing git",
+		Name: "git", Description: gitDoc, Preparing: "Preparing git", PrimaryOnly: true,
 		Enums: map[string][]string{"operation": {
 			"status", "diff", "log", "add", "commit", "push", "branch", "checkout", "merge", "rebase", "stash", "pr_create", "pr_view", "pr_comment", "gh",
 		}},

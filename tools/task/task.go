@@ -46,7 +46,7 @@ type args struct {
 func Tools() []tools.Tool {
 	ops := []string{"read", "plan", "add", "update", "start", "complete", "delete", "clear"}
 	return []tools.Tool{tools.Definition[args]{
-		Name: "task", Description: doc, Preparing: "Preparing tasks", OwnChat: true,
+		Name: "task", Description: doc, Preparing: "Preparing tasks", OwnChat: true, PrimaryOnly: true,
 		Enums: map[string][]string{"op": ops},
 		Plan: func(_ context.Context, _ tools.Call, a args) (tools.Plan, error) {
 			return tools.Plan{Summary: "Tasks: " + a.Op}, nil

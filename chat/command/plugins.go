@@ -1,0 +1,182 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/extensions/plugins"
+)
+
+// Plugins is what commands do with plugins (eca-features 14, 21). What it changes is in
+// effect when it returns.
+type Plugins interface {
+	Installed() *plugins.Set
+	Sources() []plugins.State
+	// Fetch fetches a source that was not fetched yet.
+	Fetch(ctx context.Context, source string) error
+	// Update fetches the newest of a source; it returns the commits.
+	Update(ctx context.Context, source string) (before, after string, err error)
+	Install(ctx context.Context, ref string) (plugins.Offer, error)
+	// Uninstall returns what it took out of the configuration.
+	Uninstall(ref string) ([]string, error)
+}
+
+// shortCommit is how much of a commit's id is shown where it only helps to compare.
+const shortCommit = 12
+
+func short(commit string) string { return commit[:min(len(commit), shortCommit)] }
+
+// ListPlugins describes what is installed and what the sources offer; only one of them if
+// it is named, which is fetched first if need be.
+func ListPlugins(ctx context.Context, p Plugins, source string) (string, error) {
+	if source != "" {
+		if err := p.Fetch(ctx, source); err != nil {
+			return "", err
+		}
+	}
+	set := p.Installed()
+	var b strings.Builder
+	if source == "" {
+		writeInstalled(&b, set)
+	}
+	for _, s := range p.Sources() {
+		if source == "" || s.Name == source {
+			writeSource(&b, s, set)
+		}
+	}
+	var wrong strings.Builder
+	for _, problem := range set.Problems {
+		fmt.Fprintf(&wrong, "- %s\n", problem)
+	}
+	if wrong.Len() > 0 {
+		b.WriteString("\nNot used, because it is wrong:\n\n" + wrong.String())
+	}
+	return b.String(), nil
+}
+
+func writeInstalled(b *strings.Builder, set *plugins.Set) {
+	if len(set.Plugins) == 0 {
+		b.WriteString("No plugins are installed. `/plugin-install <name>` installs one.\n")
+		return
+	}
+	b.WriteString("### Installed\n\n")
+	for _, p := range set.Plugins {
+		fmt.Fprintf(b, "- **%s** from %s", p.Name, p.Source)
+		if p.NeededBy != "" {
+			fmt.Fprintf(b, ", needed by %s", p.NeededBy)
+		}
+		if p.Description != "" {
+			b.WriteString(": " + p.Description)
+		}
+		fmt.Fprintf(b, "\n  `%s`\n", p.Dir)
+	}
+}
+
+func writeSource(b *strings.Builder, s plugins.State, set *plugins.Set) {
+	fmt.Fprintf(b, "\n### Source %s\n\n`%s`", s.Name, s.Shown())
+	switch {
+	case s.At != "" && s.Commit != "":
+		fmt.Fprintf(b, " pinned to %s", s.Commit)
+	case s.At != "":
+		fmt.Fprintf(b, " at %s", s.At)
+	}
+	b.WriteString("\n\n")
+	if s.Problem != "" {
+		b.WriteString(s.Problem)
+		if s.Git && s.At == "" {
+			fmt.Fprintf(b, "; `/plugins %s` fetches it", s.Name)
+		}
+		b.WriteString("\n")
+		return
+	}
+	for _, o := range s.Offers {
+		fmt.Fprintf(b, "- **%s**", o.Name)
+		if slices.ContainsFunc(set.Plugins, func(p plugins.Plugin) bool { return p.Name == o.Name && p.Source == o.Source }) {
+			b.WriteString(" ✅")
+		}
+		if o.Description != "" {
+			b.WriteString(": " + o.Description)
+		}
+		b.WriteString("\n")
+	}
+	if len(s.Offers) == 0 {
+		b.WriteString("It has no plugins.\n")
+	}
+}
+
+func (c *Commands) plugins(ctx context.Context, in input) (string, error) {
+	return ListPlugins(ctx, c.deps.Plugins(), in.arg())
+}
+
+// InstallPlugin installs a plugin and tells what that brought.
+func InstallPlugin(ctx context.Context, p Plugins, ref string) (string, error) {
+	offer, err := p.Install(ctx, ref)
+	if err != nil {
+		return "", fmt.Errorf("%s was not installed: %w", ref, err)
+	}
+	id := offer.Name + "@" + offer.Source
+	set := p.Installed()
+	if !slices.ContainsFunc(set.Plugins, func(p plugins.Plugin) bool { return p.ID() == id }) {
+		var causes []error
+		for _, problem := range set.Problems {
+			causes = append(causes, errors.New(problem.String()))
+		}
+		return "", fmt.Errorf("%s is in the configuration now, but can not be used: %w", id, cmp.Or(errors.Join(causes...), errors.New("it was not found")))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Installed %s. What it brings counts from the next prompt on.\n", id)
+	for _, other := range set.Plugins {
+		if other.NeededBy == id {
+			fmt.Fprintf(&b, "- It needs %s, which is used, too.\n", other.ID())
+		}
+	}
+	for _, problem := range set.Problems {
+		fmt.Fprintf(&b, "- %s\n", problem)
+	}
+	return b.String(), nil
+}
+
+func (c *Commands) pluginInstall(ctx context.Context, in input) (string, error) {
+	return InstallPlugin(ctx, c.deps.Plugins(), in.arg())
+}
+
+// UninstallPlugin uninstalls a plugin.
+func UninstallPlugin(p Plugins, ref string) (string, error) {
+	out, err := p.Uninstall(ref)
+	if err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("Uninstalled %s.\n", strings.Join(out, ", "))
+	for _, loaded := range p.Installed().Plugins {
+		if loaded.NeededBy != "" && (slices.Contains(out, loaded.ID()) || slices.Contains(out, loaded.Name)) {
+			text += fmt.Sprintf("- %s is still used: %s needs it.\n", loaded.ID(), loaded.NeededBy)
+		}
+	}
+	return text, nil
+}
+
+func (c *Commands) pluginUninstall(_ context.Context, in input) (string, error) {
+	return UninstallPlugin(c.deps.Plugins(), in.arg())
+}
+
+// UpdatePlugins fetches the newest of a source.
+func UpdatePlugins(ctx context.Context, p Plugins, source string) (string, error) {
+	before, after, err := p.Update(ctx, source)
+	switch {
+	case err != nil:
+		return "", err
+	case before == after:
+		return fmt.Sprintf("%s is up to date: %s.\n", source, after), nil
+	case before == "":
+		return fmt.Sprintf("%s was fetched: %s.\n", source, after), nil
+	}
+	return fmt.Sprintf("%s was %s and is %s now. What its plugins bring counts from the next prompt on.\n", source, short(before), after), nil
+}
+
+func (c *Commands) pluginUpdate(ctx context.Context, in input) (string, error) {
+	return UpdatePlugins(ctx, c.deps.Plugins(), in.arg())
+}

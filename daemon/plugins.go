@@ -1,0 +1,264 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/chat/command"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/extensions"
+	"github.com/seed-dec29ce4/eca/extensions/plugins"
+)
+
+// wanted returns the plugins section of a configuration.
+func wanted(cfg *config.Loaded) plugins.Inputs {
+	var in plugins.Inputs
+	if cfg.PureConfig {
+		return in
+	}
+	in.Install = cfg.Plugins.Install
+	for _, name := range slices.Sorted(maps.Keys(cfg.Plugins.Sources)) {
+		src := cfg.Plugins.Sources[name]
+		origin, _ := cfg.Origin("plugins", name, "source")
+		location := src.Source
+		if !plugins.IsGit(location) {
+			location = userPath(location, origin)
+		}
+		in.Sources = append(in.Sources, plugins.Source{Name: name, Location: location, Commit: src.Commit, Builtin: origin.IsDefault()})
+	}
+	return in
+}
+
+// plugLocked takes over what changed in the plugins, without the network, and puts their
+// configuration into effect. It reports whether anything is different.
+func (d *Daemon) plugLocked() bool {
+	before := d.plugged.Load()
+	set, changed := d.plugins.Load(wanted(d.config.Load()))
+	d.plugged.Store(set)
+	if !changed || before == nil && len(set.Plugins)+len(set.Problems)+len(set.Missing) == 0 {
+		return false
+	}
+	d.loadLocked(true)
+	return true
+}
+
+// pluginFolders lists the plugins for the loader of their files.
+func (d *Daemon) pluginFolders() []extensions.Plugin {
+	var out []extensions.Plugin
+	for _, p := range d.plugged.Load().Installed() {
+		out = append(out, extensions.Plugin{Name: p.Name, Dir: p.Dir})
+	}
+	return out
+}
+
+// pluginProblem says where in the configuration something about plugins is wrong, if it is
+// there and not in a file.
+func pluginProblem(cfg *config.Loaded, p plugins.Problem) config.Problem {
+	origin := config.Origin{Source: p.Path, Line: p.Line}
+	if rest, ok := strings.CutPrefix(p.Path, "plugins."); ok {
+		if o, known := cfg.Origin("plugins", rest); known {
+			return config.Problem{Origin: o, Cause: p.Path + ": " + p.Cause}
+		}
+	}
+	return config.Problem{Origin: origin, Cause: p.Cause}
+}
+
+// SyncPlugins fetches the repositories of plugins that are missing, and puts what is in
+// them into effect. It may take minutes; what can not be fetched becomes a problem.
+func (d *Daemon) SyncPlugins(ctx context.Context) {
+	d.settle(ctx) // a source may be named by a command
+	d.refreshExtensions()
+	var last []plugins.Source
+	for ctx.Err() == nil {
+		// What is fetched may need other sources. Each is tried once.
+		missing := d.plugged.Load().Missing
+		if len(missing) == 0 || slices.Equal(missing, last) {
+			return
+		}
+		last = missing
+		_ = d.fetch(ctx, missing) // it is among the problems
+		d.refreshExtensions()
+	}
+}
+
+// fetch fetches sources side by side, and returns what went wrong.
+func (d *Daemon) fetch(ctx context.Context, sources []plugins.Source) error {
+	errs := make([]error, len(sources))
+	var all sync.WaitGroup
+	for i, src := range sources {
+		all.Go(func() { _, errs[i] = d.plugins.Fetch(ctx, src) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// pluginDesk is what commands can do with plugins. It implements command.Plugins.
+type pluginDesk struct{ d *Daemon }
+
+var _ command.Plugins = pluginDesk{}
+
+// Plugins returns what commands and the command line can do with plugins.
+func (d *Daemon) Plugins() command.Plugins { return pluginDesk{d} }
+
+// Installed implements command.Plugins.
+func (p pluginDesk) Installed() *plugins.Set {
+	p.d.refreshExtensions()
+	return p.d.plugged.Load()
+}
+
+// Sources implements command.Plugins.
+func (p pluginDesk) Sources() []plugins.State { return p.d.plugins.Sources(wanted(p.d.Config())) }
+
+// Update implements command.Plugins: it fetches the newest commit of a source's repository
+// and puts it into effect.
+func (p pluginDesk) Update(ctx context.Context, name string) (before, after string, err error) {
+	src, err := p.source(name)
+	if err != nil {
+		return "", "", err
+	}
+	if src.Commit != "" {
+		return "", "", fmt.Errorf("the source %s is pinned to the commit %s: change plugins.%s.commit in %s", name, src.Commit, name, p.d.Config().Owner("plugins", name))
+	}
+	for _, s := range p.Sources() {
+		if s.Name == name {
+			before = s.At
+		}
+	}
+	if after, err = p.d.plugins.Fetch(ctx, src); err != nil {
+		return "", "", err
+	}
+	p.d.SyncPlugins(ctx)
+	// What was current until now may be in use by another eca's turn.
+	keep := []string{before}
+	for _, s := range p.Sources() {
+		keep = append(keep, s.Commit)
+	}
+	if err := p.d.plugins.Tidy(src, keep); err != nil {
+		p.d.opts.Log.Warn("old plugins could not be removed", "source", name, "err", err)
+	}
+	return before, after, nil
+}
+
+// source finds a source by its name.
+func (p pluginDesk) source(name string) (plugins.Source, error) {
+	in := wanted(p.d.Config())
+	names := make([]string, len(in.Sources))
+	for i, src := range in.Sources {
+		if src.Name == name {
+			return src, nil
+		}
+		names[i] = src.Name
+	}
+	return plugins.Source{}, fmt.Errorf("there is no source %q of plugins; there are: %s", name, strings.Join(names, ", "))
+}
+
+// Fetch implements command.Plugins: it fetches a source that is missing.
+func (p pluginDesk) Fetch(ctx context.Context, name string) error {
+	src, err := p.source(name)
+	if err != nil {
+		return err
+	}
+	for _, s := range p.Sources() {
+		if s.Name == name && s.Git && s.At == "" {
+			_, err = p.d.plugins.Fetch(ctx, src)
+		}
+	}
+	return err
+}
+
+// Install implements command.Plugins: it adds a plugin to the user's configuration, and
+// what it brings is in effect when the function returns.
+func (p pluginDesk) Install(ctx context.Context, ref string) (plugins.Offer, error) {
+	d := p.d
+	d.settle(ctx)
+	found, err := p.find(ctx, ref)
+	if err != nil {
+		return plugins.Offer{}, err
+	}
+	if len(found) > 1 {
+		names := make([]string, len(found))
+		for i, f := range found {
+			names[i] = f.Name + "@" + f.Source
+		}
+		return plugins.Offer{}, fmt.Errorf("several sources have it; choose one: %s", strings.Join(names, ", "))
+	}
+	offer := found[0]
+	id := offer.Name + "@" + offer.Source
+	install := d.Config().Plugins.Install
+	if slices.Contains(install, id) || slices.Contains(install, offer.Name) {
+		return plugins.Offer{}, fmt.Errorf("%s is installed already", id)
+	}
+	if err := d.edit(d.Config().Owner("plugins", "install"), config.Set(append(slices.Clone(install), id), "plugins", "install")); err != nil {
+		return plugins.Offer{}, err
+	}
+	if !slices.Contains(d.Config().Plugins.Install, id) {
+		origin, _ := d.Config().Origin("plugins", "install")
+		return plugins.Offer{}, fmt.Errorf("%s decides what is installed; add %s there", origin, id)
+	}
+	d.SyncPlugins(ctx)
+	return offer, ctx.Err()
+}
+
+// find finds which sources have a plugin, and fetches what is missing to know.
+func (p pluginDesk) find(ctx context.Context, ref string) ([]plugins.Offer, error) {
+	for ctx.Err() == nil {
+		found, err := p.d.plugins.Find(wanted(p.d.Config()), ref)
+		var unfetched *plugins.UnfetchedError
+		if !errors.As(err, &unfetched) {
+			return found, err
+		}
+		if err := p.d.fetch(ctx, unfetched.Sources); err != nil {
+			return nil, err
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+// Uninstall implements command.Plugins: it takes a plugin out of the configuration; what it
+// brought is gone when the function returns. The name alone stands for all sources'. It
+// returns what was taken out.
+func (p pluginDesk) Uninstall(ref string) ([]string, error) {
+	d := p.d
+	install := d.Config().Plugins.Install
+	var out, rest []string
+	for _, entry := range install {
+		if name, _, _ := strings.Cut(entry, "@"); entry == ref || name == ref {
+			out = append(out, entry)
+		} else {
+			rest = append(rest, entry)
+		}
+	}
+	if len(out) == 0 {
+		return nil, p.notInstalled(ref)
+	}
+	if rest == nil {
+		rest = []string{}
+	}
+	if err := d.edit(d.Config().Owner("plugins", "install"), config.Set(rest, "plugins", "install")); err != nil {
+		return nil, err
+	}
+	if slices.Contains(d.Config().Plugins.Install, out[0]) {
+		origin, _ := d.Config().Origin("plugins", "install")
+		return nil, fmt.Errorf("%s decides what is installed; remove %s there", origin, out[0])
+	}
+	return out, nil
+}
+
+// notInstalled says why a plugin can not be uninstalled.
+func (p pluginDesk) notInstalled(ref string) error {
+	for _, loaded := range p.d.plugged.Load().Installed() {
+		switch {
+		case loaded.Name != ref && loaded.ID() != ref:
+		case loaded.NeededBy != "":
+			return fmt.Errorf("%s was not installed by you; %s needs it", loaded.ID(), loaded.NeededBy)
+		default:
+			return fmt.Errorf("%s is installed as %s", ref, loaded.Name)
+		}
+	}
+	return fmt.Errorf("there is no plugin %q installed", ref)
+}

@@ -1,0 +1,257 @@
+package plugins
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Files of sources and plugins.
+const (
+	marketFile   = ".eca-plugin/marketplace.json"
+	manifestFile = ".eca-plugin/plugin.json"
+)
+
+// Bounds of what is read.
+const (
+	maxJSON    = 1 << 20 // bytes of one file
+	maxEntries = 2000    // plugins of one source
+	maxPlugins = 200     // in effect, dependencies included
+)
+
+// entry is a plugin of a marketplace.
+type entry struct {
+	Name         string
+	Description  string
+	Path         string // below the source
+	Dependencies []string
+}
+
+// market is a source that was read.
+type market struct {
+	source  Source
+	dir     string // empty: there is none
+	commit  string // of a repository
+	entries []entry
+	missing bool   // it has to be fetched
+	broken  string // why it can not be used
+}
+
+// reader reads sources once, for one question.
+type reader struct {
+	store    *Store
+	in       Inputs
+	markets  map[string]*market
+	problems []Problem
+	missing  []Source
+	stamps   []stamp
+}
+
+// reader requires that s.mu is held.
+func (s *Store) reader(in Inputs) *reader {
+	return &reader{store: s, in: in, markets: map[string]*market{}}
+}
+
+func (r *reader) problem(path string, line int, format string, args ...any) {
+	p := Problem{path, line, fmt.Sprintf(format, args...)}
+	for _, other := range r.problems {
+		if other == p {
+			return
+		}
+	}
+	r.problems = append(r.problems, p)
+}
+
+// look notes a file whose change counts.
+func (r *reader) look(path string) {
+	r.stamps = append(r.stamps, newStamp(path, r.store.opts.Now()))
+}
+
+// market reads a source; nil if there is none of that name.
+func (r *reader) market(name string) *market {
+	if m, ok := r.markets[name]; ok {
+		return m
+	}
+	for _, src := range r.in.Sources {
+		if src.Name != name {
+			continue
+		}
+		m := &market{source: src}
+		r.markets[name] = m
+		r.open(m)
+		if m.dir != "" {
+			r.read(m)
+		}
+		if m.broken != "" {
+			r.problem("plugins."+name, 0, "the source can not be used: %s", m.broken)
+		}
+		return m
+	}
+	return nil
+}
+
+// open finds the folder of a source.
+func (r *reader) open(m *market) {
+	src := m.source
+	if !IsGit(src.Location) {
+		switch info, err := os.Stat(src.Location); {
+		case src.Location == "":
+			m.broken = "it has no source: a git URL or a folder"
+		case src.Commit != "":
+			m.broken = "only a git repository can be pinned to a commit"
+		case err != nil:
+			r.look(src.Location)
+			m.broken = fmt.Sprintf("there is no folder %s", src.Location)
+		case !info.IsDir():
+			m.broken = fmt.Sprintf("%s is no folder", src.Location)
+		default:
+			m.dir = src.Location
+		}
+		return
+	}
+	repo, err := newRepository(src)
+	if err != nil {
+		m.broken = err.Error()
+		return
+	}
+	current := filepath.Join(r.store.folder(repo), currentFile)
+	r.look(current)
+	if m.commit = repo.commit; m.commit == "" {
+		m.commit = r.store.current(repo)
+	}
+	if m.commit != "" {
+		if dir := filepath.Join(r.store.folder(repo), m.commit); isDir(dir) {
+			m.dir = dir
+			return
+		}
+	}
+	m.commit = ""
+	if err := r.store.failed[repo]; err != nil {
+		m.broken = err.Error()
+		return
+	}
+	m.missing = true
+	r.missing = append(r.missing, src)
+}
+
+// read reads what a source offers.
+func (r *reader) read(m *market) {
+	path := filepath.Join(m.dir, filepath.FromSlash(marketFile))
+	data, err := r.file(m.dir, marketFile)
+	if err != nil {
+		m.broken = fmt.Sprintf("%s: %v", path, err)
+		return
+	}
+	var list struct {
+		Plugins []json.RawMessage `json:"plugins"`
+	}
+	if line, err := decode(data, &list); err != nil {
+		m.broken = fmt.Sprintf("%s:%d: %v", path, line, err)
+		return
+	}
+	if len(list.Plugins) > maxEntries {
+		r.problem(path, 0, "it has more than %d plugins; the rest is left out", maxEntries)
+		list.Plugins = list.Plugins[:maxEntries]
+	}
+	seen := map[string]bool{}
+	for i, raw := range list.Plugins {
+		e, err := parseEntry(raw)
+		switch {
+		case err != nil:
+			r.problem(path, 0, "plugin %d is left out: %v", i+1, err)
+		case seen[e.Name]:
+			r.problem(path, 0, "plugin %d is left out: %s is there already", i+1, e.Name)
+		default:
+			seen[e.Name] = true
+			m.entries = append(m.entries, e)
+		}
+	}
+}
+
+// parseEntry reads one plugin of a marketplace.
+func parseEntry(raw json.RawMessage) (entry, error) {
+	var w struct {
+		Name         string   `json:"name"`
+		Description  string   `json:"description"`
+		Source       string   `json:"source"`
+		Path         string   `json:"path"`
+		Dependencies []string `json:"dependencies"`
+	}
+	if _, err := decode(raw, &w); err != nil {
+		return entry{}, err
+	}
+	e := entry{w.Name, strings.Join(strings.Fields(w.Description), " "), w.Source, w.Dependencies}
+	if e.Path == "" {
+		e.Path = w.Path
+	}
+	switch {
+	case !validName(e.Name):
+		return entry{}, fmt.Errorf("its name %.80q must be one word without @, : and slashes, of at most %d characters", e.Name, maxName)
+	case e.Path == "":
+		return entry{}, fmt.Errorf("%s has no source, the path of its folder", e.Name)
+	}
+	return e, nil
+}
+
+// file reads a file below a folder that it can not lead out of. A file that is not there
+// is fs.ErrNotExist.
+func (r *reader) file(dir, name string) ([]byte, error) {
+	r.look(filepath.Join(dir, filepath.FromSlash(name)))
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	defer root.Close()
+	switch info, err := root.Stat(filepath.FromSlash(name)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fs.ErrNotExist
+	case err != nil:
+		return nil, fmt.Errorf("it can not be read: %w", withoutPath(err))
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no file")
+	case info.Size() > maxJSON:
+		return nil, fmt.Errorf("it has more than %d bytes", maxJSON)
+	}
+	f, err := root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
+	if err == nil && len(data) > maxJSON {
+		err = fmt.Errorf("it has more than %d bytes", maxJSON)
+	}
+	return data, withoutPath(err)
+}
+
+// decode reads JSON. line is that of the error, 0 if unknown.
+func decode(data []byte, v any) (line int, err error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	err = json.Unmarshal(data, v)
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	offset := int64(0)
+	switch {
+	case err == nil:
+		return 0, nil
+	case errors.As(err, &syntax):
+		offset, err = syntax.Offset, fmt.Errorf("it is no valid JSON: %w", err)
+	case errors.As(err, &kind):
+		offset, err = kind.Offset, fmt.Errorf("%s can not be a JSON %s", kind.Field, kind.Value)
+		if kind.Field == "" {
+			err = fmt.Errorf("it must not be a JSON %s", kind.Value)
+		}
+	}
+	return 1 + bytes.Count(data[:min(int(offset), len(data))], []byte("\n")), err
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,234 @@
+package plugins
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/config"
+)
+
+// found is a plugin and where it was found.
+type found struct {
+	market *market
+	entry  entry
+}
+
+func (f found) id() string { return f.entry.Name + "@" + f.market.source.Name }
+
+// node is a plugin on the way into the Set.
+type node struct {
+	found
+	dir      string
+	neededBy string
+	direct   bool
+	needs    []*node
+	done     bool
+}
+
+// resolve finds all plugins that are wanted, and what they need.
+func (r *reader) resolve() *Set {
+	nodes := map[string]*node{}
+	var direct, queue []*node
+	add := func(f found, neededBy string) *node {
+		if n := nodes[f.id()]; n != nil {
+			return n
+		}
+		if len(nodes) == maxPlugins {
+			r.problem("plugins.install", 0, "there are more than %d plugins, with what they need; the rest is left out", maxPlugins)
+			return nil
+		}
+		n := &node{found: f, neededBy: neededBy}
+		nodes[f.id()] = n
+		var err error
+		if n.dir, err = inside(f.market.dir, f.entry.Path); err != nil {
+			r.problem(filepath.Join(f.market.dir, filepath.FromSlash(marketFile)), 0, "the plugin %s is not used: %v", f.entry.Name, err)
+			return n
+		}
+		queue = append(queue, n)
+		return n
+	}
+	for _, ref := range r.in.Install {
+		for _, f := range r.find(ref, "") {
+			if n := add(f, ""); n != nil && !n.direct {
+				n.direct = true
+				direct = append(direct, n)
+			}
+		}
+	}
+	for len(queue) > 0 {
+		n := queue[0]
+		queue = queue[1:]
+		for _, ref := range r.dependencies(n) {
+			for _, f := range r.find(ref, n.market.source.Name) {
+				if needed := add(f, n.id()); needed != nil {
+					n.needs = append(n.needs, needed)
+				}
+			}
+		}
+	}
+	set := &Set{}
+	for _, n := range order(direct) {
+		if n.dir == "" {
+			continue
+		}
+		set.Plugins = append(set.Plugins, Plugin{
+			Name: n.entry.Name, Source: n.market.source.Name, Description: n.entry.Description, Dir: n.dir, NeededBy: n.neededBy,
+		})
+		set.Layers = append(set.Layers, r.layers(n)...)
+	}
+	set.Problems, set.Missing = r.problems, r.missing
+	for _, s := range r.stamps {
+		set.Files = append(set.Files, s.path)
+	}
+	slices.Sort(set.Files)
+	set.Files = slices.Compact(set.Files)
+	return set
+}
+
+// order puts what is needed before what needs it, and what the user installed last, as the
+// user ordered it. Cycles are harmless: each plugin is there once.
+func order(direct []*node) []*node {
+	var out []*node
+	var visit func(n *node)
+	visit = func(n *node) {
+		if n.done {
+			return
+		}
+		n.done = true
+		for _, needed := range n.needs {
+			visit(needed)
+		}
+		if !n.direct {
+			out = append(out, n)
+		}
+	}
+	for _, n := range direct {
+		visit(n)
+	}
+	return append(out, direct...)
+}
+
+// find returns the plugins that a name stands for. from is the source of the plugin that
+// needs it: its own plugins go first.
+func (r *reader) find(ref, from string) []found {
+	at := "plugins.install"
+	if from != "" {
+		at = "plugins." + from
+	}
+	name, source, err := parseRef(ref)
+	if err != nil {
+		r.problem(at, 0, "%v", err)
+		return nil
+	}
+	if source != "" {
+		m := r.market(source)
+		switch f, ok := m.plugin(name); {
+		case m == nil:
+			r.problem(at, 0, "%s: there is no source %s in plugins", ref, source)
+		case ok:
+			return []found{f}
+		case !m.missing && m.broken == "":
+			r.problem(at, 0, "%s: the source %s has no plugin %s", ref, source, name)
+		}
+		return nil
+	}
+	if f, ok := r.market(from).plugin(name); ok {
+		return []found{f}
+	}
+	var out []found
+	var unusable []string // sources of the user's that may have it
+	for _, src := range r.in.Sources {
+		if src.Builtin {
+			continue
+		}
+		m := r.market(src.Name)
+		if f, ok := m.plugin(name); ok {
+			out = append(out, f)
+		}
+		if m.missing || m.broken != "" {
+			unusable = append(unusable, src.Name)
+		}
+	}
+	if len(out) > 0 || len(r.missing) > 0 {
+		return out
+	}
+	if len(unusable) > 0 {
+		// It was theirs, perhaps: that of somebody else is not what the user meant.
+		r.problem(at, 0, "no source has a plugin %s, as far as they can be used; %s can not", name, strings.Join(unusable, ", "))
+		return nil
+	}
+	for _, src := range r.in.Sources {
+		if !src.Builtin {
+			continue
+		}
+		if f, ok := r.market(src.Name).plugin(name); ok {
+			out = append(out, f)
+		}
+	}
+	if len(out) == 0 && len(r.missing) == 0 {
+		r.problem(at, 0, "no source has a plugin %s", name)
+	}
+	return out
+}
+
+// plugin finds a plugin of a source; a nil market has none.
+func (m *market) plugin(name string) (found, bool) {
+	if m == nil {
+		return found{}, false
+	}
+	i := slices.IndexFunc(m.entries, func(e entry) bool { return e.Name == name })
+	if i < 0 {
+		return found{}, false
+	}
+	return found{m, m.entries[i]}, true
+}
+
+// dependencies lists what a plugin needs.
+func (r *reader) dependencies(n *node) []string {
+	needs := slices.Clone(n.entry.Dependencies)
+	data, err := r.file(n.dir, manifestFile)
+	path := filepath.Join(n.dir, filepath.FromSlash(manifestFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return needs
+	}
+	if err != nil {
+		r.problem(path, 0, "%v", err)
+		return needs
+	}
+	var manifest struct {
+		Dependencies []string `json:"dependencies"`
+	}
+	if line, err := decode(data, &manifest); err != nil {
+		r.problem(path, line, "%v", err)
+		return needs
+	}
+	return append(needs, manifest.Dependencies...)
+}
+
+// layers returns the configuration of a plugin.
+func (r *reader) layers(n *node) []config.PluginLayer {
+	var out []config.PluginLayer
+	for _, part := range []struct {
+		file  string
+		layer config.PluginLayer
+	}{
+		{"hooks/hooks.json", config.PluginLayer{Hooks: n.entry.Name + "::"}},
+		{".mcp.json", config.PluginLayer{Only: "mcpServers"}},
+		{"eca.json", config.PluginLayer{}},
+	} {
+		path := filepath.Join(n.dir, filepath.FromSlash(part.file))
+		data, err := r.file(n.dir, part.file)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			r.problem(path, 0, "%v", err)
+		case len(strings.TrimSpace(string(data))) > 0:
+			part.layer.File, part.layer.Root, part.layer.Text = path, n.dir, data
+			out = append(out, part.layer)
+		}
+	}
+	return out
+}

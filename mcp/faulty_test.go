@@ -1,0 +1,200 @@
+package mcp
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/internal/proc"
+)
+
+// modeVariable makes this test binary an MCP server that behaves as its value says.
+const modeVariable = "ECA_TEST_MCP"
+
+func TestMain(m *testing.M) {
+	if code, ok := proc.Supervise(os.Args); ok {
+		os.Exit(code)
+	}
+	switch mode := os.Getenv(modeVariable); mode {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "block":
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Println(os.Getpid())
+		select {}
+	case "daemon":
+		playDaemon()
+	default:
+		(&faulty{mode: mode, out: bufio.NewWriter(os.Stdout), tools: []string{"echo"}}).serve()
+	}
+}
+
+// faulty is an MCP server over stdin and stdout that can be good or bad.
+type faulty struct {
+	mode  string
+	mu    sync.Mutex
+	out   *bufio.Writer
+	tools []string
+	held  []json.RawMessage // ids of calls that wait for others
+}
+
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Name      string         `json:"name"`
+		Arguments map[string]any `json:"arguments"`
+		RequestID any            `json:"requestId"`
+		Meta      struct {
+			ProgressToken any `json:"progressToken"`
+		} `json:"_meta"`
+	} `json:"params"`
+	Result json.RawMessage `json:"result"`
+}
+
+func (f *faulty) serve() {
+	switch f.mode {
+	case "exit":
+		fmt.Fprintln(os.Stderr, "first line\nno such option: --nonsense")
+		os.Exit(3)
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+	case "garbage":
+		fmt.Print("<html>\x00\xff not json\n{\"id\":}\n[1,2]\n\n{\"jsonrpc\":\"2.0\"}\n{\"id\":77,\"result\":{}}\n")
+	}
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			if f.mode == "stubborn" {
+				select {}
+			}
+			return
+		}
+		var m message
+		if json.Unmarshal(line, &m) == nil {
+			f.handle(m)
+		}
+	}
+}
+
+func (f *faulty) raw(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, _ = f.out.WriteString(text + "\n")
+	_ = f.out.Flush()
+}
+
+func (f *faulty) answer(id json.RawMessage, result string) {
+	if f.mode == "garbage" {
+		f.raw("Listening on nothing at all {")
+	}
+	f.raw(`{"jsonrpc":"2.0","id":` + string(id) + `,"result":` + result + `}`)
+	if f.mode == "twice" {
+		f.raw(`{"jsonrpc":"2.0","id":` + string(id) + `,"result":` + result + `}`)
+	}
+}
+
+func textResult(text string) string {
+	raw, _ := json.Marshal(text)
+	return `{"content":[{"type":"text","text":` + string(raw) + `}]}`
+}
+
+func (f *faulty) handle(m message) {
+	switch m.Method {
+	case "initialize":
+		switch f.mode {
+		case "silent":
+			return
+		case "modern":
+			f.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32601,"message":"initialize is history"}}`)
+			return
+		}
+		f.answer(m.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"faulty","version":"1"},"instructions":"be kind"}`)
+	case "server/discover":
+		f.answer(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"serverInfo":{"name":"modern","version":"2"},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"modern","version":"2"}}}`)
+	case "tools/list":
+		f.list(m)
+	case "tools/call":
+		f.call(m)
+	case "ping":
+		f.answer(m.ID, `{}`)
+	case "notifications/cancelled":
+		fmt.Fprintf(os.Stderr, "cancelled %v\n", m.Params.RequestID)
+	case "subscriptions/listen":
+	case "":
+		if string(m.ID) == `"ours"` { // the answer to our ping
+			f.answer(f.held[0], textResult("the client answered "+string(m.Result)))
+		}
+	}
+}
+
+func (f *faulty) list(m message) {
+	var list []string
+	for _, name := range f.tools {
+		list = append(list, `{"name":"`+name+`","description":"`+name+` it","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"anyOf":[{"required":["text"]}]}}`)
+	}
+	for _, name := range []string{"together", "crash", "huge", "hang", "progress", "structured", "fork", "change", "pingme"} {
+		list = append(list, `{"name":"`+name+`","inputSchema":{"type":"object"}}`)
+	}
+	f.answer(m.ID, `{"tools":[`+strings.Join(list, ",")+`]}`)
+}
+
+func (f *faulty) call(m message) {
+	switch m.Params.Name {
+	case "echo":
+		f.answer(m.ID, textResult(fmt.Sprint(m.Params.Arguments["text"])))
+	case "together": // answers when as many calls wait as the call says
+		f.held = append(f.held, m.ID)
+		if want, _ := m.Params.Arguments["calls"].(float64); len(f.held) == int(want) {
+			for _, id := range f.held {
+				f.answer(id, textResult("all "+fmt.Sprint(len(f.held))))
+			}
+			f.held = nil
+		}
+	case "crash":
+		fmt.Fprintln(os.Stderr, "panic: out of cheese")
+		os.Exit(7)
+	case "huge":
+		_, _ = io.CopyN(os.Stdout, endless{}, 1<<30)
+	case "hang":
+	case "progress":
+		f.held = append(f.held, m.ID)
+		token, _ := json.Marshal(m.Params.Meta.ProgressToken)
+		for i := range 3 {
+			f.raw(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"message":"step %d"}}`, token, i, i))
+		}
+		f.answer(m.ID, textResult("done"))
+	case "structured":
+		f.answer(m.ID, `{"structuredContent":{"a": [1, 9007199254740993]}}`)
+	case "fork":
+		f.answer(m.ID, textResult(startBlocked()))
+	case "change":
+		f.tools = []string{"other"}
+		f.raw(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		f.answer(m.ID, textResult("changed"))
+	case "pingme":
+		f.held = []json.RawMessage{m.ID}
+		f.raw(`{"jsonrpc":"2.0","id":"ours","method":"ping"}`)
+	default:
+		f.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32602,"message":"no tool ` + m.Params.Name + `"}}`)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}

@@ -1,0 +1,298 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// remote is an MCP server over HTTP that can be good or bad.
+type remote struct {
+	*httptest.Server
+	mode string
+
+	mu       sync.Mutex // guards what follows
+	sessions int
+	session  string // the only one it knows
+	tokens   []string
+	heard    []string // methods
+	stream   chan string
+	leave    chan struct{}
+}
+
+func newRemote(t *testing.T, mode string) *remote {
+	t.Helper()
+	r := &remote{mode: mode, stream: make(chan string, 10), leave: make(chan struct{})}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(func() {
+		r.CloseClientConnections()
+		r.Close()
+	})
+	return r
+}
+
+func (r *remote) methods() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.heard, " ")
+}
+
+func (r *remote) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.mu.Lock()
+	r.tokens = append(r.tokens, req.Header.Get("Authorization"))
+	r.mu.Unlock()
+	if r.mode == "login" {
+		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="http://x/meta"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	if r.mode == "forbidden" {
+		http.Error(w, "this key\nmay not: hunter22", http.StatusForbidden)
+		return
+	}
+	if r.mode == "page" {
+		fmt.Fprint(w, "<html>hello</html>")
+		return
+	}
+	switch req.Method {
+	case http.MethodGet:
+		r.serveStream(w, req)
+	case http.MethodDelete:
+		r.note("DELETE")
+	case http.MethodPost:
+		if r.mode == "sse" && req.URL.Path != "/messages" {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		var m message
+		body, _ := io.ReadAll(req.Body)
+		if json.Unmarshal(body, &m) != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		r.note(m.Method)
+		r.post(w, req, m)
+	}
+}
+
+func (r *remote) note(method string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard = append(r.heard, method)
+}
+
+// serveStream is the GET stream: notifications, or everything for the older transport.
+func (r *remote) serveStream(w http.ResponseWriter, req *http.Request) {
+	if r.mode == "plain" {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.mode == "sse" {
+		fmt.Fprint(w, "event: endpoint\ndata: /messages\n\n")
+	}
+	w.(http.Flusher).Flush()
+	for {
+		select {
+		case data := <-r.stream:
+			fmt.Fprintf(w, "event: message\ndata: %s\n\n", data)
+			w.(http.Flusher).Flush()
+		case <-r.leave:
+			return
+		case <-req.Context().Done():
+			return
+		}
+	}
+}
+
+func (r *remote) post(w http.ResponseWriter, req *http.Request, m message) {
+	r.mu.Lock()
+	known := req.Header.Get("Mcp-Session-Id") == r.session
+	if m.Method == "initialize" {
+		r.sessions++
+		r.session = fmt.Sprint("session-", r.sessions)
+		known = true
+	}
+	session := r.session
+	r.mu.Unlock()
+	if !known && r.mode != "sse" {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	if len(m.ID) == 0 {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	var result string
+	switch m.Method {
+	case "initialize":
+		w.Header().Set("Mcp-Session-Id", session)
+		result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"remote","version":"1"}}`
+	case "tools/list":
+		result = `{"tools":[{"name":"echo","inputSchema":{"type":"object","properties":{}}},{"name":"drop","inputSchema":{}},{"name":"hang","inputSchema":{}},{"name":"huge","inputSchema":{}},{"name":"forget","inputSchema":{}}]}`
+	case "tools/call":
+		switch m.Params.Name {
+		case "drop":
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, ": hello\n\n")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		case "hang":
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.(http.Flusher).Flush()
+			<-req.Context().Done()
+			return
+		case "huge":
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "data: ")
+			_, _ = io.CopyN(w, endless{}, 1<<30)
+			return
+		}
+		result = textResult(m.Params.Name + " " + session)
+	default:
+		result = `{}`
+	}
+	answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+	if r.mode == "sse" {
+		w.WriteHeader(http.StatusAccepted)
+		r.stream <- answer
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprint(w, answer)
+}
+
+func TestRemote(t *testing.T) {
+	for _, mode := range []string{"good", "plain", "sse"} {
+		t.Run(mode, func(t *testing.T) {
+			server := newRemote(t, mode)
+			r := newRig(t, nil)
+			r.m.Apply(Settings{}, map[string]config.MCPServer{"s": {URL: server.URL + "/mcp", Headers: map[string]string{"Authorization": "Bearer hunter22"}}})
+			if s := r.await("s", Running); s.Offer.Server != "remote 1" || len(s.Offer.Tools) != 5 {
+				t.Errorf("offer: %+v", s.Offer)
+			}
+			if got := r.text("s", "echo", `{}`); !strings.HasPrefix(got, "echo session-") {
+				t.Error(got)
+			}
+			r.m.Close()
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			for _, token := range server.tokens {
+				if token != "Bearer hunter22" {
+					t.Errorf("a request came without its header: %v", server.tokens)
+				}
+			}
+			if ended := strings.Contains(strings.Join(server.heard, " "), "DELETE"); ended != (mode != "sse") {
+				t.Errorf("heard: %v", server.heard)
+			}
+		})
+	}
+}
+
+// What a server does not do has a reason that can be read.
+func TestRemoteRefuses(t *testing.T) {
+	for mode, want := range map[string]struct {
+		state State
+		why   string
+	}{
+		"login":     {NeedsLogin, "login"},
+		"forbidden": {Failed, "HTTP 403: this key may not: ***"},
+		"page":      {Failed, "unexpected content type"},
+	} {
+		server := newRemote(t, mode)
+		r := newRig(t, map[string]string{"s": server.URL})
+		if s := r.await("s", want.state); !strings.Contains(s.Reason, want.why) || strings.Contains(r.log.String(), "hunter22") {
+			t.Errorf("%s: %+v\n%s", mode, s, r.log)
+		}
+		r.m.Close()
+	}
+}
+
+// A server that forgot its session gets a new one, and the call.
+func TestRemoteForgets(t *testing.T) {
+	server := newRemote(t, "plain")
+	r := newRig(t, map[string]string{"s": server.URL})
+	r.await("s", Running)
+	server.mu.Lock()
+	server.session = "other"
+	server.mu.Unlock()
+	if got := r.text("s", "echo", `{}`); got != "echo session-2" {
+		t.Error(got)
+	}
+}
+
+// A stream that breaks off ends its call, not the connection.
+func TestRemoteDrops(t *testing.T) {
+	server := newRemote(t, "good")
+	r := newRig(t, map[string]string{"s": server.URL})
+	r.await("s", Running)
+	if _, err := r.call("s", "drop", `{}`); err == nil || !strings.Contains(err.Error(), "broke off") {
+		t.Errorf("drop: %v", err)
+	}
+	if _, err := r.call("s", "huge", `{}`); err == nil {
+		t.Error("a gigabyte was taken")
+	}
+	if got := r.text("s", "echo", `{}`); got != "echo session-1" {
+		t.Error(got)
+	}
+	// Tools that change are heard of over the stream.
+	before := strings.Count(server.methods(), "tools/list")
+	server.stream <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+	r.until("the list", func() bool { return strings.Count(server.methods(), "tools/list") > before })
+}
+
+// The older transport has one stream; without it the server is gone, and comes back.
+func TestOlderTransportBreaks(t *testing.T) {
+	server := newRemote(t, "sse")
+	r := newRig(t, map[string]string{"s": server.URL + "/sse"})
+	r.await("s", Running)
+	close(server.leave)
+	if s := r.await("s", Failed); !strings.Contains(s.Reason, "broke off") {
+		t.Errorf("reason: %q", s.Reason)
+	}
+	server.mu.Lock()
+	server.leave = make(chan struct{})
+	server.mu.Unlock()
+	r.elapse()
+	r.await("s", Running)
+}
+
+// A call that nobody wants any more is cancelled at the server, over HTTP too.
+func TestRemoteCancel(t *testing.T) {
+	server := newRemote(t, "good")
+	r := newRig(t, nil)
+	r.m.Apply(Settings{}, map[string]config.MCPServer{"s": {URL: server.URL, CallTimeoutSeconds: 0.1}})
+	r.await("s", Running)
+	if _, err := r.tool("s", "hang").Run(t.Context(), tools.Call{Arguments: json.RawMessage(`{}`)}, nil); err == nil || !strings.Contains(err.Error(), "said nothing") {
+		t.Errorf("hang: %v", err)
+	}
+	late := deadline(t)
+	for !strings.Contains(server.methods(), "notifications/cancelled") {
+		select {
+		case <-late:
+			t.Fatalf("heard: %s", server.methods())
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// A remote server that is gone is found out by pings.
+func TestKeepAlive(t *testing.T) {
+	server := newRemote(t, "plain")
+	r := newRig(t, map[string]string{"s": server.URL}, func(_ *rig, s *Settings) { s.KeepAlive = 5 * time.Millisecond })
+	r.await("s", Running)
+	server.CloseClientConnections()
+	server.Listener.Close()
+	if s := r.await("s", Failed); !strings.Contains(s.Reason, "does not answer any more") {
+		t.Errorf("reason: %q", s.Reason)
+	}
+}

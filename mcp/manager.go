@@ -1,0 +1,210 @@
+package mcp
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// Manager runs the configured servers. It is safe for concurrent use.
+type Manager struct {
+	deps Deps
+	ctx  context.Context
+	stop context.CancelFunc
+
+	mu       sync.Mutex // guards what follows
+	begun    bool
+	closed   bool
+	settings Settings
+	servers  map[string]*server
+	leaving  sync.WaitGroup // servers that are removed and not gone yet
+
+	told chan struct{} // closed and replaced at each change of a status
+}
+
+// New returns a manager without servers. Close must be called.
+func New(d Deps) *Manager {
+	if d.Log == nil {
+		d.Log = slog.Default()
+	}
+	if d.After == nil {
+		d.After = timer
+	}
+	if d.Changed == nil {
+		d.Changed = func() {}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	return &Manager{deps: d, ctx: ctx, stop: stop, servers: map[string]*server{}, told: make(chan struct{})}
+}
+
+// Apply makes the configured servers the ones that there are: what is new is started, what
+// is gone is stopped, what changed is restarted, and the rest is left alone. Before Begin
+// nothing is started.
+func (m *Manager) Apply(settings Settings, servers map[string]config.MCPServer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return
+	}
+	m.settings = settings
+	changed := false
+	for name, s := range m.servers {
+		if _, ok := servers[name]; !ok {
+			delete(m.servers, name)
+			m.leaving.Go(s.remove)
+			changed = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		c := servers[name]
+		if s, ok := m.servers[name]; !ok {
+			m.servers[name] = m.newServer(name, c)
+			changed = true
+		} else if !reflect.DeepEqual(s.configured, c) {
+			s.configured = c
+			s.tell(func() { s.configure(c) })
+		}
+	}
+	if changed {
+		m.changedLocked()
+	}
+}
+
+// Begin starts the enabled servers, all at once, and does not wait for them.
+func (m *Manager) Begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.begun || m.closed {
+		return
+	}
+	m.begun = true
+	for _, s := range m.servers {
+		s.tell(s.begin)
+	}
+}
+
+// Start starts a server, also one that is disabled, failed or has to be tried again. Start
+// and Stop ignore unknown names.
+func (m *Manager) Start(name string) {
+	if s, ok := m.server(name); ok {
+		s.tell(s.start)
+	}
+}
+
+// Stop stops a server until it is started or configured otherwise.
+func (m *Manager) Stop(name string) {
+	if s, ok := m.server(name); ok {
+		s.tell(s.stop)
+	}
+}
+
+// Restart stops a server and starts it again.
+func (m *Manager) Restart(name string) {
+	if s, ok := m.server(name); ok {
+		s.tell(s.restart)
+	}
+}
+
+func (m *Manager) server(name string) (*server, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := m.servers[name]
+	return s, ok
+}
+
+// Status says how a server is.
+func (m *Manager) Status(name string) (Status, bool) {
+	s, ok := m.server(name)
+	if !ok {
+		return Status{}, false
+	}
+	return *s.status.Load(), true
+}
+
+// Statuses lists all servers, by name.
+func (m *Manager) Statuses() []Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []Status
+	for _, name := range slices.Sorted(maps.Keys(m.servers)) {
+		out = append(out, *m.servers[name].status.Load())
+	}
+	return out
+}
+
+// Tools lists the tools of all servers that run or are on their way back. The slice is the
+// caller's.
+func (m *Manager) Tools() []tools.Tool {
+	var out []tools.Tool
+	for _, s := range m.Statuses() {
+		if s.Offer == nil {
+			continue
+		}
+		for _, t := range s.Offer.Tools {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Settled waits until no server is starting, or ctx ends.
+func (m *Manager) Settled(ctx context.Context) {
+	for {
+		m.mu.Lock()
+		told, busy := m.told, false
+		for _, s := range m.servers {
+			busy = busy || s.status.Load().State == Starting
+		}
+		busy = busy && !m.closed
+		m.mu.Unlock()
+		if !busy {
+			return
+		}
+		select {
+		case <-told:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// changed tells that a status changed.
+func (m *Manager) changed() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.changedLocked()
+}
+
+func (m *Manager) changedLocked() {
+	close(m.told)
+	m.told = make(chan struct{})
+	m.deps.Changed()
+}
+
+func (m *Manager) currentSettings() Settings {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.settings
+}
+
+// Close stops all servers, all at once, and returns when nothing is left of them.
+func (m *Manager) Close() {
+	m.mu.Lock()
+	if !m.closed {
+		m.closed = true
+		m.changedLocked()
+	}
+	servers := slices.Collect(maps.Values(m.servers))
+	m.mu.Unlock()
+	m.stop()
+	for _, s := range servers {
+		<-s.done
+	}
+	m.leaving.Wait()
+}

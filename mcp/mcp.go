@@ -1,0 +1,100 @@
+// Package mcp runs MCP servers: it starts them or connects to them, keeps them up, and
+// makes their tools callable (eca-features 19). It is the only importer of mcp-go.
+//
+// It owns the connections and the child processes. A Manager has one supervisor for each
+// configured server (server.go): one goroutine that owns the server's state and moves it
+// along legal transitions only (state.go). A connection (connection.go) is one life of a
+// server, over one of three transports: a child's stdin and stdout (stdio.go), Streamable
+// HTTP, or the older HTTP with SSE (http.go).
+//
+// Guarantees: nothing here waits for a server but the call that needs it, and that call
+// has a time limit and ends with its context. What a server sends is bounded: a message, its
+// stderr in the log, the number of its tools. A server that is gone fails the calls that it
+// had with the reason, and is started again, less and less often. A change of a server's
+// tools is a new set of tools; who has the old set keeps it. After Close nothing is left.
+//
+// It does not decide whether a tool may be called, does not read configuration files, and
+// does not expand what is written there: a Launch comes resolved.
+package mcp
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
+)
+
+// Launch says how a server is reached, with everything resolved. Either Command or URL is
+// set.
+type Launch struct {
+	Command string
+	Args    []string
+	Env     []string // NAME=value, added to our own environment
+	Dir     string   // where the command runs
+
+	URL     string
+	Headers map[string]string // of requests to the URL's host
+
+	// Clean removes the server's secrets from texts that are shown or logged; nil removes
+	// nothing.
+	Clean func(string) string
+}
+
+// Settings are what all servers have in common. They count from the next start on.
+type Settings struct {
+	Start     time.Duration // limit of a start, lists included; 0 is none
+	KeepAlive time.Duration // between pings of remote servers; 0 is never
+}
+
+// Deps is what the room needs from the program around it.
+type Deps struct {
+	// Resolve makes a server ready to be started. Its error is the reason why it is not,
+	// and the start is not repeated because of it.
+	Resolve func(ctx context.Context, name string, c config.MCPServer) (Launch, error)
+	// HTTP returns the client for remote servers.
+	HTTP func() *http.Client
+	// Changed is called after each change of a status. It must not wait.
+	Changed func()
+
+	Supervisor string // see proc.Spec
+	Version    string // of eca, told to servers
+	Log        *slog.Logger
+	Now        func() time.Time
+	// After returns a channel that hears after a while, and a function that gives up; nil: a
+	// timer. The waits before restarts use it.
+	After func(time.Duration) (<-chan time.Time, func())
+}
+
+// Status is how a server is, as one immutable value.
+type Status struct {
+	Name   string
+	State  State
+	Reason string // why it failed, or what it needs; without secrets
+	// Offer is what the server offers; nil unless it runs or is on its way back.
+	Offer *Offer
+}
+
+// Offer is what a server said it has.
+type Offer struct {
+	Server       string // its own name and version
+	Protocol     string // the version that was agreed on
+	Instructions string
+	Tools        []*Tool
+}
+
+// limits of what servers may send and do.
+const (
+	maxMessage      = 32 << 20 // bytes of one message
+	maxTools        = 1000     // of one server
+	maxPages        = 200      // of one list
+	maxInstructions = 64 << 10 // bytes
+	maxDescription  = 16 << 10 // bytes of one tool's
+	maxSchema       = 256 << 10
+)
+
+func timer(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
+}

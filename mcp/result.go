@@ -1,0 +1,88 @@
+package mcp
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// result makes what the model gets of what a server sent.
+func result(r *wire.CallToolResult) tools.Result {
+	out := tools.Result{Failed: r.IsError}
+	said := false
+	add := func(text string) { out.Outputs = append(out.Outputs, text) }
+	image := func(what, media, data string) {
+		raw, err := base64.StdEncoding.DecodeString(data)
+		if err != nil {
+			add(fmt.Sprintf("[%s can not be shown: its data are no base64]", what))
+			return
+		}
+		add(fmt.Sprintf("[%s, %d bytes]", what, len(raw)))
+		out.Images = append(out.Images, event.Image{MediaType: media, Data: raw})
+	}
+	for _, c := range r.Content {
+		switch c := c.(type) {
+		case wire.TextContent:
+			said = said || strings.TrimSpace(c.Text) != ""
+			add(c.Text)
+		case wire.ImageContent:
+			image("image "+c.MIMEType, c.MIMEType, c.Data)
+		case wire.AudioContent:
+			add(fmt.Sprintf("[audio %s, %d bytes: models can not hear it]", c.MIMEType, base64.StdEncoding.DecodedLen(len(c.Data))))
+		case wire.ResourceLink:
+			add(reference(c))
+		case wire.EmbeddedResource:
+			switch res := c.Resource.(type) {
+			case wire.TextResourceContents:
+				said = true
+				add(fmt.Sprintf("[resource %s]\n%s", res.URI, res.Text))
+			case wire.BlobResourceContents:
+				if strings.HasPrefix(res.MIMEType, "image/") {
+					image("image "+res.MIMEType+" "+res.URI, res.MIMEType, res.Blob)
+					continue
+				}
+				add(fmt.Sprintf("[resource %s (%s), %d bytes: it is no text]", res.URI, res.MIMEType, base64.StdEncoding.DecodedLen(len(res.Blob))))
+			}
+		default:
+			add(fmt.Sprintf("[content that eca does not know: %T]", c))
+		}
+	}
+	// Servers send structured content as text as well, for clients that do not know it.
+	if data := structured(r); data != "" && !said {
+		add(data)
+	}
+	if len(out.Outputs) == 0 {
+		add("(the tool returned nothing)")
+	}
+	return out
+}
+
+// structured returns structured content as it was sent; empty: there is none.
+func structured(r *wire.CallToolResult) string {
+	if len(r.RawStructuredContent) > 0 {
+		return string(r.RawStructuredContent)
+	}
+	if r.StructuredContent == nil {
+		return ""
+	}
+	data, err := json.Marshal(r.StructuredContent)
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+// reference names a resource that the server has and did not send.
+func reference(l wire.ResourceLink) string {
+	text := fmt.Sprintf("[resource %s: %s", l.URI, l.Name)
+	if l.Description != "" {
+		text += ", " + l.Description
+	}
+	return text + "]"
+}

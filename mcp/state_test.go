@@ -1,0 +1,55 @@
+package mcp
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Which transitions are legal, all of them.
+func TestTransitions(t *testing.T) {
+	states := []State{Disabled, Stopped, Starting, Running, NeedsLogin, Failed, Stopping}
+	legal := map[State]string{
+		Disabled:   "starting stopped",
+		Stopped:    "starting disabled",
+		Starting:   "running requires-auth failed stopping",
+		Running:    "requires-auth failed stopping",
+		NeedsLogin: "starting stopped disabled",
+		Failed:     "starting stopped disabled",
+		Stopping:   "stopped disabled",
+	}
+	for _, from := range states {
+		for _, to := range states {
+			want := strings.Contains(" "+legal[from]+" ", " "+string(to)+" ")
+			if from.may(to) != want {
+				t.Errorf("%s -> %s: %v, want %v", from, to, !want, want)
+			}
+			if want && from.to(to) != to {
+				t.Errorf("%s does not become %s", from, to)
+			}
+		}
+	}
+	if State("nonsense").may(Running) {
+		t.Error("an unknown state goes somewhere")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("an illegal transition goes unnoticed")
+		}
+	}()
+	Stopped.to(Running)
+}
+
+func TestPause(t *testing.T) {
+	var got []time.Duration
+	for n := 0; ; n++ {
+		d, ok := pause(n)
+		if !ok {
+			break
+		}
+		got = append(got, d)
+	}
+	if len(got) != maxRestarts || got[0] != firstRestart || got[1] != 2*firstRestart || got[len(got)-1] > slowest {
+		t.Errorf("pauses: %v", got)
+	}
+}

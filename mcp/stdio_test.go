@@ -1,0 +1,269 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+func TestGoodServer(t *testing.T) {
+	r := newRig(t, map[string]string{"s": "good"})
+	status := r.await("s", Running)
+	if o := status.Offer; o.Server != "faulty 1" || o.Instructions != "be kind" || o.Protocol != "2025-06-18" || len(o.Tools) != 10 {
+		t.Errorf("offer: %+v", o)
+	}
+	spec := r.tool("s", "echo").Spec()
+	if spec.FullName() != "s__echo" || spec.Origin != "mcp" || spec.Description != "echo it" || !strings.Contains(string(spec.Schema), `"anyOf"`) {
+		t.Errorf("spec: %+v %s", spec, spec.Schema)
+	}
+	if spec := r.tool("s", "hang").Spec(); !strings.Contains(spec.Description, "hang") || !strings.Contains(string(spec.Schema), `"properties"`) {
+		t.Errorf("a tool without a description: %+v %s", spec, spec.Schema)
+	}
+	if got := r.text("s", "echo", `{"text":"hällo"}`); got != "hällo" {
+		t.Errorf("echo: %q", got)
+	}
+	if got := r.text("s", "structured", `{}`); got != `{"a":[1,9007199254740993]}` {
+		t.Errorf("structured content: %s", got)
+	}
+	if got := r.text("s", "pingme", `{}`); got != "the client answered {}" {
+		t.Errorf("a ping of the server: %s", got)
+	}
+	var steps []string
+	res, err := r.tool("s", "progress").Run(t.Context(), tools.Call{Arguments: json.RawMessage(`{}`)}, func(s string) { steps = append(steps, s) })
+	if err != nil || res.Outputs[0] != "done" || strings.Join(steps, ",") != "step 0,step 1,step 2" {
+		t.Errorf("progress: %v %v %v", res, err, steps)
+	}
+	plan, err := r.tool("s", "echo").Plan(t.Context(), tools.Call{})
+	if err != nil || plan.Summary != "Calling tool: s__echo" || plan.ReadOnly {
+		t.Errorf("plan: %+v, %v", plan, err)
+	}
+}
+
+// Fifty calls of one server run at once: none is answered before all are there.
+func TestParallelCalls(t *testing.T) {
+	const calls = 50
+	r := newRig(t, map[string]string{"s": "good"})
+	r.await("s", Running)
+	var work sync.WaitGroup
+	for range calls {
+		work.Go(func() {
+			res, err := r.tool("s", "together").Run(t.Context(), tools.Call{Arguments: json.RawMessage(`{"calls":50}`)}, nil)
+			if err != nil || res.Outputs[0] != "all 50" {
+				t.Errorf("%v, %v", res, err)
+			}
+		})
+	}
+	work.Wait()
+}
+
+// A server's limit of calls: one more than fit, and the server sees as many as fit.
+func TestCallLimit(t *testing.T) {
+	r := newRig(t, nil)
+	r.m.Apply(Settings{}, map[string]config.MCPServer{"s": {Command: "good", MaxParallelCalls: 2}})
+	r.await("s", Running)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := r.tool("s", "hang").Run(ctx, tools.Call{Arguments: json.RawMessage(`{}`)}, nil)
+			done <- err
+		}()
+	}
+	conn := r.m.servers["s"].conn
+	for len(conn.slots) < 2 {
+		runtime.Gosched()
+	}
+	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if _, err := r.tool("s", "echo").Run(short, tools.Call{Arguments: json.RawMessage(`{}`)}, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a third call was let through: %v", err)
+	}
+	cancel()
+	for range 2 {
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancelled call: %v", err)
+		}
+	}
+	if got := r.text("s", "echo", `{"text":"free again"}`); got != "free again" {
+		t.Error(got)
+	}
+}
+
+// Noise and second answers do no harm.
+func TestNoise(t *testing.T) {
+	for _, mode := range []string{"garbage", "twice"} {
+		r := newRig(t, map[string]string{"s": mode})
+		r.await("s", Running)
+		for i := range 20 {
+			want := fmt.Sprint("text ", i)
+			if got := r.text("s", "echo", `{"text":"`+want+`"}`); got != want {
+				t.Fatalf("%s: %q, want %q", mode, got, want)
+			}
+		}
+		if mode == "garbage" && !strings.Contains(r.log.String(), "Listening on nothing") {
+			t.Error("the noise is not in the log")
+		}
+	}
+}
+
+// A start that fails says why.
+func TestFailedStarts(t *testing.T) {
+	r := newRig(t, map[string]string{"exit": "exit", "missing": "missing"})
+	if s := r.await("exit", Failed); !strings.Contains(s.Reason, "exit code 3") || !strings.Contains(s.Reason, "no such option") {
+		t.Errorf("exit: %+v", s)
+	}
+	if s := r.await("missing", Failed); !strings.Contains(s.Reason, "/does/not/exist") {
+		t.Errorf("missing: %+v", s)
+	}
+	r = newRig(t, map[string]string{"silent": "silent"}, within(200*time.Millisecond))
+	if s := r.await("silent", Failed); !strings.Contains(s.Reason, "no answer within 200ms") {
+		t.Errorf("silent: %+v", s)
+	}
+}
+
+// Restarts come less and less often, and then no more until the user asks; what can not
+// work is not repeated.
+func TestBackoff(t *testing.T) {
+	r := newRig(t, map[string]string{"s": "exit", "missing": "missing"})
+	for n := 1; n <= maxRestarts+1; n++ {
+		r.until("a failed start", func() bool {
+			s, _ := r.m.Status("s")
+			return r.started("s") == n && s.State == Failed
+		})
+		r.elapse()
+	}
+	r.await("missing", Failed)
+	r.mu.Lock()
+	want := "[1s 2s 4s 8s 16s]"
+	if got := fmt.Sprint(r.waits); got != want {
+		t.Errorf("waits: %s, want %s", got, want)
+	}
+	r.mu.Unlock()
+	if r.started("missing") != 1 {
+		t.Error("a program that does not exist is started again")
+	}
+	r.m.Start("s")
+	r.until("one start more", func() bool { return r.started("s") == maxRestarts+2 })
+}
+
+// A crash in a call is the call's result, and the server comes back for the next one.
+func TestCrash(t *testing.T) {
+	r := newRig(t, map[string]string{"s": "good"})
+	r.await("s", Running)
+	_, err := r.call("s", "crash", `{}`)
+	if err == nil || !strings.Contains(err.Error(), "exit code 7") || !strings.Contains(err.Error(), "out of cheese") {
+		t.Errorf("crash: %v", err)
+	}
+	if got := r.text("s", "echo", `{"text":"back"}`); got != "back" { // nobody fires the wait: the call starts it
+		t.Error(got)
+	}
+	// A server that ran for long begins anew with its restarts.
+	r.mu.Lock()
+	r.now = r.now.Add(stable)
+	r.waits = nil
+	r.mu.Unlock()
+	_, _ = r.call("s", "crash", `{}`)
+	r.until("the failure", func() bool { s, _ := r.m.Status("s"); return s.State == Failed })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if fmt.Sprint(r.waits) != "[1s]" {
+		t.Errorf("waits: %v", r.waits)
+	}
+}
+
+// A message of a gigabyte is not read into memory.
+func TestHugeMessage(t *testing.T) {
+	r := newRig(t, map[string]string{"s": "good"})
+	r.await("s", Running)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := r.call("s", "huge", `{}`)
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "more than 32 MiB") {
+		t.Errorf("huge: %v", err)
+	}
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 8*maxMessage {
+		t.Errorf("%d bytes were allocated", grown)
+	}
+	if got := r.text("s", "echo", `{"text":"back"}`); got != "back" {
+		t.Error(got)
+	}
+}
+
+// A call that is not answered ends: with its time limit, or when nobody wants it any more.
+// The server hears of both.
+func TestUnanswered(t *testing.T) {
+	r := newRig(t, nil)
+	r.m.Apply(Settings{}, map[string]config.MCPServer{"s": {Command: "good", CallTimeoutSeconds: 0.1}, "t": {Command: "good"}})
+	r.await("s", Running)
+	r.await("t", Running)
+	if _, err := r.call("s", "hang", `{}`); err == nil || !strings.Contains(err.Error(), "said nothing for 100ms") {
+		t.Errorf("hang: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.tool("t", "hang").Run(ctx, tools.Call{Arguments: json.RawMessage(`{}`)}, nil)
+		ended <- err
+	}()
+	conn := r.m.servers["t"].conn
+	for len(conn.slots) < 1 {
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	late := deadline(t)
+	for strings.Count(r.log.String(), "cancelled") < 1 || !strings.Contains(r.log.String(), "server=s text=\"cancelled") {
+		select {
+		case <-late:
+			t.Fatalf("the servers did not hear of it:\n%s", r.log)
+		default:
+			runtime.Gosched()
+		}
+	}
+	if s, _ := r.m.Status("s"); s.State != Running {
+		t.Errorf("a slow call is no reason to restart: %+v", s)
+	}
+}
+
+// Who has the old tools keeps them; new ones are for whom asks next.
+func TestChangedTools(t *testing.T) {
+	r := newRig(t, map[string]string{"s": "good"})
+	r.await("s", Running)
+	old := r.tool("s", "echo")
+	r.text("s", "change", `{}`)
+	r.until("the new tools", func() bool {
+		for _, tool := range r.m.Tools() {
+			if tool.Spec().Name == "other" {
+				return true
+			}
+		}
+		return false
+	})
+	if res, err := old.Run(t.Context(), tools.Call{Arguments: json.RawMessage(`{"text":"still"}`)}, nil); err != nil || res.Outputs[0] != "still" {
+		t.Errorf("the old tool: %v, %v", res, err)
+	}
+}
+
+// A server that speaks only the version without a handshake.
+func TestModernServer(t *testing.T) {
+	r := newRig(t, map[string]string{"s": "modern"})
+	if s := r.await("s", Running); s.Offer.Protocol != "2026-07-28" || s.Offer.Server != "modern 2" {
+		t.Errorf("offer: %+v", s.Offer)
+	}
+	if got := r.text("s", "echo", `{"text":"hi"}`); got != "hi" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,170 @@
+package repomap
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bigTree is a repository of so many files of about 6 KB in Go, Python and TypeScript, that
+// use each other's names.
+func bigTree(b *testing.B, n int) string {
+	b.Helper()
+	root := b.TempDir()
+	for i := range n {
+		var s strings.Builder
+		ext, def, use := ".go", "func Function%d_%d(first string, second int) error {\n", "\tvalue%d := Function%d_%d(\"some text\", %d) // and a comment\n"
+		switch i % 3 {
+		case 1:
+			ext, def, use = ".py", "def Function%d_%d(first, second):\n", "    value%d = Function%d_%d(\"some text\", %d) # and a comment\n"
+		case 2:
+			ext, def, use = ".ts", "export function Function%d_%d(first: string, second: number): void {\n", "  const value%d = Function%d_%d(\"some text\", %d) // and a comment\n"
+		default:
+			s.WriteString("package p\n\n")
+		}
+		for j := range 10 {
+			fmt.Fprintf(&s, def, i, j)
+			for k := range 8 {
+				fmt.Fprintf(&s, use, k, (i*7+j*31+k*3*13)%n, k, j)
+			}
+			if ext != ".py" {
+				s.WriteString("}\n")
+			}
+			s.WriteString("\n")
+		}
+		write(b, root, map[string]string{fmt.Sprintf("part%d/dir%d/file%d%s", i%13, i%200, i, ext): s.String()})
+	}
+	return root
+}
+
+// floor walks a tree and reads its files: what every map must spend at least, in one
+// goroutine.
+func floor(b *testing.B, root string) (bytes int64) {
+	b.Helper()
+	buf := make([]byte, maxBytes)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		n, _ := f.Read(buf)
+		bytes += int64(n)
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return bytes
+}
+
+// trees are what is measured: one made here, and one the user names.
+func trees(b *testing.B) map[string]string {
+	out := map[string]string{"made": bigTree(b, 8000)}
+	if dir := os.Getenv("REPOMAP_TREE"); dir != "" {
+		out["given"] = dir
+	}
+	return out
+}
+
+// A map of 8,000 files that nobody knows, with the floor of the same run.
+func BenchmarkCold(b *testing.B) {
+	for name, root := range trees(b) {
+		b.Run(name, func(b *testing.B) {
+			floor(b, root)
+			var least time.Duration
+			var size int64
+			for b.Loop() {
+				at := time.Now()
+				size = floor(b, root)
+				least += time.Since(at)
+				x := New(Options{})
+				if m, err := x.Map(context.Background(), root, Focus{}); err != nil || m.Text(4000) == "" {
+					b.Fatal(err)
+				}
+				x.Close()
+			}
+			whole := b.Elapsed() - least
+			b.ReportMetric(float64(whole.Milliseconds())/float64(b.N), "map-ms")
+			b.ReportMetric(float64(least.Milliseconds())/float64(b.N), "floor-ms")
+			b.ReportMetric(float64(whole)/float64(least), "ratio")
+			b.ReportMetric(float64(size)/1e6, "source-MB")
+		})
+	}
+}
+
+// The next map after an edit of one file that adds a definition.
+func BenchmarkEdit(b *testing.B) {
+	for name, root := range trees(b) {
+		if name == "given" {
+			continue // not ours to edit
+		}
+		b.Run(name, func(b *testing.B) {
+			x := New(Options{})
+			defer x.Close()
+			mapOf(b, x, root, Focus{})
+			n := 0
+			for b.Loop() {
+				b.StopTimer()
+				n++
+				write(b, root, map[string]string{"part0/dir0/edited.go": fmt.Sprintf("package p\n\nfunc Edited%d() { Function7_7() }\n", n)})
+				b.StartTimer()
+				if mapOf(b, x, root, Focus{}).Text(4000) == "" {
+					b.Fatal("no map")
+				}
+			}
+		})
+	}
+}
+
+// The first map of another run, from what is stored.
+func BenchmarkStored(b *testing.B) {
+	for name, root := range trees(b) {
+		b.Run(name, func(b *testing.B) {
+			o := Options{CacheDir: b.TempDir()}
+			x := New(o)
+			mapOf(b, x, root, Focus{})
+			x.Close()
+			for b.Loop() {
+				x := New(o)
+				if mapOf(b, x, root, Focus{}).Text(4000) == "" {
+					b.Fatal("no map")
+				}
+			}
+		})
+	}
+}
+
+// What an index keeps, by the bytes of the sources.
+func BenchmarkMemory(b *testing.B) {
+	for name, root := range trees(b) {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				var before, after runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				x := New(Options{})
+				mapOf(b, x, root, Focus{})
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				kept, source := float64(after.HeapAlloc)-float64(before.HeapAlloc), 0.0
+				for _, f := range x.tree(mustAbs(b, root)).order {
+					source += float64(f.size)
+				}
+				b.ReportMetric(kept/1e6, "kept-MB")
+				b.ReportMetric(source/1e6, "source-MB")
+				b.ReportMetric(kept/source, "ratio")
+				runtime.KeepAlive(x)
+			}
+		})
+	}
+}

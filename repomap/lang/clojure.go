@@ -1,0 +1,55 @@
+package lang
+
+func clojure() *Language {
+	return &Language{
+		Name: "clojure",
+		exts: []string{".clj", ".cljs", ".cljc", ".bb"}, shebang: []string{"bb", "clojure"},
+		text: text{
+			line:   []string{";"},
+			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			start:  "*+!-<>=&", inside: "*+!-<>=?'#", at: "\\", special: lispLetter,
+		},
+		words: words(
+			all(word{role: definer, kind: Function}, "defn defn- defmethod defmulti definline"),
+			all(word{role: definer, kind: Macro}, "defmacro"),
+			all(word{role: definer, kind: Variable}, "def defonce"),
+			all(word{role: definer, kind: Interface}, "defprotocol definterface"),
+			all(word{role: definer, kind: Class}, "defrecord deftype defstruct"),
+			all(word{role: definer, kind: Module}, "ns"),
+			all(word{role: reserved}, "let fn if when when-not cond case do loop recur try catch finally throw quote var nil true false and or not -> ->>"),
+			all(word{role: reserved, soft: true}, "map filter reduce str get assoc conj into first rest comment"),
+		),
+		outline: (&lisp{
+			name: func(o *outline, at int) int {
+				name := at + 1
+				for o.isMark(name, '^') { // what is said about it
+					if name++; o.isMark(name, ':') {
+						name++
+					}
+					name = o.skip(name)
+				}
+				if o.word(at).kind == Module {
+					for o.isMark(name+1, '.') && o.adjoins(name) {
+						name += 2
+					}
+				}
+				return name
+			},
+			params: func(o *outline, i int) bool { return o.isMark(i, '[') },
+		}).read,
+	}
+}
+
+// lispLetter reads `\a`, `\(`, `\newline`.
+func lispLetter(x *lexer) bool {
+	i := x.pos + 1
+	if i >= len(x.src) || x.src[i] <= ' ' {
+		return false
+	}
+	end := i + 1
+	for end < len(x.src) && x.l.classes[x.src[end]] == letter && x.l.classes[x.src[i]] == letter {
+		end++
+	}
+	x.stringTo(x.pos, end)
+	return true
+}

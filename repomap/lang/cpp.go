@@ -1,0 +1,22 @@
+package lang
+
+func cpp() *Language {
+	return &Language{
+		Name: "cpp", family: "c",
+		exts: []string{".cc", ".cpp", ".cxx", ".c++", ".hh", ".hpp", ".hxx", ".h++", ".inl", ".ipp", ".tpp", ".cu", ".cuh"},
+		text: cText(),
+		words: words(cWords(),
+			all(word{role: definer, kind: Struct, holds: true}, "struct union"),
+			all(word{role: definer, kind: Class, holds: true}, "class"),
+			all(word{role: definer, kind: Enum}, "enum"),
+			all(word{role: definer, kind: Module, holds: true}, "namespace"),
+			all(word{role: modifier, kind: Type}, "typedef using"),
+			all(word{role: modifier}, "constexpr consteval constinit explicit friend mutable private protected public template typename virtual"),
+			all(word{role: reserved}, `alignof and and_eq bitand bitor catch co_await co_return co_yield const_cast
+				decltype delete dynamic_cast new noexcept not not_eq nullptr operator or or_eq reinterpret_cast requires
+				static_assert static_cast this throw try typeid xor xor_eq alignas`),
+			all(word{role: reserved, soft: true}, "final override std concept"),
+		),
+		outline: (&declared{prototypes: true, macros: true}).read,
+	}
+}

@@ -1,0 +1,81 @@
+package lang
+
+import "bytes"
+
+func csharp() *Language {
+	return &Language{
+		Name: "csharp",
+		exts: []string{".cs"},
+		text: text{
+			line:  []string{"//"},
+			block: []block{{open: "/*", close: "*/"}},
+			quotes: []quote{
+				{open: `"`, close: `"`, escape: '\\'},
+				{open: "'", close: "'", escape: '\\'},
+			},
+			at: "\"$@#", special: csharpSpecial,
+		},
+		words: words(
+			all(word{role: definer, kind: Class, holds: true}, "class"),
+			all(word{role: definer, kind: Struct, holds: true}, "struct"),
+			all(word{role: definer, kind: Interface, holds: true}, "interface"),
+			all(word{role: definer, kind: Enum}, "enum"),
+			all(word{role: definer, kind: Module, holds: true}, "namespace"),
+			all(word{role: definer, kind: Class, holds: true, soft: true}, "record"),
+			all(word{role: modifier, kind: Type}, "using"),
+			all(word{role: modifier}, `abstract const explicit extern implicit internal override private protected public
+				readonly sealed static unsafe virtual volatile`),
+			all(word{role: modifier, soft: true}, "async partial required"),
+			all(word{role: continuing, soft: true}, "where"),
+			all(word{role: reserved}, `as base break case catch checked continue default delegate do else event finally
+				fixed for foreach goto if in is lock new operator out params ref return sizeof stackalloc switch this throw try
+				typeof unchecked while true false null`),
+			all(word{role: reserved, soft: true}, `bool byte char decimal double float int long object sbyte short string uint
+				ulong ushort void var await get set init value yield dynamic`),
+		),
+		outline: (&declared{properties: true}).read,
+	}
+}
+
+// csharpSpecial reads strings with prefixes and lines of the preprocessor.
+func csharpSpecial(x *lexer) bool {
+	src, i := x.src, x.pos
+	if src[i] == '#' {
+		if x.first {
+			x.skipLine()
+			return true
+		}
+		return false
+	}
+	for i < len(src) && (src[i] == '$' || src[i] == '@') {
+		i++
+	}
+	if i >= len(src) || src[i] != '"' {
+		return false
+	}
+	prefix := src[x.pos:i]
+	quotes := i
+	for quotes < len(src) && src[quotes] == '"' {
+		quotes++
+	}
+	if n := quotes - i; n >= 3 { // raw: as many quotes as it began with
+		if end := bytes.Index(src[quotes:], src[i:quotes]); end >= 0 {
+			x.stringTo(x.pos, quotes+end+n)
+		} else {
+			x.stringTo(x.pos, len(src))
+		}
+		return true
+	}
+	if len(prefix) == 0 {
+		return false
+	}
+	q := quote{close: `"`, escape: '\\'}
+	if bytes.IndexByte(prefix, '@') >= 0 {
+		q.escape, q.doubled, q.lines = 0, true, true
+	}
+	if bytes.IndexByte(prefix, '$') >= 0 {
+		q.hole = "{"
+	}
+	x.quoted(&q, x.pos, i+1)
+	return true
+}

@@ -1,0 +1,443 @@
+package lang
+
+// declared finds definitions in languages where a name stands in front of its parameters
+// and behind its type: `static int name(int x) {`. It reads one statement after the other,
+// at the top and in the bodies of types and namespaces.
+type declared struct {
+	prototypes bool // `int name(int x);` counts at the top too
+	properties bool // `int Name { get; }` and `int Name => 1;` count
+	// macros says that a name in capitals in front of parentheses is no function.
+	macros bool
+}
+
+func (d *declared) read(o *outline) {
+	for i := 0; i < len(o.tokens); {
+		if n := len(o.levels); n > 0 && i >= o.levels[n-1].end {
+			if i == o.levels[n-1].end {
+				i++
+			}
+			o.levels = o.levels[:n-1]
+			continue
+		}
+		i = max(d.statement(o, i), i+1)
+	}
+}
+
+// parts are what a statement is judged by; -1 where there is none.
+type parts struct {
+	from    int // behind attributes
+	typeAt  int // the word of a type: class, struct, ...
+	params  int // the first parentheses behind a name
+	name    int // that name
+	equals  int
+	end     int // what ends it: a brace, a semicolon
+	arrow   int // `=>`
+	typedef bool
+	using   bool
+}
+
+// statement reads one and returns the token behind it, or the first of its body.
+func (d *declared) statement(o *outline, at int) int {
+	if o.isMark(at, macroMark) {
+		end := at + 2
+		if t := o.at(end); t.kind == stringToken && o.adjoins(at+1) && o.isMark(at, macroMark) && o.src[t.start] == '(' {
+			end++
+		}
+		o.defineAs(string(o.text(at+1)), Macro, at+1, "#define ", at+1, end)
+		return end
+	}
+	p := d.parts(o, at)
+	body := o.isMark(p.end, '{')
+	switch {
+	case body && o.at(p.end-1).kind == stringToken && o.is(p.end-2, "extern"):
+		o.levels = append(o.levels, level{end: mate(o, p.end), parent: o.parent(), kind: Module})
+		return p.end + 1
+	case p.typeAt >= 0 && !p.typedef && (body || o.isMark(p.end, ';')):
+		if next := d.typeOrSpace(o, p); next > 0 {
+			return next
+		}
+	case p.typedef || p.using:
+		return d.alias(o, p)
+	}
+	if p.params > 0 && (p.equals < 0 || p.equals > p.params) {
+		d.function(o, p, body)
+	} else if d.properties && o.inType() && p.params < 0 && (body && p.equals < 0 || p.arrow > 0) {
+		d.property(o, p)
+	}
+	if body {
+		next := o.skip(p.end)
+		if o.isMark(next, ';') {
+			next++
+		}
+		return next
+	}
+	return p.end + 1
+}
+
+// parts looks at a statement up to its body or its end.
+func (d *declared) parts(o *outline, at int) parts {
+	p := parts{from: at, typeAt: -1, params: -1, equals: -1, arrow: -1}
+	for i := at; ; {
+		if i >= len(o.tokens) {
+			p.end = len(o.tokens)
+			return p
+		}
+		if n := len(o.levels); n > 0 && i >= o.levels[n-1].end {
+			p.end = i - 1
+			return p
+		}
+		t := &o.tokens[i]
+		if t.mark == macroMark && i > at {
+			p.end = i - 1
+			return p
+		}
+		switch w := o.word(i); {
+		case t.mark == ';' || t.mark == '}':
+			p.end = i
+			return p
+		case t.mark == '{':
+			if p.equals > 0 && p.arrow < 0 { // the value of a variable
+				i = o.skip(i)
+				continue
+			}
+			if p.params > 0 && d.initialised(o, p, i) {
+				i = o.skip(i)
+				continue
+			}
+			p.end = i
+			return p
+		case t.mark == '[' && i == p.from, t.mark == '@' && !o.is(i+1, "interface"):
+			i = d.attribute(o, i)
+			if p.params < 0 && p.typeAt < 0 && p.equals < 0 {
+				p.from = i
+			}
+			continue
+		case t.mark == ':' && i == p.from+1 && o.inType() && !o.isMark(i+1, ':') && !d.properties: // `public:`
+			p.end = i
+			return p
+		case t.mark == '(' && (o.is(i-1, "operator") || o.isMark(i+1, '*')): // of a name or a pointer's
+		case t.mark == '(' && p.params < 0 && p.equals < 0 && (o.isName(i-1) && i > p.from || d.operator(o, p.from, i)):
+			p.params, p.name = i, i-1
+		case t.mark == '<' && d.properties && o.isName(i-1) && i > p.from && p.typeAt < 0 && p.params < 0 && p.equals < 0:
+			next := angles(o, i)
+			if o.isMark(next, '(') {
+				p.params, p.name = next, i-1
+			}
+			i = next
+			continue
+		case t.mark == '=' && d.properties && o.isMark(i+1, '>') && o.adjoins(i):
+			if p.arrow < 0 && p.equals < 0 {
+				p.arrow = i
+			}
+			i++
+		case t.mark == '=' && p.equals < 0 && !o.is(i-1, "operator") && !o.is(i-2, "operator") && !o.isMark(i-1, '=') && !o.isMark(i+1, '='):
+			p.equals = i
+		case t.mark == '<' && o.is(i-1, "template"):
+			i = angles(o, i)
+			continue
+		case w.role == definer && p.typeAt < 0 && p.params < 0 && p.equals < 0 && !o.isMark(i-1, '.') && (!w.soft || o.isName(i+1)):
+			p.typeAt = i
+		case w.kind == Type && w.role == modifier && i == p.from:
+			p.typedef = o.is(i, "typedef")
+			p.using = !p.typedef
+		}
+		i = o.skip(i)
+	}
+}
+
+// initialised says whether a brace begins not the body of a constructor but one of the
+// values between its parameters and its body: `Name(int x) : a{x}, b(x) {`.
+func (d *declared) initialised(o *outline, p parts, brace int) bool {
+	next := o.skip(brace)
+	return o.isName(brace-1) && brace-1 > o.skip(p.params) && (o.isMark(next, ',') || o.isMark(next, '{')) && o.at(brace).mate > 0
+}
+
+// operator says whether a parenthesis begins the parameters of `operator+`.
+func (d *declared) operator(o *outline, from, at int) bool {
+	for i := at - 1; i >= max(from, at-3); i-- {
+		if o.is(i, "operator") {
+			return true
+		}
+	}
+	return false
+}
+
+// attribute returns the token behind `[x]` or `@Name(…)`.
+func (d *declared) attribute(o *outline, at int) int {
+	if o.isMark(at, '[') {
+		return o.skip(at)
+	}
+	i := at + 2
+	for o.isMark(i, '.') {
+		i += 2
+	}
+	if o.isMark(i, '(') {
+		return o.skip(i)
+	}
+	return min(i, len(o.tokens))
+}
+
+// angles returns the token behind `<…>`; what is never closed has 200 tokens at most.
+func angles(o *outline, at int) int {
+	depth := 0
+	for i := at; i < min(at+200, len(o.tokens)); {
+		switch o.tokens[i].mark {
+		case '<':
+			depth++
+		case '>':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case ';', '{':
+			return i
+		}
+		i = o.skip(i)
+	}
+	return at + 1
+}
+
+// typeOrSpace reads `class Name … {`, `namespace a.b {`; 0 if the word is only part of a
+// type, as in `struct name *f() {`.
+func (d *declared) typeOrSpace(o *outline, p parts) int {
+	w := o.word(p.typeAt)
+	kind, name := w.kind, p.typeAt+1
+	if kind == Enum || kind == Class { // `enum class`, `record struct`
+		if o.word(name).role == definer && !(o.word(name).soft && !o.isName(name+1)) {
+			name++
+		}
+	}
+	for o.isMark(name, '[') || o.isMark(name, '@') { // attributes
+		name = d.attribute(o, name)
+	}
+	// Macros for visibility, and `alignas(8)`: the last name counts.
+	for o.isName(name) && (o.isName(name+1) && !o.is(name+1, "final") && o.word(name+1).role != continuing || d.macros && o.isMark(name+1, '(') && kind != Class && o.isName(o.skip(name+1))) {
+		name++
+		if o.isMark(name, '(') {
+			name = o.skip(name)
+		}
+	}
+	if kind == Module {
+		for (o.isMark(name+1, '.') || o.isMark(name+1, ':')) && name < p.end {
+			name++
+			for o.isMark(name, ':') || o.isMark(name, '.') {
+				name++
+			}
+		}
+	}
+	body := o.isMark(p.end, '{')
+	if !o.isName(name) || name >= p.end {
+		if !body || kind == Enum || name < p.end {
+			return 0
+		}
+		o.levels = append(o.levels, level{end: mate(o, p.end), parent: o.parent(), kind: w.kind})
+		return p.end + 1
+	}
+	next := name + 1
+	if o.isMark(next, '<') {
+		next = angles(o, next)
+	}
+	record := o.is(p.typeAt, "record")
+	switch {
+	case next == p.end && (body || record || kind == Module && d.properties):
+	case body && (o.isMark(next, ':') || o.word(next).role == continuing || o.is(next, "final")):
+	case o.isMark(next, '(') && (record || d.properties):
+	default:
+		return 0
+	}
+	def := o.define(kind, name, p.from, p.end)
+	if !body {
+		if kind == Module { // `namespace a.b;` is all of the file
+			o.levels = append(o.levels, level{end: len(o.tokens), parent: def, kind: kind})
+		}
+		return p.end + 1
+	}
+	if kind == Enum && !d.enumMembers(o, p.end) {
+		return o.skip(p.end)
+	}
+	if kind == Enum {
+		return d.enumBody(o, p.end, def)
+	}
+	o.levels = append(o.levels, level{end: mate(o, p.end), parent: def, kind: kind})
+	return p.end + 1
+}
+
+func mate(o *outline, at int) int {
+	if m := int(o.at(at).mate); m > at {
+		return m
+	}
+	return len(o.tokens)
+}
+
+// enumMembers says whether an enumeration has more than its values.
+func (d *declared) enumMembers(o *outline, brace int) bool {
+	end := mate(o, brace)
+	for i := brace + 1; i < end; i = o.skip(i) {
+		if o.isMark(i, ';') {
+			return true
+		}
+	}
+	return false
+}
+
+// enumBody goes behind the values.
+func (d *declared) enumBody(o *outline, brace, def int) int {
+	end := mate(o, brace)
+	i := brace + 1
+	for i < end && !o.isMark(i, ';') {
+		i = o.skip(i)
+	}
+	o.levels = append(o.levels, level{end: end, parent: def, kind: Enum})
+	return i + 1
+}
+
+// function reads `type name(…)`.
+func (d *declared) function(o *outline, p parts, body bool) {
+	name := p.name
+	kind := Function
+	if o.inType() {
+		kind = Method
+	}
+	text := string(o.text(name))
+	if !o.isName(name) {
+		for name > p.from && !o.is(name, "operator") {
+			name--
+		}
+		text = "operator"
+		for i := name + 1; i < p.params; i++ {
+			text += string(o.text(i))
+		}
+	}
+	first := name
+	for first-2 >= p.from && o.isMark(first-1, ':') { // `Type::name`
+		kind = Method
+		first -= 2
+		if o.isMark(first, ':') {
+			first--
+		}
+		if o.isMark(first, '>') {
+			break
+		}
+	}
+	destructor := o.isMark(name-1, '~')
+	typed := first > p.from && !destructor
+	if typed && o.isMark(first-1, '.') || o.is(name-1, "new") || o.is(name-1, "return") || o.is(name-1, "else") {
+		return
+	}
+	if d.properties && o.word(p.from).role != 0 && delegates(o, p.from, name) {
+		o.define(Type, name, p.from, p.end)
+		return
+	}
+	if !body {
+		// A prototype, or a call.
+		switch {
+		case o.inType() && (typed || p.from == first || destructor):
+		case d.prototypes && typed && kind == Function && len(o.levels) < 4:
+		default:
+			return
+		}
+		if d.macros && capitals(o.text(name)) {
+			return
+		}
+	}
+	if !typed && !o.inType() && kind == Function && (!body || d.macros && capitals(o.text(name))) {
+		return
+	}
+	if d.macros && !typed && o.inType() && capitals(o.text(name)) {
+		return
+	}
+	if o.at(p.params).mate < 0 {
+		return
+	}
+	end := p.end
+	for i := o.skip(p.params); i < p.end; i = o.skip(i) { // values of a constructor, `= 0`
+		if o.isMark(i, ':') && !o.isMark(i+1, ':') && !o.isMark(i-1, ':') || o.isMark(i, '=') {
+			end = i
+			break
+		}
+	}
+	if p.arrow > 0 {
+		end = p.arrow
+	}
+	if destructor {
+		text = "~" + text
+	}
+	o.defineAs(text, kind, name, "", p.from, end)
+}
+
+// delegates says whether a signature is a type of functions.
+func delegates(o *outline, from, to int) bool {
+	for i := from; i < to; i++ {
+		if o.is(i, "delegate") {
+			return true
+		}
+	}
+	return false
+}
+
+// capitals says whether a name is written as macros are.
+func capitals(name []byte) bool {
+	for _, c := range name {
+		if c >= 'a' && c <= 'z' {
+			return false
+		}
+	}
+	return len(name) > 1
+}
+
+// property reads `type Name {` and `type Name =>`.
+func (d *declared) property(o *outline, p parts) {
+	end := p.end
+	if p.arrow > 0 {
+		end = p.arrow
+	}
+	if name := end - 1; name > p.from && o.isName(name) && !o.is(p.from, "event") {
+		o.define(Property, name, p.from, end)
+	}
+}
+
+// alias reads `typedef … name;` and `using name = …;`.
+func (d *declared) alias(o *outline, p parts) int {
+	end := p.end
+	if o.isMark(end, '{') { // `typedef struct {…} name;`
+		end = o.skip(end)
+		for end < len(o.tokens) && !o.isMark(end, ';') && !o.isMark(end, '}') {
+			end = o.skip(end)
+		}
+	}
+	if p.using {
+		if p.equals == p.from+2 && o.isName(p.from+1) && d.macros {
+			o.define(Type, p.from+1, p.from, end)
+		}
+		return end + 1
+	}
+	if o.isMark(p.end, '{') {
+		if tag := p.typeAt + 1; o.isName(tag) && tag+1 == p.end {
+			o.define(o.word(p.typeAt).kind, tag, p.typeAt, p.end)
+		}
+		for i := o.skip(p.end); i+1 < end; i++ {
+			if o.isName(i) && o.isMark(i+1, ',') {
+				o.defineAs(string(o.text(i)), Type, i, "", p.from, p.end)
+			}
+		}
+	}
+	name := end - 1
+	if o.isMark(name, ']') && o.at(name).mate > 0 {
+		name = int(o.at(name).mate) - 1
+	}
+	if o.isMark(name, ')') && o.at(name).mate > 0 { // `typedef int (*name)(int);`
+		group := int(o.at(name).mate) - 1
+		if o.isMark(group, ')') {
+			name = group - 1
+		} else {
+			name = group
+		}
+	}
+	if name > p.from && o.isName(name) {
+		to := end
+		if o.isMark(p.end, '{') {
+			to = p.end
+		}
+		o.defineAs(string(o.text(name)), Type, name, "", p.from, to)
+	}
+	return end + 1
+}

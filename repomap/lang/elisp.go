@@ -1,0 +1,54 @@
+package lang
+
+func elisp() *Language {
+	return &Language{
+		Name: "elisp",
+		exts: []string{".el"}, names: []string{".emacs", "Cask"},
+		text: text{
+			line:   []string{";"},
+			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			start:  "-+*/~!$%^&:<>=", inside: "-+*/~!@$%^&:<>=?.", at: "?\\", special: elispSpecial,
+		},
+		words: words(
+			all(word{role: definer, kind: Function}, "defun defsubst cl-defun cl-defmethod cl-defgeneric define-inline defadvice defalias iter-defun"),
+			all(word{role: definer, kind: Function}, "define-minor-mode define-globalized-minor-mode define-derived-mode define-generic-mode transient-define-prefix"),
+			all(word{role: definer, kind: Macro}, "defmacro cl-defmacro define-error"),
+			all(word{role: definer, kind: Variable}, "defvar defvar-local defcustom defface defgroup"),
+			all(word{role: definer, kind: Constant}, "defconst"),
+			all(word{role: definer, kind: Class}, "cl-defstruct defclass"),
+			all(word{role: reserved}, "let let* if when unless cond progn prog1 lambda setq while dolist dotimes and or not nil interactive save-excursion quote function t"),
+			all(word{role: reserved, soft: true}, "car cdr list cons format message error require provide"),
+		),
+		outline: (&lisp{
+			name: func(o *outline, at int) int {
+				name := at + 1
+				if o.isMark(name, '\'') || o.isMark(name, '(') {
+					name++
+				}
+				return name
+			},
+			params: func(o *outline, i int) bool { return o.isMark(i, '(') },
+		}).read,
+	}
+}
+
+// elispSpecial reads letters: `?a`, `?\"`, `?\C-x`.
+func elispSpecial(x *lexer) bool {
+	i := x.pos + 1
+	if i >= len(x.src) {
+		return false
+	}
+	if x.src[x.pos] == '\\' {
+		if x.src[i] == '\n' {
+			return false
+		}
+		x.pos += 2
+		return true
+	}
+	end := i + 1
+	if x.src[i] == '\\' {
+		end++
+	}
+	x.stringTo(x.pos, min(end, len(x.src)))
+	return true
+}

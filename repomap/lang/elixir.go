@@ -1,0 +1,106 @@
+package lang
+
+func elixir() *Language {
+	return &Language{
+		Name: "elixir",
+		exts: []string{".ex", ".exs"}, shebang: []string{"elixir"},
+		text: text{
+			line: []string{"#"},
+			quotes: []quote{
+				{open: `"""`, close: `"""`, escape: '\\', lines: true, hole: "#{"},
+				{open: "'''", close: "'''", escape: '\\', lines: true},
+				{open: `"`, close: `"`, escape: '\\', lines: true, hole: "#{"},
+				{open: "'", close: "'", escape: '\\', lines: true},
+			},
+			tail: "?!", at: "~?", special: elixirSpecial,
+		},
+		words: words(
+			all(word{role: definer, kind: Module, holds: true}, "defmodule"),
+			all(word{role: definer, kind: Interface, holds: true}, "defprotocol"),
+			all(word{role: definer, kind: Extension, holds: true}, "defimpl"),
+			all(word{role: definer, kind: Function}, "def defp defdelegate defguard defguardp defn defnp"),
+			all(word{role: definer, kind: Macro}, "defmacro defmacrop"),
+			all(word{role: reserved}, "after and case catch cond do else end fn for if import in not or quote raise receive require rescue try unless unquote use when with true false nil alias"),
+			all(word{role: reserved, soft: true}, "defstruct spec doc moduledoc type"),
+		),
+		outline: (&lines{name: elixirName, other: elixirOther, stops: elixirStops}).read,
+	}
+}
+
+// elixirName finds the name behind a word. Of the clauses of one function the first counts.
+func elixirName(o *outline, at int) int {
+	name := at + 1
+	switch o.word(at).kind {
+	case Module, Interface, Extension:
+		for o.isMark(name+1, '.') && o.isName(name+2) {
+			name += 2
+		}
+		return name
+	}
+	if !o.isName(name) {
+		return -1
+	}
+	if n := len(o.defs); n > 0 {
+		d := o.defs[n-1]
+		if string(o.sig[d.nameFrom:d.nameTo]) == string(o.text(name)) && d.parent == o.parent() {
+			return -1
+		}
+	}
+	return name
+}
+
+func elixirStops(o *outline, i int) bool {
+	return o.is(i, "do") || o.isMark(i, ',') && o.is(i+1, "do")
+}
+
+// elixirOther reads types: `@type name :: …`.
+func elixirOther(o *outline, at int) int {
+	if !o.isMark(at, '@') || !o.is(at+1, "type") && !o.is(at+1, "typep") && !o.is(at+1, "opaque") && !o.is(at+1, "callback") || !o.isName(at+2) {
+		return 0
+	}
+	end := at + 2
+	for end < len(o.tokens) && !o.tokens[end].first {
+		end = o.skip(end)
+	}
+	kind := Type
+	if o.is(at+1, "callback") {
+		kind = Method
+	}
+	o.define(kind, at+2, at, end)
+	return end
+}
+
+// elixirSpecial reads sigils, `~w(a b)`, and letters, `?a`.
+func elixirSpecial(x *lexer) bool {
+	src, i := x.src, x.pos
+	if src[i] == '?' {
+		if p := x.last(); p.kind != 0 && int(p.end) == i || i+1 >= len(src) || src[i+1] <= ' ' {
+			return false
+		}
+		n := 2
+		if src[i+1] == '\\' {
+			n = 3
+		}
+		x.stringTo(i, min(i+n, len(src)))
+		return true
+	}
+	at := i + 1
+	for at < len(src) && at < i+8 && x.l.classes[src[at]] == letter {
+		at++
+	}
+	if at == i+1 || at >= len(src) {
+		return false
+	}
+	for _, q := range []string{`"""`, "'''"} {
+		if hasPrefix(src[at:], q) {
+			x.stringTo(i, endOfQuote(src, at+3, &quote{close: q, escape: '\\', lines: true}, 0))
+			return true
+		}
+	}
+	switch src[at] {
+	case '(', '[', '{', '<', '/', '|', '"', '\'':
+		x.stringTo(i, endOfGroup(src, at))
+		return true
+	}
+	return false
+}

@@ -1,0 +1,73 @@
+package lang
+
+func kotlin() *Language {
+	return &Language{
+		Name: "kotlin", family: "jvm",
+		exts: []string{".kt", ".kts"},
+		text: text{
+			line:  []string{"//"},
+			block: []block{{open: "/*", close: "*/", nested: true}},
+			quotes: []quote{
+				{open: `"""`, close: `"""`, lines: true, hole: "${"},
+				{open: `"`, close: `"`, escape: '\\', hole: "${"},
+				{open: "'", close: "'", escape: '\\'},
+			},
+		},
+		words: words(
+			all(word{role: definer, kind: Function}, "fun"),
+			all(word{role: definer, kind: Class, holds: true}, "class"),
+			all(word{role: definer, kind: Interface, holds: true}, "interface"),
+			all(word{role: definer, kind: Object, holds: true}, "object"),
+			all(word{role: definer, kind: Type}, "typealias"),
+			all(word{role: definer, kind: Property}, "val var"),
+			all(word{role: modifier, soft: true}, `abstract actual annotation companion const crossinline data enum expect
+				external final infix inline inner internal lateinit noinline open operator override private protected public
+				reified sealed suspend tailrec value vararg`),
+			all(word{role: continuing, soft: true}, "where by"),
+			all(word{role: reserved}, "as break continue do else false for if in is null package return super this throw true try typeof when while"),
+			all(word{role: reserved, soft: true}, "import init get set it field String Int Long Boolean Unit Any Double Float constructor catch finally"),
+		),
+		outline: (&braces{lines: true, name: kotlinName}).read,
+	}
+}
+
+// kotlinName finds the name behind type parameters and a receiver: `fun <T> List<T>.name`.
+func kotlinName(o *outline, at int) int {
+	name := at + 1
+	switch o.word(at).kind {
+	case Object:
+		if o.isMark(name, '{') && o.is(at-1, "companion") {
+			return name
+		}
+		if !o.isName(name) || !o.at(at).first && o.word(at-1).role != modifier {
+			return -1
+		}
+	case Function, Property:
+		if o.isMark(name, '<') {
+			name = angles(o, name)
+		}
+		last := -1
+		for i := name; i < len(o.tokens) && i < name+64; {
+			if o.isMark(i, '`') && o.isMark(i+2, '`') {
+				return i + 1
+			}
+			if !o.isName(i) {
+				break
+			}
+			last = i
+			i++
+			if o.isMark(i, '<') {
+				i = angles(o, i)
+			}
+			if o.isMark(i, '?') {
+				i++
+			}
+			if !o.isMark(i, '.') {
+				break
+			}
+			i++
+		}
+		return last
+	}
+	return name
+}

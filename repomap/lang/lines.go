@@ -1,0 +1,79 @@
+package lang
+
+// lines finds definitions that begin their line, in languages whose bodies end with a word
+// or with less indentation. Where something stands is told by how far in it begins.
+type lines struct {
+	// name returns the token of the name of what the word at a token defines; -1 if it
+	// defines nothing. Without it, the name is the next token.
+	name func(o *outline, at int) int
+	// other reads a definition without a word, at the first token of a line, and returns
+	// the token behind it; 0 if there is none.
+	other func(o *outline, at int) int
+	// stops says whether a signature ends before a token of its line.
+	stops func(o *outline, i int) bool
+	// methods says that functions in types are methods.
+	methods bool
+	// locals says that functions in functions count.
+	locals bool
+}
+
+func (l *lines) read(o *outline) {
+	for i := 0; i < len(o.tokens); {
+		t := &o.tokens[i]
+		if !t.first && !o.isMark(i-1, ';') {
+			i++
+			continue
+		}
+		for n := len(o.levels); n > 0 && t.first && int(t.col) <= o.levels[n-1].col; n-- {
+			o.levels = o.levels[:n-1]
+		}
+		if n := len(o.levels); n > 0 && !l.locals && o.levels[n-1].kind == Function {
+			i++
+			continue
+		}
+		at := i
+		for o.word(at).role == modifier && at < i+8 {
+			at++
+		}
+		if w := o.word(at); w.role == definer {
+			if next := l.definition(o, w, i, at); next > i {
+				i = next
+				continue
+			}
+		}
+		if l.other != nil {
+			if next := l.other(o, i); next > i {
+				i = next
+				continue
+			}
+		}
+		i++
+	}
+}
+
+func (l *lines) definition(o *outline, w word, from, at int) int {
+	name := at + 1
+	if l.name != nil {
+		name = l.name(o, at)
+	}
+	if name < 0 || o.at(name).kind != nameToken {
+		return 0
+	}
+	end := name + 1
+	for end < len(o.tokens) && !o.tokens[end].first && !o.isMark(end, ';') && (l.stops == nil || !l.stops(o, end)) {
+		end = o.skip(end)
+	}
+	kind := w.kind
+	if l.methods && kind == Function && (o.inType() || len(o.levels) > 0 && o.levels[len(o.levels)-1].kind == Module) {
+		kind = Method
+	}
+	d := o.define(kind, name, from, end)
+	level := level{parent: d, col: int(o.tokens[from].col), kind: kind}
+	if kind == Method || kind == Macro {
+		level.kind = Function
+	}
+	if w.holds || level.kind == Function && !l.locals {
+		o.levels = append(o.levels, level)
+	}
+	return end
+}

@@ -1,0 +1,148 @@
+package lang
+
+import "bytes"
+
+func ocaml() *Language {
+	return &Language{
+		Name: "ocaml",
+		exts: []string{".ml", ".mli"},
+		text: text{
+			block:  []block{{open: "(*", close: "*)", nested: true}},
+			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			inside: "'", at: "'{", special: ocamlSpecial,
+		},
+		words: words(
+			all(word{role: definer, kind: Function}, "let external"),
+			all(word{role: definer, kind: Function}, "val"),
+			all(word{role: definer, kind: Type}, "type"),
+			all(word{role: definer, kind: Module, holds: true}, "module"),
+			all(word{role: definer, kind: Class, holds: true}, "class"),
+			all(word{role: definer, kind: Method}, "method"),
+			all(word{role: definer, kind: Type}, "exception"),
+			all(word{role: definer, kind: Function}, "and"),
+			all(word{role: reserved}, `as assert begin constraint do done downto else end false for fun function functor if in
+				include inherit initializer lazy match mutable new nonrec object of open or private rec sig struct then to true try
+				virtual when while with`),
+			all(word{role: reserved, soft: true}, "int string unit bool list option array float char bytes self Some None Ok Error"),
+		),
+		outline: outlineOCaml,
+	}
+}
+
+// outlineOCaml finds what begins a line at the left margin, or further in in a module or a
+// class: what is further in than that is local.
+func outlineOCaml(o *outline) {
+	last := Function // what `and` goes on with
+	for i := 0; i < len(o.tokens); i++ {
+		t := &o.tokens[i]
+		if !t.first {
+			continue
+		}
+		for n := len(o.levels); n > 0 && int(t.col) <= o.levels[n-1].col; n-- {
+			o.levels = o.levels[:n-1]
+		}
+		w := o.word(i)
+		if w.role != definer || !ocamlTop(o, int(t.col)) {
+			continue
+		}
+		kind := w.kind
+		if o.is(i, "and") {
+			kind = last
+		}
+		last = kind
+		name := ocamlName(o, i)
+		if !o.isName(name) {
+			continue
+		}
+		end := name + 1
+		for end < len(o.tokens) && !(o.isMark(end, '=') && !o.isMark(end-1, '<') && !o.isMark(end-1, '>')) && !(o.tokens[end].first && o.tokens[end].col <= t.col) {
+			end = o.skip(end)
+		}
+		if kind == Function && (o.is(i, "let") || o.is(i, "and")) && (end == name+1 || o.isMark(name+1, ':')) && !o.is(end+1, "fun") && !o.is(end+1, "function") {
+			kind = Constant
+		}
+		to := end
+		if kind == Type { // the beginning of what it is tells
+			for to < min(end+12, len(o.tokens)) && !o.tokens[to].first {
+				to = o.skip(to)
+			}
+		}
+		d := o.define(kind, name, i, to)
+		if w.holds {
+			o.levels = append(o.levels, level{parent: d, col: int(t.col), kind: kind})
+		}
+		i = end - 1
+	}
+}
+
+// ocamlTop says whether what begins in a column is one of the parts of what is around it:
+// all of them begin in the column of the first.
+func ocamlTop(o *outline, col int) bool {
+	n := len(o.levels)
+	if n == 0 {
+		return col == 0
+	}
+	top := &o.levels[n-1]
+	if top.end == 0 {
+		top.end = col
+	}
+	return col <= top.end
+}
+
+func ocamlName(o *outline, at int) int {
+	name := at + 1
+	for {
+		switch t := o.at(name); {
+		case o.is(name, "rec") || o.is(name, "nonrec") || o.is(name, "type") || o.is(name, "virtual") || o.is(name, "private") || t.mark == '!':
+			name++
+		case t.mark == '%': // an extension
+			name += 2
+		case t.mark == '(' && (o.word(at).kind == Type || o.word(at).kind == Module): // parameters of a type
+			name = o.skip(name)
+		case t.mark == '\'' || t.mark == '+' || t.mark == '-' && o.word(at).kind == Type:
+			name++
+			if t.mark == '\'' {
+				name++
+			}
+		case t.mark == '[':
+			name = o.skip(name)
+		default:
+			if o.is(name, "_") {
+				return -1
+			}
+			return name
+		}
+		if name >= len(o.tokens) {
+			return -1
+		}
+	}
+}
+
+// ocamlSpecial reads letters and strings like `{id|…|id}`.
+func ocamlSpecial(x *lexer) bool {
+	src, i := x.src, x.pos
+	if src[i] == '\'' {
+		return tickSpecial(x)
+	}
+	end := i + 1
+	for end < len(src) && (src[end] >= 'a' && src[end] <= 'z' || src[end] == '_') && end < i+32 {
+		end++
+	}
+	if end >= len(src) || src[end] != '|' {
+		return false
+	}
+	closing := append(append([]byte{'|'}, src[i+1:end]...), '}')
+	stop := bytes.Index(src[end+1:], closing)
+	if stop < 0 {
+		if end > i+1 {
+			x.stringTo(i, len(src))
+			return true
+		}
+		return false
+	}
+	if end == i+1 && stop > 0 && src[end+1] == ']' {
+		return false
+	}
+	x.stringTo(i, end+1+stop+len(closing))
+	return true
+}

@@ -1,0 +1,170 @@
+package lang
+
+import "bytes"
+
+func php() *Language {
+	return &Language{
+		Name: "php",
+		exts: []string{".php", ".phtml", ".inc"}, shebang: []string{"php"},
+		text: text{
+			line:  []string{"//"},
+			block: []block{{open: "/*", close: "*/"}},
+			quotes: []quote{
+				{open: `"`, close: `"`, escape: '\\', lines: true},
+				{open: "'", close: "'", escape: '\\', lines: true},
+				{open: "`", close: "`", escape: '\\', lines: true},
+			},
+			at: "#?</", special: phpSpecial,
+		},
+		words: words(
+			all(word{role: definer, kind: Function}, "function"),
+			all(word{role: definer, kind: Class, holds: true}, "class"),
+			all(word{role: definer, kind: Interface, holds: true}, "interface"),
+			all(word{role: definer, kind: Trait, holds: true}, "trait"),
+			all(word{role: definer, kind: Enum, holds: true, soft: true}, "enum"),
+			all(word{role: definer, kind: Module, holds: true}, "namespace"),
+			all(word{role: definer, kind: Constant}, "const"),
+			all(word{role: modifier}, "abstract final private protected public static"),
+			all(word{role: modifier, soft: true}, "readonly"),
+			all(word{role: continuing}, "extends implements"),
+			all(word{role: reserved}, `and array as break callable case catch clone continue declare default do echo else
+				elseif empty enddeclare endfor endforeach endif endswitch endwhile eval exit finally fn for foreach global goto
+				if include include_once instanceof insteadof isset match new or print require require_once return switch throw
+				try unset use var while xor yield true false null`),
+			all(word{role: reserved, soft: true}, "list string int bool float mixed void self parent this object iterable"),
+		),
+		outline: (&braces{name: phpName}).read,
+	}
+}
+
+// phpName finds the name behind a word.
+func phpName(o *outline, at int) int {
+	name := at + 1
+	switch w := o.word(at); {
+	case w.kind == Function:
+		if o.isMark(name, '&') {
+			name++
+		}
+		if p := o.at(at - 1); p.mark == '=' || p.mark == '(' || p.mark == ',' || o.is(at-1, "use") || o.is(at-1, "return") {
+			return -1
+		}
+		// Words of the language can be names of methods.
+		if o.at(name).kind == nameToken && o.isMark(name+1, '(') && !o.isName(name) {
+			return -1
+		}
+	case w.kind == Constant:
+		if o.is(at-1, "use") {
+			return -1
+		}
+		for o.isName(name) && o.isName(name+1) { // a type
+			name++
+		}
+	case w.kind == Class && (o.is(at-1, "new") || o.isMark(at-1, ':')):
+		return -1
+	case w.kind == Module:
+		for o.isMark(name+1, '\\') && o.isName(name+2) {
+			name += 2
+		}
+	}
+	return name
+}
+
+// phpSpecial reads what is not code, comments with #, and texts that end with a word.
+func phpSpecial(x *lexer) bool {
+	src, rest := x.src, x.src[x.pos:]
+	switch {
+	case rest[0] == '#':
+		if len(rest) > 1 && rest[1] == '[' {
+			return false // an attribute
+		}
+		phpComment(x)
+		return true
+	case hasPrefix(rest, "//"):
+		phpComment(x)
+		return true
+	case hasPrefix(rest, "?>"):
+		phpOutside(x, x.pos+2)
+		return true
+	case x.pos == 0 && rest[0] == '<':
+		phpOutside(x, 0)
+		return true
+	case hasPrefix(rest, "<?"):
+		x.pos += 2
+		for x.pos < len(src) && (src[x.pos] == '=' || src[x.pos] >= 'a' && src[x.pos] <= 'z') {
+			x.pos++
+		}
+		return true
+	case hasPrefix(rest, "<<<"):
+		return hereText(x, x.pos+3, true)
+	}
+	return false
+}
+
+// phpComment goes to the end of the line, or of the code in it.
+func phpComment(x *lexer) {
+	end := bytes.IndexByte(x.src[x.pos:], '\n')
+	if end < 0 {
+		end = len(x.src) - x.pos
+	}
+	if close := bytes.Index(x.src[x.pos:x.pos+end], []byte("?>")); close >= 0 {
+		end = close
+	}
+	x.pos += end
+}
+
+// phpOutside skips what is sent as it is.
+func phpOutside(x *lexer, from int) {
+	open := bytes.Index(x.src[from:], []byte("<?"))
+	if open < 0 {
+		x.skipTo(len(x.src))
+		return
+	}
+	x.skipTo(from + open)
+	x.first = true
+	x.pos += 2
+	for x.pos < len(x.src) && (x.src[x.pos] == '=' || x.src[x.pos] >= 'a' && x.src[x.pos] <= 'z') {
+		x.pos++
+	}
+}
+
+// hereText reads a text that begins in the next line and ends with a line that is, or with
+// loose begins with, the word behind its mark: `<<<WORD`, `<<~WORD`.
+func hereText(x *lexer, at int, loose bool) bool {
+	src := x.src
+	for at < len(src) && (src[at] == ' ' || src[at] == '"' || src[at] == '\'') {
+		at++
+	}
+	end := at
+	for end < len(src) && x.l.tails[src[end]] && end-at < 64 {
+		end++
+	}
+	if end == at || src[at] >= '0' && src[at] <= '9' {
+		return false
+	}
+	if x.misses > 8 { // each may have read all of the rest
+		return false
+	}
+	word := src[at:end]
+	line := bytes.IndexByte(src[end:], '\n')
+	if line < 0 {
+		return false
+	}
+	for i := end + line + 1; ; {
+		stop := bytes.IndexByte(src[i:], '\n')
+		whole := src[i:]
+		if stop >= 0 {
+			whole = src[i : i+stop]
+		}
+		text := bytes.TrimSpace(whole)
+		if bytes.Equal(text, word) || loose && bytes.HasPrefix(text, word) && (len(text) == len(word) || !x.l.tails[text[len(word)]]) {
+			indent := len(whole) - len(bytes.TrimLeft(whole, " \t"))
+			x.stringTo(x.pos, i+indent+len(word))
+			return true
+		}
+		if stop < 0 {
+			x.misses++
+			return false
+		}
+		i += stop + 1
+	}
+}

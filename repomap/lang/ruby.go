@@ -1,0 +1,185 @@
+package lang
+
+import "bytes"
+
+func ruby() *Language {
+	return &Language{
+		Name: "ruby",
+		exts: []string{".rb", ".rake", ".gemspec", ".ru"}, names: []string{"Rakefile", "Gemfile", "Vagrantfile", "Podfile", "Fastfile"},
+		shebang: []string{"ruby"},
+		text: text{
+			line: []string{"#"},
+			quotes: []quote{
+				{open: `"`, close: `"`, escape: '\\', lines: true, hole: "#{"},
+				{open: "'", close: "'", escape: '\\', lines: true},
+				{open: "`", close: "`", escape: '\\', lines: true, hole: "#{"},
+			},
+			start: "@$", tail: "?!", at: "%/<=?_", special: rubySpecial,
+		},
+		words: words(
+			all(word{role: definer, kind: Function}, "def"),
+			all(word{role: definer, kind: Class, holds: true}, "class"),
+			all(word{role: definer, kind: Module, holds: true}, "module"),
+			all(word{role: modifier, soft: true}, "private protected public private_class_method module_function memoize"),
+			all(word{role: reserved}, `alias and begin break case do else elsif end ensure false for if in next nil not or redo
+				rescue retry return self super then true undef unless until when while yield`),
+			all(word{role: reserved, soft: true}, "attr_accessor attr_reader attr_writer require require_relative include extend raise puts new"),
+		),
+		outline: (&lines{name: rubyName, other: rubyOther, stops: rubyStops, methods: true}).read,
+	}
+}
+
+// rubyName finds the name behind a word: `def self.name`, `class A::B`.
+func rubyName(o *outline, at int) int {
+	name := at + 1
+	if o.marks(name, "<<") { // `class << self` holds what is around it
+		return -1
+	}
+	if o.word(at).kind == Function {
+		if o.isMark(name+1, '.') && o.at(name+2).kind == nameToken {
+			name += 2
+		}
+		return name
+	}
+	for o.isMark(name+1, ':') && o.isMark(name+2, ':') && o.isName(name+3) {
+		name += 3
+	}
+	return name
+}
+
+func rubyStops(o *outline, i int) bool { return o.isMark(i, '=') && !o.adjoins(i-1) }
+
+// rubyOther reads constants and attributes.
+func rubyOther(o *outline, at int) int {
+	t := o.at(at)
+	if !t.first || t.kind != nameToken {
+		return 0
+	}
+	switch string(o.text(at)) {
+	case "attr_accessor", "attr_reader", "attr_writer":
+		end := at + 1
+		for end < len(o.tokens) && (!o.tokens[end].first || o.isMark(end-1, ',')) {
+			end++
+		}
+		for i := at + 1; i+1 < end; i++ {
+			if o.isMark(i, ':') && o.isName(i+1) {
+				o.defineAs(string(o.text(i+1)), Property, i+1, string(o.text(at))+" :", i+1, i+2)
+			}
+		}
+		return end
+	}
+	if c := o.src[t.start]; c >= 'A' && c <= 'Z' && o.isMark(at+1, '=') && !o.isMark(at+2, '=') && !o.isMark(at+2, '~') {
+		kind := Constant
+		if o.is(at+2, "Struct") || o.is(at+2, "Class") || o.is(at+2, "Data") {
+			kind = Class
+		}
+		end := at + 2
+		for end < len(o.tokens) && !o.tokens[end].first {
+			end = o.skip(end)
+		}
+		o.define(kind, at, at, end)
+		return end
+	}
+	return 0
+}
+
+// rubySpecial reads regular expressions, %-literals, texts that end with a word, and what
+// is no code.
+func rubySpecial(x *lexer) bool {
+	src, i := x.src, x.pos
+	rest := src[i:]
+	p := x.last()
+	value := p.kind == numberToken || p.kind == stringToken || p.mark == ')' || p.mark == ']' || p.mark == '}' || p.kind == nameToken && x.l.meaning[p.word].role == 0
+	spaced := i > 0 && (src[i-1] == ' ' || src[i-1] == '\t') && len(rest) > 1 && rest[1] != ' ' && rest[1] != '='
+	switch rest[0] {
+	case '_':
+		if x.first && hasPrefix(rest, "__END__") && (len(rest) == 7 || rest[7] == '\n' || rest[7] == '\r') {
+			x.skipTo(len(src))
+			return true
+		}
+		x.name()
+		return true
+	case '=':
+		if x.first && i == x.lineStart && hasPrefix(rest, "=begin") {
+			if end := bytes.Index(rest, []byte("\n=end")); end >= 0 {
+				x.skipTo(i + end + 1)
+				x.skipLine()
+			} else {
+				x.skipTo(len(src))
+			}
+			return true
+		}
+		return false
+	case '<':
+		if !hasPrefix(rest, "<<") || len(rest) < 3 {
+			return false
+		}
+		switch c := rest[2]; {
+		case c == '~' || c == '-':
+			return hereText(x, i+3, false)
+		case c >= 'A' && c <= 'Z' && (!value || spaced):
+			return hereText(x, i+2, false)
+		}
+		return false
+	case '?': // a letter
+		if !value && len(rest) > 1 && rest[1] > ' ' && (len(rest) == 2 || x.l.classes[rest[2]] != letter) {
+			x.stringTo(i, i+2)
+			return true
+		}
+		return false
+	case '/':
+		if value && !spaced || value && p.kind != nameToken {
+			return false
+		}
+		end := endOfQuote(src[:min(len(src), i+maxRegexp)], i+1, &quote{close: "/", escape: '\\', hole: "#{"}, 0)
+		if end <= i+1 || src[end-1] != '/' {
+			return false
+		}
+		x.stringTo(i, end)
+		return true
+	}
+	if value && !(spaced && p.kind == nameToken) || len(rest) < 3 { // %
+		return false
+	}
+	at := 1
+	if bytes.IndexByte([]byte("wWiIqQrsx"), rest[1]) >= 0 {
+		at = 2
+	}
+	open := rest[at]
+	if x.l.classes[open] == letter || x.l.classes[open] == digit || open <= ' ' {
+		return false
+	}
+	x.stringTo(i, endOfGroup(src, i+at))
+	return true
+}
+
+// endOfGroup returns where a literal ends whose opening mark stands at a position: at the
+// same mark, or at the one that closes it.
+func endOfGroup(src []byte, at int) int {
+	open := src[at]
+	closing := open
+	switch open {
+	case '(':
+		closing = ')'
+	case '[':
+		closing = ']'
+	case '{':
+		closing = '}'
+	case '<':
+		closing = '>'
+	}
+	depth := 1
+	for i := at + 1; i < len(src); i++ {
+		switch src[i] {
+		case '\\':
+			i++
+		case closing:
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case open:
+			depth++
+		}
+	}
+	return len(src)
+}

@@ -1,0 +1,113 @@
+package lang
+
+import "bytes"
+
+func rust() *Language {
+	return &Language{
+		Name: "rust",
+		exts: []string{".rs"},
+		text: text{
+			line:   []string{"//"},
+			block:  []block{{open: "/*", close: "*/", nested: true}},
+			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			at:     "'\"#", special: rustSpecial,
+		},
+		words: words(
+			all(word{role: definer, kind: Function}, "fn"),
+			all(word{role: definer, kind: Struct}, "struct"),
+			all(word{role: definer, kind: Struct, soft: true}, "union"),
+			all(word{role: definer, kind: Enum}, "enum"),
+			all(word{role: definer, kind: Trait, holds: true}, "trait"),
+			all(word{role: definer, kind: Extension, holds: true}, "impl"),
+			all(word{role: definer, kind: Module, holds: true}, "mod"),
+			all(word{role: definer, kind: Type}, "type"),
+			all(word{role: definer, kind: Constant}, "const static"),
+			all(word{role: definer, kind: Macro, soft: true}, "macro_rules"),
+			all(word{role: modifier}, "async extern pub unsafe"),
+			all(word{role: modifier, soft: true}, "default"),
+			all(word{role: continuing}, "where"),
+			all(word{role: reserved}, `as await break continue crate dyn else for if in let loop match move mut ref return
+				self super use while true false`),
+			all(word{role: reserved, soft: true}, `Self bool char f32 f64 i8 i16 i32 i64 i128 isize str u8 u16 u32 u64 u128 usize
+				String Vec Option Result Some None Ok Err Box auto`),
+		),
+		outline: (&braces{name: rustName}).read,
+	}
+}
+
+// rustName finds the name behind a word; of `impl Trait for Type` it is the type's.
+func rustName(o *outline, at int) int {
+	name := at + 1
+	switch o.word(at).kind {
+	case Extension:
+		return rustImpl(o, at)
+	case Macro:
+		if !o.isMark(name, '!') {
+			return -1
+		}
+		return name + 1
+	case Constant:
+		if o.is(name, "mut") {
+			name++
+		}
+		if o.is(name, "_") || o.word(name).role == definer {
+			return -1
+		}
+	case Function:
+		if !o.isName(name) {
+			return -1 // a type
+		}
+	}
+	return name
+}
+
+func rustImpl(o *outline, at int) int {
+	if p := o.at(at - 1); at > 0 && p.mark != '}' && p.mark != ';' && p.mark != '{' && p.mark != ']' && o.word(at-1).role != modifier {
+		return -1 // `impl Trait` as a type
+	}
+	i := at + 1
+	if o.isMark(i, '<') {
+		i = angles(o, i)
+	}
+	last := -1
+	for ; i < len(o.tokens) && i < at+200; i++ {
+		switch {
+		case o.isMark(i, '{') || o.isMark(i, ';') || o.is(i, "where"):
+			return last
+		case o.is(i, "for"):
+			last = -1
+		case o.isMark(i, '<'):
+			i = angles(o, i) - 1
+		case o.isMark(i, '(') || o.isMark(i, '['):
+			i = o.skip(i) - 1
+		case o.isName(i):
+			last = i
+		}
+	}
+	return last
+}
+
+// rustSpecial reads letters, lifetimes and raw strings.
+func rustSpecial(x *lexer) bool {
+	src, i := x.src, x.pos
+	if src[i] == '\'' {
+		return tickSpecial(x)
+	}
+	p := x.last()
+	if p.kind != nameToken || int(p.end) != i || src[p.end-1] != 'r' || p.end-p.start > 2 {
+		return false
+	}
+	for i < len(src) && src[i] == '#' {
+		i++
+	}
+	if i >= len(src) || src[i] != '"' {
+		return false
+	}
+	closing := append([]byte{'"'}, src[x.pos:i]...)
+	if end := bytes.Index(src[i+1:], closing); end >= 0 {
+		x.stringTo(x.pos, i+1+end+len(closing))
+	} else {
+		x.stringTo(x.pos, len(src))
+	}
+	return true
+}

@@ -1,0 +1,75 @@
+package lang
+
+func scala() *Language {
+	return &Language{
+		Name: "scala", family: "jvm",
+		exts: []string{".scala", ".sc"}, names: nil,
+		text: text{
+			line:  []string{"//"},
+			block: []block{{open: "/*", close: "*/", nested: true}},
+			quotes: []quote{
+				{open: `"""`, close: `"""`, lines: true, hole: "${"},
+				{open: `"`, close: `"`, escape: '\\', hole: "${"},
+			},
+			start: "$", at: "'", special: tickSpecial,
+		},
+		words: words(
+			all(word{role: definer, kind: Function}, "def"),
+			all(word{role: definer, kind: Class, holds: true}, "class"),
+			all(word{role: definer, kind: Trait, holds: true}, "trait"),
+			all(word{role: definer, kind: Object, holds: true}, "object"),
+			all(word{role: definer, kind: Enum, holds: true}, "enum"),
+			all(word{role: definer, kind: Type}, "type"),
+			all(word{role: definer, kind: Property}, "val var"),
+			all(word{role: modifier}, "abstract case final implicit lazy override private protected sealed"),
+			all(word{role: modifier, soft: true}, "inline open opaque transparent infix"),
+			all(word{role: continuing}, "extends with"),
+			all(word{role: continuing, soft: true}, "derives"),
+			all(word{role: reserved}, `catch do else finally for forSome given if import macro match new null package return
+				super then this throw true false try while yield`),
+			all(word{role: reserved, soft: true}, "end using extension as String Int Boolean Unit Any Long Double Seq List Option"),
+		),
+		outline: (&braces{lines: true, indents: true, name: scalaName}).read,
+	}
+}
+
+// scalaName finds the name behind a word.
+func scalaName(o *outline, at int) int {
+	name := at + 1
+	switch {
+	case o.is(name, "this"), o.word(at).kind == Object && o.is(at-1, "package") && !o.isName(name):
+		return -1
+	case o.word(at).kind == Property && (o.isMark(name, '(') || o.isMark(name+1, '(') || o.isMark(name+1, ',')):
+		return -1 // a pattern
+	case o.isMark(name, '`') && o.isMark(name+2, '`'):
+		return name + 1
+	}
+	return name
+}
+
+// tickSpecial reads letters in single quotes; a tick that is none of them is left alone,
+// as in 'a of Rust and OCaml.
+func tickSpecial(x *lexer) bool {
+	rest := x.src[x.pos:min(len(x.src), x.pos+12)]
+	if len(rest) < 3 {
+		return false
+	}
+	if rest[1] == '\\' {
+		for i := 3; i < len(rest); i++ {
+			if rest[i] == '\'' {
+				x.stringTo(x.pos, x.pos+i+1)
+				return true
+			}
+		}
+		return false
+	}
+	n := 2
+	for n < len(rest) && rest[n]&0xC0 == 0x80 {
+		n++
+	}
+	if n < len(rest) && rest[n] == '\'' && rest[1] != '\n' && rest[1] != '\'' {
+		x.stringTo(x.pos, x.pos+n+1)
+		return true
+	}
+	return false
+}

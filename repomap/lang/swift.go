@@ -1,0 +1,81 @@
+package lang
+
+import "bytes"
+
+func swift() *Language {
+	return &Language{
+		Name: "swift",
+		exts: []string{".swift"},
+		text: text{
+			line:  []string{"//"},
+			block: []block{{open: "/*", close: "*/", nested: true}},
+			quotes: []quote{
+				{open: `"""`, close: `"""`, escape: '\\', lines: true, hole: `\(`},
+				{open: `"`, close: `"`, escape: '\\', hole: `\(`},
+			},
+			at: "#", special: swiftSpecial,
+		},
+		words: words(
+			all(word{role: definer, kind: Function}, "func"),
+			all(word{role: definer, kind: Method}, "init"),
+			all(word{role: definer, kind: Class, holds: true}, "class"),
+			all(word{role: definer, kind: Class, holds: true, soft: true}, "actor"),
+			all(word{role: definer, kind: Struct, holds: true}, "struct"),
+			all(word{role: definer, kind: Enum, holds: true}, "enum"),
+			all(word{role: definer, kind: Interface, holds: true}, "protocol"),
+			all(word{role: definer, kind: Extension, holds: true}, "extension"),
+			all(word{role: definer, kind: Type}, "typealias associatedtype"),
+			all(word{role: definer, kind: Property}, "let var"),
+			all(word{role: definer, kind: Macro, soft: true}, "macro"),
+			all(word{role: modifier}, "fileprivate internal private public static"),
+			all(word{role: modifier, soft: true}, `async convenience dynamic final indirect infix isolated lazy mutating nonisolated
+				nonmutating open optional override package postfix prefix required unowned weak`),
+			all(word{role: continuing}, "where throws rethrows"),
+			all(word{role: reserved}, `as break case catch continue default defer deinit do else fallthrough for guard if
+				import in inout is operator repeat return self Self subscript super switch throw try while true false nil`),
+			all(word{role: reserved, soft: true}, "Any String Int Bool Double Float Void get set some any"),
+		),
+		outline: (&braces{lines: true, name: swiftName}).read,
+	}
+}
+
+// swiftName finds the name behind a word; of an initialiser it is the word.
+func swiftName(o *outline, at int) int {
+	w := o.word(at)
+	switch {
+	case o.is(at, "init"):
+		if !o.inType() || o.isMark(at-1, '.') || !o.isMark(at+1, '(') && !o.isMark(at+1, '?') && !o.isMark(at+1, '<') && !o.isMark(at+1, '!') {
+			return -1
+		}
+		return at
+	case w.kind == Class && o.word(at+1).role == definer: // `class func`
+		return -1
+	case w.kind == Property && (o.isMark(at+1, '(') || o.is(at-1, "if") || o.is(at-1, "guard") || o.is(at-1, "case")):
+		return -1
+	case w.kind == Extension: // of `A.B` the last counts
+		name := at + 1
+		for o.isMark(name+1, '.') && o.isName(name+2) {
+			name += 2
+		}
+		return name
+	}
+	return at + 1
+}
+
+// swiftSpecial reads strings with marks around them, `#"…"#`.
+func swiftSpecial(x *lexer) bool {
+	i := x.pos
+	for i < len(x.src) && x.src[i] == '#' {
+		i++
+	}
+	if i >= len(x.src) || x.src[i] != '"' {
+		return false
+	}
+	closing := append([]byte{'"'}, x.src[x.pos:i]...)
+	if end := bytes.Index(x.src[i+1:], closing); end >= 0 {
+		x.stringTo(x.pos, i+1+end+len(closing))
+	} else {
+		x.stringTo(x.pos, len(x.src))
+	}
+	return true
+}

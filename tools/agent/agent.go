@@ -1,0 +1,113 @@
+// Package agent holds the native tool spawn_agent, with which a model gives a task to
+// another agent (eca-features, sections 12 and 17).
+//
+// It knows which agents there are and how they are asked for. The chat of a subagent, its
+// authority and its end are the engine's business, which comes with each call
+// (tools.Subagents).
+package agent
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+//go:embed spawn_agent.md
+var doc string
+
+// Agent is an agent that can be started.
+type Agent struct {
+	Name        string
+	Description string
+}
+
+// Options say what there is.
+type Options struct {
+	// All lists the agents that somebody can start.
+	All []Agent
+	// For lists those that an agent can start.
+	For func(agent string) []Agent
+}
+
+type args struct {
+	Agent      string `json:"agent" jsonschema:"The name of the agent."`
+	Task       string `json:"task" jsonschema:"The task, with all that the agent has to know for it."`
+	Activity   string `json:"activity,omitempty" jsonschema:"The task in a few words, for the user to see."`
+	Model      string `json:"model,omitempty" jsonschema:"A model to use in place of the agent's own. Only if the user asked for it."`
+	Variant    string `json:"variant,omitempty" jsonschema:"A variant of the model. Only if the user asked for it."`
+	Background bool   `json:"background,omitempty" jsonschema:"Return at once; the result is told later."`
+	Resume     string `json:"resume,omitempty" jsonschema:"The id of a subagent's chat that shall go on with this task, in place of a new one."`
+}
+
+func (a args) request() tools.SubagentRequest {
+	return tools.SubagentRequest{
+		Agent: a.Agent, Task: a.Task, Activity: a.Activity, Model: a.Model, Variant: a.Variant, Background: a.Background, Resume: a.Resume,
+	}
+}
+
+// maxActivity bounds what the user is shown of a task, in runes.
+const maxActivity = 40
+
+// Tools returns the tools of this package; none without agents to start.
+func Tools(o Options) []tools.Tool {
+	if len(o.All) == 0 {
+		return nil
+	}
+	return []tools.Tool{tools.Definition[args]{
+		Name: "spawn_agent", Description: describe(o.All), Preparing: "Preparing subagent", Progress: "Waiting subagent",
+		// What changes something are the subagent's calls, which the rules for this agent
+		// bind as well.
+		ReadOnly: true, PrimaryOnly: true,
+		For: func(agent string) (string, bool) {
+			list := o.For(agent)
+			return describe(list), len(list) > 0
+		},
+		Plan: func(_ context.Context, call tools.Call, a args) (tools.Plan, error) {
+			if call.Subagents == nil {
+				return tools.Plan{}, errors.New("no subagents can be started here")
+			}
+			sub, err := call.Subagents.Plan(a.request())
+			if err != nil {
+				return tools.Plan{}, err
+			}
+			return tools.Plan{Summary: summary(a), Details: &event.Details{Subagent: &sub}}, nil
+		},
+		Run: func(ctx context.Context, call tools.Call, a args, _ tools.Sink) (tools.Result, error) {
+			if call.Subagents == nil {
+				return tools.Result{}, errors.New("no subagents can be started here")
+			}
+			return call.Subagents.Run(ctx, a.request())
+		},
+	}.Build()}
+}
+
+// describe is the description with a list of agents.
+func describe(list []Agent) string {
+	var b strings.Builder
+	b.WriteString(strings.TrimSpace(doc) + "\n\nAgents:\n")
+	for _, a := range list {
+		fmt.Fprintf(&b, "- %s", a.Name)
+		if text := strings.Join(strings.Fields(a.Description), " "); text != "" {
+			b.WriteString(": " + text)
+		}
+		b.WriteByte('\n')
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// summary is one short line for the user (eca-protocol 7.5).
+func summary(a args) string {
+	text := strings.Join(strings.Fields(a.Activity), " ")
+	if text == "" {
+		text = strings.Join(strings.Fields(a.Task), " ")
+	}
+	if runes := []rune(text); len(runes) > maxActivity {
+		text = string(runes[:maxActivity]) + "…"
+	}
+	return a.Agent + ": " + text
+}
