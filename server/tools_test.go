@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -38,5 +40,34 @@ func TestWebFetch(t *testing.T) {
 	bodies := r.bodies()
 	if last := bodies[len(bodies)-1]; asked != 1 || !strings.Contains(last, `# Title`) {
 		t.Errorf("asked %d times; the model got %s", asked, last)
+	}
+}
+
+// What a long command prints is shown while it runs, without secrets, and is no part of
+// what is stored.
+func TestLiveOutput(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("runs POSIX commands")
+	}
+	r := newRig(t, options{
+		model: `
+cassette: 1
+turns:
+  - steps:
+      - calls: [{id: call_1, tool: eca__shell_command, arguments: {timeout: 600000, command: "i=0; until [ -e go ]; do i=$((i+1)); echo line $i sk-mo''ck-0123456789; sleep 0.1; done"}}]
+      - {text: Done.}
+`, config: map[string]any{"providers": map[string]any{"mock": map[string]any{"key": "sk-mock-0123456789"}}},
+	})
+	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go", "trust": true})
+	r.Await(0, "a line", fake.Content("progress", `"text":"Calling tool: line `, "[REDACTED]"))
+	r.save(t, filepath.Join(r.root, "go"), "")
+	r.Await(0, "the end", fake.Finished())
+	for _, m := range r.Since(0) {
+		if strings.Contains(string(m.Params), "sk-mock-0123456789") {
+			t.Errorf("the client was told %s", m.Params)
+		}
+	}
+	if history := string(r.Call("chat/history", map[string]any{"chatId": "c"})); strings.Contains(history, "Calling tool: line") {
+		t.Errorf("stored: %s", history)
 	}
 }
