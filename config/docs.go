@@ -52,7 +52,7 @@ func docOf(all map[string]keyDoc, path []string) (keyDoc, bool) {
 
 // pending are sections that eca accepts and does not act on yet.
 func pending() []string {
-	return []string{"remote", "otlp", "customTools", "index", "mcpTimeoutSeconds", "mcpKeepAliveSeconds", "chatRetentionDays"}
+	return []string{"remote", "otlp", "index", "mcpTimeoutSeconds", "mcpKeepAliveSeconds", "chatRetentionDays"}
 }
 
 func generalDocs() []keyDoc {

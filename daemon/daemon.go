@@ -237,7 +237,8 @@ func (d *Daemon) Connect(e editor.Client, questions ask.Client) {
 	d.client.Store(&client{e, questions})
 }
 
-func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked client, outputs string) *tools.Registry {
+// builtIn returns the tools that eca has itself.
+func (d *Daemon) builtIn(cfg *config.Config, set *extensions.Set, asked client) []tools.Tool {
 	var list []tools.Tool
 	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
 	list = append(list, search.Tools()...)
@@ -251,7 +252,13 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 	list = append(list, ask.Tools(asked.questions)...)
 	list = append(list, task.Tools()...)
 	list = append(list, agent.Tools(subagentOptions(cfg))...)
-	list = d.guided(list, cfg, set)
+	return d.guided(list, cfg, set)
+}
+
+func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked client, outputs string) *tools.Registry {
+	list := d.builtIn(cfg, set, asked)
+	custom, _ := d.customTools(cfg, list) // what is wrong with them was said when they were loaded
+	list = append(list, custom...)
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
 	}

@@ -71,3 +71,38 @@ turns:
 		t.Errorf("stored: %s", history)
 	}
 }
+
+// A user's own tool gets its arguments as they are; one that can not be served safely, or
+// takes a name of ours, is left out and named.
+func TestCustomTools(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("runs POSIX commands")
+	}
+	schema := map[string]any{"properties": map[string]any{"x": map[string]any{"type": "string"}}, "required": []string{"x"}}
+	r := newRig(t, options{
+		model: `
+cassette: 1
+turns:
+  - steps:
+      - calls: [{id: call_1, tool: eca__shout, arguments: {x: "$(touch pwned); a 'b'"}}]
+      - {text: Done.}
+`, config: map[string]any{"customTools": map[string]any{
+			"shout":     map[string]any{"description": "Shouts.", "command": `printf '%s!' "{{x}}"`, "schema": schema},
+			"risky":     map[string]any{"description": "Risky.", "command": `sh -c "echo {{x}}"`, "schema": schema},
+			"read_file": map[string]any{"description": "Not ours.", "command": "true", "schema": schema},
+		}},
+	})
+	r.Await(0, "the risky one", fake.Contains("$/showMessage", "customTools.risky is left out: arguments would become code of sh"))
+	r.Await(0, "the false one", fake.Contains("$/showMessage", "customTools.read_file is left out: a tool of eca has this name"))
+	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
+	r.Await(0, "the question", fake.Content("toolCallRun", `"name":"shout"`, `"manualApproval":true`))
+	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "call_1"})
+	r.Await(0, "its result", fake.Content("toolCalled", `"error":false`, `Stdout:\n$(touch pwned); a 'b'!`))
+	r.Await(0, "the end", fake.Finished())
+	if strings.Contains(tree(t, r.root), "pwned") {
+		t.Error("an argument ran")
+	}
+	if body := r.bodies()[0]; strings.Contains(body, "eca__risky") || strings.Contains(body, "Not ours") {
+		t.Error("the model was offered what is left out")
+	}
+}
