@@ -91,6 +91,7 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		return false, nil
 	}
 	tc, plan, verdict := h.call, h.plan, h.verdict
+	tc.Places = verdict.Places
 	switch verdict.Decision {
 	case tools.Deny:
 		t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig})
@@ -112,8 +113,10 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 			t.emit(event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByUser})
 			return !d.GoOn && t.boss == nil, nil
 		}
-		if d.Remember {
-			t.policy.Remember(tc, tool.Spec(), plan)
+		if d.Remember != tools.Once {
+			if err := t.policy.Remember(tc, tool.Spec(), plan, d.Remember); err != nil {
+				t.say("This is remembered until eca ends only: " + err.Error())
+			}
 		}
 	}
 	if !judged.Manual {
@@ -152,7 +155,7 @@ func (t *turn) plan(tool tools.Tool, tc tools.Call) (planned, error) {
 
 // judged fills in what is announced of a call.
 func (p planned) judged(j event.ToolJudged) event.ToolJudged {
-	j.Arguments, j.Rule = p.call.Arguments, p.verdict.Rule
+	j.Arguments, j.Decision, j.Rule, j.Reason = p.call.Arguments, string(p.verdict.Decision), p.verdict.Rule, p.verdict.Reason
 	j.Summary, j.Details = p.plan.Summary, p.plan.Details
 	if p.verdict.Details != nil {
 		j.Details = p.verdict.Details
@@ -201,6 +204,7 @@ func (l fileLog) Moving(_ context.Context, from, to string) error {
 
 // failCall announces a call that can not run, with its error as the result.
 func (t *turn) failCall(judged event.ToolJudged, err error) {
+	judged.Decision, judged.Rule, judged.Reason = string(tools.Deny), "invalid", "the call can not run"
 	t.emit(judged, event.ToolFinished{CallID: judged.CallID, Outputs: []string{err.Error()}, Failed: true}, event.Progress{Text: progressGenerating})
 }
 

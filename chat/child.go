@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -37,15 +36,6 @@ type child struct {
 	callID  string
 	session *Session
 	turn    *turn
-}
-
-// children are the subagents of a turn.
-type children struct {
-	mu         sync.Mutex          // guards what follows
-	running    map[string]*child   // by call
-	background map[string]*child   // by call, until their reports are told
-	claimed    map[string]struct{} // chats in use
-	ended      chan struct{}       // holds one element when one in the background has ended
 }
 
 // childID names the chat of a call's subagent: always the same.
@@ -223,6 +213,8 @@ func (c *child) result() (text string, failed bool) {
 		why = "was stopped by the user"
 	case event.FinishedByHook, event.FinishedBlocked:
 		why = "was ended by a hook"
+	case event.FinishedLoop:
+		why = "did the same again and again and was ended"
 	default:
 		why = "was interrupted"
 	}
@@ -393,77 +385,3 @@ const noQuestions = "This call needs the user's approval, and nobody can be aske
 
 // asks says whether the user can be asked about a call.
 func (t *turn) asks() bool { return t.boss == nil || !t.prompt.sub.Background }
-
-func (c *children) claim(chat string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, taken := c.claimed[chat]; taken {
-		return false
-	}
-	c.claimed[chat] = struct{}{}
-	return true
-}
-
-func (c *children) release(chat string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.claimed, chat)
-}
-
-func (c *children) inUse(chat string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, taken := c.claimed[chat]
-	return taken
-}
-
-func (c *children) add(k *child) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.running[k.callID] = k
-}
-
-func (c *children) later(k *child) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.background[k.callID] = k
-}
-
-func (c *children) reported(k *child) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.background, k.callID)
-}
-
-func (c *children) remove(k *child) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.running, k.callID)
-	delete(c.claimed, k.ChatID)
-}
-
-func (c *children) all() []*child {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Values(c.running))
-}
-
-// unreported returns those in the background whose results the model was not told.
-func (c *children) unreported() []*child {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.SortedFunc(maps.Values(c.background), func(a, b *child) int { return strings.Compare(a.callID, b.callID) })
-}
-
-func (c *children) wake() {
-	select {
-	case c.ended <- struct{}{}:
-	default:
-	}
-}
-
-func newChildren() *children {
-	return &children{
-		running: map[string]*child{}, background: map[string]*child{}, claimed: map[string]struct{}{}, ended: make(chan struct{}, 1),
-	}
-}

@@ -298,7 +298,7 @@ func (t *turn) beforeCall(p planned) (hookedCall, error) {
 		message := strings.TrimSpace("A hook rejected this call. It did not run.\n" + strings.Join(why, "\n"))
 		h.rejected = &event.ToolRejected{CallID: p.call.ID, Reason: event.RejectedByHook, Message: message}
 	case out.Approval == string(tools.Ask) && h.verdict.Decision == tools.Allow:
-		h.verdict.Decision, h.verdict.Rule = tools.Ask, "hook"
+		h.verdict.Decision, h.verdict.Rule, h.verdict.Reason = tools.Ask, "hook", "a hook wants the user to be asked"
 		h.mustAsk = true
 	case out.Approval == string(tools.Ask):
 		h.mustAsk = true

@@ -368,7 +368,7 @@ func weight(b event.Body) int {
 			n += len(p.Text)
 		}
 	case event.ToolJudged:
-		n += len(b.Arguments) + detailsWeight(b.Details)
+		n += len(b.Arguments) + len(b.Rule) + len(b.Reason) + detailsWeight(b.Details)
 	case event.ToolFinished:
 		n += detailsWeight(b.Details)
 		for _, o := range append(b.Outputs[:len(b.Outputs):len(b.Outputs)], b.Context...) {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/internal/bug"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // state of a session.
@@ -184,7 +185,7 @@ func (s *Session) Submit(p Prompt) *Submission {
 // Decision is the user's answer about a tool call.
 type Decision struct {
 	Approve  bool
-	Remember bool // allow calls like this one from now on
+	Remember tools.Scope // allow calls like this one from now on
 	// GoOn lets the turn go on after a rejection: the model is told and may try
 	// something else. Otherwise the turn ends and the user is asked.
 	GoOn bool

@@ -70,6 +70,7 @@ type turn struct {
 	waiting map[string]chan Decision // announced calls that wait for the user
 	steers  []string                 // what the user said since the model was asked
 	byHook  bool                     // a hook ends the turn after the calls that run
+	loop    loopGuard
 
 	steps      int                // batches of tool calls, of a subagent
 	said       strings.Builder    // by a subagent since its last call
@@ -123,6 +124,7 @@ func (t *turn) emitLocked(bodies ...event.Body) {
 	}
 	for _, b := range bodies {
 		t.history.add(b)
+		t.loop.note(b)
 		t.reportActivity(b)
 		switch b := b.(type) {
 		case event.Progress:
@@ -348,6 +350,9 @@ func (t *turn) answer() error {
 		if err := t.runCalls(a.calls); err != nil {
 			return err
 		}
+		if t.looping(a.calls) {
+			return errLoop
+		}
 		t.takeSteers()
 		t.takeReports()
 	}
@@ -398,6 +403,9 @@ func (t *turn) finish(err error) {
 		if t.boss == nil { // whose call says so
 			notice = event.Notice{Text: noticeStopped}
 		}
+	case errors.Is(err, errLoop):
+		end.Reason = event.FinishedLoop
+		notice = event.Notice{Text: fmt.Sprintf(noticeLoop, loopRounds)}
 	case errors.Is(err, errByHook):
 		end.Reason = event.FinishedByHook
 	case errors.Is(err, errBlocked):

@@ -72,6 +72,8 @@ type Config struct {
 	IncludeParentAgentsFiles bool `json:"includeParentAgentsFiles"`
 	// ClaudeMDFallback says that CLAUDE.md counts in folders without AGENTS.md.
 	ClaudeMDFallback bool `json:"claudeMdFallback"`
+	// ClaudeFiles says that agents, commands, skills and hooks of Claude Code count.
+	ClaudeFiles bool `json:"claudeFiles"`
 
 	// Time limits of model requests in seconds; 0 turns a limit off. A provider's own
 	// values win.

@@ -52,7 +52,7 @@ func docOf(all map[string]keyDoc, path []string) (keyDoc, bool) {
 
 // pending are sections that eca accepts and does not act on yet.
 func pending() []string {
-	return []string{"remote", "otlp", "index", "mcpTimeoutSeconds", "mcpKeepAliveSeconds", "chatRetentionDays"}
+	return []string{"remote", "otlp", "index", "chatRetentionDays"}
 }
 
 func generalDocs() []keyDoc {
@@ -80,6 +80,7 @@ func generalDocs() []keyDoc {
 		{path: "compact", text: "How conversations are compacted."},
 		{path: "compact.model", text: "The model that writes summaries, as provider/model. Without it: the chat's own."},
 		{path: "includeParentAgentsFiles", text: "Read the AGENTS.md files of the folders above the workspace folders too."},
+		{path: "claudeFiles", text: "Read agents, commands, skills and hooks of Claude Code: .claude in the home and the workspace folders."},
 		{path: "claudeMdFallback", text: "Read CLAUDE.md in folders without AGENTS.md."},
 		{path: "completion", text: "Completions at the cursor."},
 		{path: "completion.model", text: "The model of completions, as provider/model. If it can not be used: the default model."},

@@ -28,6 +28,9 @@ type AgentsQuery struct {
 	Global  string   // folder of the user's own AGENTS.md; may be empty
 	Parents bool     // the folders above a root too, the outermost first (includeParentAgentsFiles)
 	Claude  bool     // a folder without AGENTS.md gives its CLAUDE.md (claudeFallback)
+
+	// ClaudeHome is the folder of the user's own CLAUDE.md; empty: it does not count.
+	ClaudeHome string
 }
 
 // AgentsFile is a file with instructions for the model, or one that it imports.
@@ -54,6 +57,9 @@ func Agents(ctx context.Context, q AgentsQuery) (files []AgentsFile, problems []
 	if q.Global != "" {
 		// What the user keeps there may be a link to anywhere.
 		r.folder(q.Global, false, nil)
+	}
+	if q.ClaudeHome != "" {
+		r.folder(q.ClaudeHome, true, nil)
 	}
 	return r.files, r.problems
 }

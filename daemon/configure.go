@@ -80,15 +80,20 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	for _, p := range d.plugged.Load().Wrong() {
 		cfg.Problems = append(cfg.Problems, pluginProblem(cfg, p))
 	}
-	outputs := filepath.Join(d.opts.CacheDir, "toolCallOutputs")
+	outputs := d.outputs()
 	own := workspace.New(outputs, filepath.Join(d.opts.CacheDir, "jobs"))
 	inside := func(path string) bool { return ws.Contains(path) || own.Contains(path) }
-	policy, errs := permission.New(cfg.Config, inside, d.memory)
+	policy, errs := permission.New(cfg.Config, permission.Options{
+		Inside: inside, Memory: d.memory,
+		Protected: []string{config.Home(d.opts.Getenv), d.opts.StateDir},
+	})
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	for _, err := range errs {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: "toolCall.approval"}, Cause: err.Error()})
 	}
-	userHooks := d.newHooks(cfg)
+	claude := d.claude
+	userHooks := d.newHooks(cfg, ws.Roots())
+	rebuild = rebuild || !reflect.DeepEqual(claude, d.claude)
 	rules, bad := catalog.NewVariants(cfg.VariantsByModel)
 	for _, pattern := range slices.Sorted(maps.Keys(bad)) {
 		origin, _ := cfg.Origin("variantsByModel", pattern)
@@ -121,6 +126,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		}
 	}
 	d.models.configure(cfg, rules)
+	d.mcp.Apply(serverSettings(cfg.Config), cfg.MCPServers)
 	if cfg.Env == config.EnvTest {
 		d.models.refreshCatalog(context.Background()) // reads the file that suites put there, no more
 	}
@@ -178,6 +184,8 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 			d.reload()
 			take()
 		case <-d.extended:
+			changed()
+		case <-d.served:
 			changed()
 		case <-w.Changed: // files are read when they have settled only: saving takes several steps
 			if d.reload() {

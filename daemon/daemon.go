@@ -2,9 +2,9 @@
 // store, from one configuration. The commands and the tests use it; nothing else
 // does. Besides wiring it decides which model a name means and how its provider is
 // reached (models.go, clients.go), keeps the configuration up to date (configure.go),
-// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go),
-// has chats of the reference server imported (import.go), and keeps the
-// plugins (plugins.go).
+// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go) and
+// has them run (servers.go), has chats of the reference server imported (import.go), and
+// keeps the plugins (plugins.go).
 package daemon
 
 import (
@@ -35,6 +35,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/agent"
 	"github.com/seed-dec29ce4/eca/tools/ask"
@@ -85,6 +86,7 @@ type Daemon struct {
 	finder workspace.Finder
 	maps   mapper
 	logins *logins
+	mcp    *mcp.Manager
 
 	network *netclient.Network // of all that speaks HTTP
 
@@ -96,11 +98,13 @@ type Daemon struct {
 	reconfigured chan struct{} // hears of Configure; for Watch
 	loginDone    chan struct{} // hears of LoginDone; for Watch
 	extended     chan struct{} // hears of another Set of extensions; for Watch
+	served       chan struct{} // hears of MCP servers that changed; for Watch
 
 	mu          sync.Mutex // guards what follows, and that configurations come in order
 	initOptions json.RawMessage
 	roots       []string
 	entered     map[string]auth.Credential // as of the last load
+	claude      []hooks.Definition         // as of the last load
 
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts atomic.Pointer[artifact.Store]
@@ -113,7 +117,8 @@ type Daemon struct {
 	config    atomic.Pointer[config.Loaded]
 	workspace atomic.Pointer[workspace.Workspace]
 	client    atomic.Pointer[client]
-	registry  atomic.Pointer[func() *tools.Registry] // built when first asked for: not before initialize is answered
+	registry  atomic.Pointer[func() *tools.Registry] // of our tools; built when first asked for: not before initialize is answered
+	allTools  atomic.Pointer[allTools]
 	policy    atomic.Pointer[permission.Policy]
 	hooks     atomic.Pointer[hooks.Set]
 }
@@ -148,7 +153,7 @@ func New(o Options) *Daemon {
 	d := &Daemon{
 		opts:   o,
 		store:  store.New(o.StateDir),
-		memory: permission.NewMemory(),
+		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
 		logins: newLogins(),
 		maps:   newMapper(o),
@@ -158,6 +163,7 @@ func New(o Options) *Daemon {
 		reconfigured: make(chan struct{}, 1),
 		loginDone:    make(chan struct{}, 1),
 		extended:     make(chan struct{}, 1),
+		served:       make(chan struct{}, 1),
 	}
 	d.plugins = plugins.New(plugins.Options{
 		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString,
@@ -167,12 +173,13 @@ func New(o Options) *Daemon {
 	d.keepStateIn(o.StateDir)
 	d.models = newModels(o, d.creds.Load, d.network)
 	d.models.settle = func() { d.settle(context.Background()) } // each command has its time limit
+	d.mcp = d.newServers()
 	d.commands = d.newCommands()
 	d.engine = chat.New(chat.Deps{
 		Store:    d.store,
 		Models:   d.models,
 		ModelIDs: d.models.ids,
-		Contexts: jobNews{contexts.Local{Mapper: d.maps}, d},
+		Contexts: jobNews{pointing{contexts.Local{Mapper: d.maps}, &d.finder}, d},
 		Tools:    d.Tools,
 		Policy:   func() tools.Policy { return d.policy.Load() },
 		Files:    undo.New(d.artifacts.Load),
@@ -259,13 +266,18 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 	list := d.builtIn(cfg, set, asked)
 	custom, _ := d.customTools(cfg, list) // what is wrong with them was said when they were loaded
 	list = append(list, custom...)
+	return tools.NewRegistry(d.bounded(list, cfg, outputs)...)
+}
+
+// bounded has what tools return cleaned of secrets, and cut to what the configuration says.
+func (d *Daemon) bounded(list []tools.Tool, cfg *config.Config, outputs string) []tools.Tool {
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
 	}
 	for i, t := range list {
 		list[i] = tools.Limit(tools.Redact(tools.WithNews(t, d.jobs.News), d.cleanOutput), limits)
 	}
-	return tools.NewRegistry(list...)
+	return list
 }
 
 // shellOptions says how commands are run.
@@ -273,7 +285,7 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 	return shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs,
+		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs, Getenv: d.opts.Getenv,
 	}
 }
 
@@ -286,17 +298,16 @@ func (d *Daemon) Inline() *inline.Engine { return d.inline }
 // Config returns the current configuration.
 func (d *Daemon) Config() *config.Loaded { return d.config.Load() }
 
-// Tools returns the current tools.
-func (d *Daemon) Tools() *tools.Registry { return (*d.registry.Load())() }
-
 // Close ends everything: turns, background commands, connections, the store.
 func (d *Daemon) Close() {
 	d.logins.close()
 	d.dynamic.Close()
 	d.plugins.Close()
 	d.engine.Close()
+	d.mcp.Close()
 	d.creds.Load().Close()
 	d.jobs.Close()
+	d.finder.Close()
 	d.maps.index.Close()
 	d.network.Close()
 	if err := d.store.Close(); err != nil {

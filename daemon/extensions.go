@@ -44,6 +44,8 @@ func (d *Daemon) extendLocked() {
 		Commands:   paths(cfg.Commands),
 		Skills:     paths(cfg.Skills),
 		Pure:       cfg.PureConfig,
+		Claude:     cfg.ClaudeFiles,
+		ClaudeHome: d.claudeHome(),
 		Plugins:    d.pluginFolders(),
 		Expand: func(text, dir, plugin string) (string, []string, error) {
 			return cfg.Expand(context.Background(), text, config.Place{Dir: dir, Plugin: plugin}) // commands have a time limit

@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"cmp"
+	"path/filepath"
+
 	"github.com/seed-dec29ce4/eca/chat/importer"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
@@ -8,13 +11,19 @@ import (
 
 // newHooks returns the hooks of a configuration, and adds what is wrong with them to its
 // problems.
-func (d *Daemon) newHooks(cfg *config.Loaded) *hooks.Set {
-	set, problems := hooks.New(hooks.FromConfig(cfg), hooks.Options{
+func (d *Daemon) newHooks(cfg *config.Loaded, roots []string) *hooks.Set {
+	defs := hooks.FromConfig(cfg)
+	var broken []hooks.Problem
+	d.claude, broken = hooks.ReadClaude(d.claudeSettings(cfg, roots)...)
+	set, problems := hooks.New(append(defs, d.claude...), hooks.Options{
 		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor,
 		Store:   d.store.Path,
 		Session: importer.Folder,
 		NewID:   d.opts.NewID, Log: d.opts.Log,
 	})
+	for _, p := range broken {
+		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Source}, Cause: p.Cause})
+	}
 	for _, p := range problems {
 		origin, _ := cfg.Origin("hooks", p.Name)
 		if origin.Source == "" {
@@ -23,4 +32,23 @@ func (d *Daemon) newHooks(cfg *config.Loaded) *hooks.Set {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: "hooks." + p.Name + ": " + p.Cause})
 	}
 	return set
+}
+
+// claudeSettings names the files with hooks of Claude Code, if they count.
+func (d *Daemon) claudeSettings(cfg *config.Loaded, roots []string) []string {
+	if !cfg.ClaudeFiles || cfg.PureConfig {
+		return nil
+	}
+	return hooks.ClaudeSettings(d.claudeHome(), roots)
+}
+
+// claudeHome is the user's own folder of Claude Code; empty if there is none.
+func (d *Daemon) claudeHome() string {
+	if dir := d.opts.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+		return dir
+	}
+	if home := cmp.Or(d.opts.Getenv("HOME"), d.opts.Getenv("USERPROFILE")); home != "" {
+		return filepath.Join(home, ".claude")
+	}
+	return ""
 }

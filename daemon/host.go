@@ -36,6 +36,7 @@ func (d *Daemon) Variants(model string) (variants []string, ok bool) {
 func (d *Daemon) Tasks() []chat.Task {
 	return []chat.Task{
 		{ID: "models", Title: "Syncing models", Run: d.SyncModels},
+		{ID: "mcp-servers", Title: "Initializing MCP servers", Run: d.StartMCPServers},
 		{ID: "plugins", Title: "Resolving plugins", Run: d.SyncPlugins},
 		{ID: "cleanup", Title: "Cleaning up", Run: d.cleanUp},
 		{ID: "import", Title: "Looking for earlier chats", Run: func(ctx context.Context) { d.ImportReference(ctx) }},

@@ -85,6 +85,7 @@ func (d *Daemon) watched() []string {
 	files := append(slices.Clone(d.Config().Files), d.creds.Load().Path())
 	files = append(files, d.set.Load().Files...)
 	files = append(files, d.plugged.Load().Watch()...)
+	files = append(files, d.claudeSettings(d.Config(), d.Roots())...)
 	for _, path := range d.identity.Load().Paths() {
 		if filepath.IsAbs(path) {
 			files = append(files, path)

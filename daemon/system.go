@@ -13,21 +13,24 @@ import (
 // systemSources lists what the system prompt of chats is made of, besides what the engine
 // knows itself. The order is that within a place.
 func (d *Daemon) systemSources() []chat.SystemSource {
-	return []chat.SystemSource{written{d}, agentsFiles{global: config.Home(d.opts.Getenv)}}
+	return []chat.SystemSource{written{d}, agentsFiles{global: config.Home(d.opts.Getenv), claudeHome: d.claudeHome()}}
 }
 
 // agentsFiles provides the AGENTS.md files.
-type agentsFiles struct{ global string }
+type agentsFiles struct{ global, claudeHome string }
 
 const agentsIntroduction = "What the user and the project want you to know and to follow, from files of theirs. Where two of them disagree, the one nearer to the file that you work on counts.\n\n"
 
 // Blocks implements chat.SystemSource.
 func (a agentsFiles) Blocks(ctx context.Context, q chat.SystemQuery) (blocks []chat.SystemBlock, problems []string) {
 	query := contexts.AgentsQuery{
-		Roots: q.Roots, Global: a.global, Parents: q.Config.IncludeParentAgentsFiles, Claude: q.Config.ClaudeMDFallback,
+		Roots: q.Roots, Global: a.global, Parents: q.Config.IncludeParentAgentsFiles, Claude: q.Config.ClaudeMDFallback || q.Config.ClaudeFiles,
+	}
+	if q.Config.ClaudeFiles {
+		query.ClaudeHome = a.claudeHome
 	}
 	if q.Config.PureConfig {
-		query.Global = ""
+		query.Global, query.ClaudeHome = "", ""
 	}
 	files, problems := contexts.Agents(ctx, query)
 	for i, f := range files {

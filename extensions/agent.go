@@ -38,6 +38,12 @@ func parseAgent(path, text string) (Agent, *fault) {
 	if flt != nil {
 		return Agent{}, flt
 	}
+	return d.agent(path)
+}
+
+// agent returns what a document says about an agent.
+func (d document) agent(path string) (Agent, *fault) {
+	var flt *fault
 	a := Agent{File: path, keys: map[string]any{}, lines: map[string]int{}}
 	set := func(key, from string, v any) {
 		a.keys[key] = v

@@ -6,7 +6,7 @@
 //	rules     any file below <config home>/rules, <root>/.eca/rules, rules[].path
 //	commands  *.md below <config home>/commands, <root>/.eca/commands, commands[].path
 //
-// and in folders of these names of each plugin.
+// and in folders of these names of each plugin, and of .claude if the user wants that.
 //
 // It guarantees that a Set never changes; that loading never fails: a file that can not
 // be used is named in Problems with its line and cause, and the others load; that a file
@@ -61,6 +61,8 @@ type Inputs struct {
 	Commands   []string // commands[].path
 	Skills     []string // skills[].path
 	Pure       bool     // pureConfig: no agents, and no global files
+	Claude     bool     // files of Claude Code count: agents, skills, commands in .claude of the workspace folders
+	ClaudeHome string   // and in this folder; empty: none
 	Plugins    []Plugin // what they bring is below all else; the last of them goes first
 
 	// Expand resolves the dynamic strings of a text that stands in a file in dir, of the

@@ -44,10 +44,10 @@ func asAny[T any](item T, flt *fault) (any, *fault) {
 }
 
 // taken names a file whose name another file of the same place has. Where a workspace's
-// file takes the place of a global one, or a file of the user's that of a plugin's, that is
-// what the user wants.
+// file takes the place of a global one, or a file of the user's that of a plugin's or of
+// Claude Code's, that is what the user wants.
 func (g *gather) taken(f found, first, root, plugin, what, name string) {
-	if f.root == root && (f.plugin.Name == "" || plugin != "") {
+	if f.root == root && !f.claude && (f.plugin.Name == "" || plugin != "") {
 		g.problem(f.path, 0, "the %s %s is not used: %s has the same name", what, name, first)
 	}
 }

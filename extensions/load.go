@@ -127,6 +127,7 @@ func (g *gather) finish() {
 type place struct {
 	path, root string
 	plugin     Plugin // empty: of none
+	claude     bool   // it is Claude Code's
 }
 
 // places lists where a kind of extension is, what wins first: the workspace folders in
@@ -138,8 +139,14 @@ func (g *gather) places(named []string, folders ...string) []place {
 			out = append(out, place{path: filepath.Join(root, filepath.FromSlash(f)), root: root})
 		}
 	}
+	for _, root := range g.in.Roots {
+		out = append(out, g.claude(filepath.Join(root, ".claude"), root, folders[0])...)
+	}
 	if g.in.ConfigHome != "" && !g.in.Pure {
 		out = append(out, place{path: filepath.Join(g.in.ConfigHome, filepath.Base(folders[0]))})
+	}
+	if g.in.ClaudeHome != "" {
+		out = append(out, g.claude(g.in.ClaudeHome, "", folders[0])...)
 	}
 	for _, path := range named {
 		if path == "" {
@@ -164,6 +171,15 @@ func (g *gather) places(named []string, folders ...string) []place {
 	return out
 }
 
+// claude returns where Claude Code keeps a kind of extension, if that counts.
+func (g *gather) claude(dir, root, folder string) []place {
+	kind := filepath.Base(folder)
+	if !g.in.Claude || g.in.Pure || kind == kindRule {
+		return nil
+	}
+	return []place{{path: filepath.Join(dir, kind), root: root, claude: true}}
+}
+
 // look calls use with each file that can be used.
 func (g *gather) look(kind string, s search, places []place, parse func(path, text string) (any, *fault), use func(f found, item any)) {
 	for _, p := range places {
@@ -175,13 +191,17 @@ func (g *gather) look(kind string, s search, places []place, parse func(path, te
 			g.marks = append(g.marks, mark{key: key{kind, p.path}, cause: err.Error()})
 		}
 		for _, f := range files {
-			f.plugin = p.plugin
+			f.plugin, f.claude = p.plugin, p.claude
 			k := key{kind, f.path}
 			if g.used[k] {
 				continue
 			}
 			g.used[k] = true
-			e := g.loader.entry(k, f, g.in, parse)
+			read := parse
+			if p.claude && kind == kindAgent {
+				read = func(path, text string) (any, *fault) { return asAny(parseClaudeAgent(path, text)) }
+			}
+			e := g.loader.entry(k, f, g.in, read)
 			g.marks = append(g.marks, mark{key: k, entry: e, root: p.root, plugin: p.plugin})
 			for _, s := range e.stamps {
 				g.watch = append(g.watch, s.path)
@@ -231,7 +251,7 @@ func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) 
 // expand resolves the dynamic strings of a file. Those of agents are resolved with the
 // configuration's.
 func (l *Loader) expand(text string, f found, in Inputs, kind string, e *entry) string {
-	if in.Expand == nil || kind == kindAgent {
+	if in.Expand == nil || kind == kindAgent || f.claude {
 		return text
 	}
 	out, files, err := in.Expand(text, filepath.Dir(f.path), f.plugin.Dir)

@@ -25,6 +25,7 @@ type found struct {
 	root string      // the workspace folder it was found for; empty: global
 
 	plugin Plugin // it belongs to; empty: none
+	claude bool   // it is Claude Code's
 }
 
 // search says which files below a folder count.

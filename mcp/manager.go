@@ -25,7 +25,8 @@ type Manager struct {
 	servers  map[string]*server
 	leaving  sync.WaitGroup // servers that are removed and not gone yet
 
-	told chan struct{} // closed and replaced at each change of a status
+	told    chan struct{} // closed and replaced at each change of a status
+	version uint64        // grows with each
 }
 
 // New returns a manager without servers. Close must be called.
@@ -153,6 +154,13 @@ func (m *Manager) Tools() []tools.Tool {
 	return out
 }
 
+// Version grows with each change of a status: as long as it is the same, so are the tools.
+func (m *Manager) Version() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.version
+}
+
 // Settled waits until no server is starting, or ctx ends.
 func (m *Manager) Settled(ctx context.Context) {
 	for {
@@ -184,6 +192,7 @@ func (m *Manager) changed() {
 func (m *Manager) changedLocked() {
 	close(m.told)
 	m.told = make(chan struct{})
+	m.version++
 	m.deps.Changed()
 }
 

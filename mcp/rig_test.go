@@ -84,7 +84,7 @@ func newRig(t *testing.T, modes map[string]string, options ...func(*rig, *Settin
 			}
 			return l, nil
 		},
-		HTTP: func() *http.Client { return network.Client(netclient.Options{}) },
+		HTTP:       func() *http.Client { return network.Client(netclient.Options{}) },
 		Changed:    r.stir,
 		Supervisor: self, Version: "1", Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: func() time.Time {

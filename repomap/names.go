@@ -42,13 +42,13 @@ func (n *names) link(all, changed []*file, known, workers int) {
 	for _, f := range changed {
 		f.own = nil
 		n.file++
-		each(f, func(h uint64, name string) {
+		each(f, func(i int, h uint64, name string) {
 			id, ok := n.ids[h]
 			if !ok {
 				id = n.add(h, name)
 				added = append(added, h)
 			}
-			n.define(f, id)
+			n.define(f, i, id)
 		})
 		n.dead += len(f.own) // perhaps others than before: nobody counts them
 	}
@@ -97,12 +97,12 @@ func (n *names) linkAll(all []*file, workers int) {
 	for _, f := range all {
 		f.own = nil
 		n.file++
-		each(f, func(h uint64, name string) {
+		each(f, func(i int, h uint64, name string) {
 			id, ok := n.ids[h]
 			if !ok {
 				id = n.add(h, name)
 			}
-			n.define(f, id)
+			n.define(f, i, id)
 		})
 	}
 	var wg sync.WaitGroup
@@ -144,11 +144,14 @@ func looks(name string) float32 {
 	return w
 }
 
-// each calls fn for each definition that others can use by its name.
-func each(f *file, fn func(hash uint64, name string)) {
+// each calls fn for each definition that others can use by its name, so that it can be
+// numbered anew.
+func each(f *file, fn func(i int, hash uint64, name string)) {
+	f.named = make([]int32, len(f.defs))
 	for i := range f.defs {
+		f.named[i] = -1
 		if d := &f.defs[i]; d.Kind != lang.Extension {
-			fn(f.hash(d.Name), d.Name)
+			fn(i, f.hash(d.Name), d.Name)
 		}
 	}
 }
@@ -187,8 +190,10 @@ func (f *file) localise() {
 	slices.SortFunc(f.uses, func(a, b lang.Use) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// define notes that a file defines a name; once, however often it does.
-func (n *names) define(f *file, id int32) {
+// define notes the name of a definition, and that the file defines it: once, however often
+// it does.
+func (n *names) define(f *file, i int, id int32) {
+	f.named[i] = id
 	if n.last[id] != n.file {
 		n.last[id] = n.file
 		f.own = append(f.own, id)

@@ -243,7 +243,7 @@ func (r *ranking) score(i int, f *file, out []Definition) {
 		d := &f.defs[j]
 		out[j].Definition = *d
 		s := rest
-		if id, ok := r.t.names.ids[f.hash(d.Name)]; ok && d.Kind != lang.Extension {
+		if id := f.named[j]; id >= 0 {
 			if r.defined[id] > 0 {
 				s += r.flow[id] * w / r.defined[id]
 			}

@@ -94,8 +94,9 @@ type file struct {
 	defs  []lang.Definition
 	uses  []lang.Use
 
-	own  []int32 // names it defines, in the order of defs, each once
-	refs []ref   // names it uses that other files define; see names
+	named []int32 // by definition: its name; -1 if it has none that others use
+	own   []int32 // names it defines, in the order of defs, each once
+	refs  []ref   // names it uses that other files define; see names
 }
 
 // Map returns the map of the repository at root. The error is that of ctx, or that the

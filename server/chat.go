@@ -11,6 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/server/protocol"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // ChatPrompt implements protocol.Server: it hands a prompt to its session. The answer
@@ -156,7 +157,12 @@ func (s *Server) ChatPromptSteerRemove(_ context.Context, p protocol.ChatParams)
 
 // ChatToolCallApprove implements protocol.Server.
 func (s *Server) ChatToolCallApprove(_ context.Context, p protocol.ToolCallParams) error {
-	s.decide(p, chat.Decision{Approve: true, Remember: p.Save == "session"})
+	d := chat.Decision{Approve: true}
+	switch scope := tools.Scope(p.Save); scope {
+	case tools.ForSession, tools.ForWorkspace, tools.Everywhere:
+		d.Remember = scope
+	}
+	s.decide(p, d)
 	return nil
 }
 

@@ -32,7 +32,7 @@ func newDay(t *testing.T) *rig {
 	root := tempDir(t)
 	write(t, root, map[string]string{"a.txt": "a\n"})
 	r := newRig(t, options{root: root, model: day, closed: true, config: map[string]any{
-		"mcpServers": map[string]any{"files": map[string]any{"command": "npx", "args": []any{"-y"}}},
+		"mcpServers": map[string]any{"files": map[string]any{"command": "eca-no-such-server", "args": []any{"-y"}}},
 	}})
 	r.Answer("editor/getDiagnostics", r.result(`{"diagnostics":[{"uri":"file://$WS/a.txt","severity":"error","source":"lint","range":{"start":{"line":0,"character":0},"end":{"line":0,"character":1}},"code":"wrong-args","message":"odd"}]}`))
 	return r
@@ -64,7 +64,7 @@ func TestSeedClient(t *testing.T) {
 	r.Await(0, "the configuration", fake.Contains("config/updated",
 		`"behaviors":["code","plan"]`, `"selectBehavior":"plan"`, `"models":["mock/m"]`, `"selectModel":"mock/m"`, `"welcomeMessage":"`))
 	r.Await(0, "the tools", fake.Contains("tool/serverUpdated", `"type":"native"`, `"name":"ECA"`, `"status":"running"`, `"name":"read_file"`))
-	r.Await(0, "the MCP servers", fake.Contains("tool/serverUpdated", `"type":"mcp"`, `"name":"files"`, `"command":"npx"`, `"args":["-y"]`, `"status":"stopped"`))
+	r.Await(0, "the MCP servers", fake.Contains("tool/serverUpdated", `"type":"mcp"`, `"name":"files"`, `"command":"eca-no-such-server"`, `"args":["-y"]`, `"status":"starting"`))
 
 	// What it can point at, and command.
 	if got := r.query("chat/queryContext", map[string]any{"query": "", "contexts": []any{}}); got != "repoMap, cursor, directory $WS, file $WS/a.txt" {

@@ -150,7 +150,7 @@ func (m *mapper) tool(body event.Body) []notification {
 			c.Summary = b.Summary
 		}
 		return m.content(protocol.RoleAssistant, protocol.ToolRun{
-			Type: "toolCallRun", ToolCall: c.ToolCall, Arguments: c.arguments, ManualApproval: b.Manual,
+			Type: "toolCallRun", ToolCall: c.ToolCall, Arguments: c.arguments, ManualApproval: b.Manual, Permission: permission(b),
 		})
 	case event.ToolStarted:
 		c := m.call(b.CallID)
@@ -188,6 +188,24 @@ func (m *mapper) tool(body event.Body) []notification {
 		})
 	}
 	return nil
+}
+
+// permission says what decided about a call. A call that can not run was not judged, and
+// so was one of a chat from before verdicts were kept.
+func permission(b event.ToolJudged) protocol.Permission {
+	p := protocol.Permission{Verdict: b.Decision, Rule: b.Rule, Reason: b.Reason}
+	if p.Verdict == "" {
+		p.Verdict = "deny"
+		if b.Manual {
+			p.Verdict = "ask"
+		} else if b.Rule != "" {
+			p.Verdict = "allow"
+		}
+		if p.Reason == "" {
+			p.Reason = "the decision is not on record"
+		}
+	}
+	return p
 }
 
 // rejectReason maps a reason to one of those the protocol lists (7.1).

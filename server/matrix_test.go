@@ -94,7 +94,7 @@ func playClient(t *testing.T, client, script string) (sections []string) {
 	write(t, root, map[string]string{"a.txt": "a\n", "a.json": "{\"a\": 1}\n", "src/b.go": "package b\n"})
 	h := newHost(t, options{model: matrixTape, root: root, config: map[string]any{
 		"chat": map[string]any{"title": true}, "disabledTools": 7, // which is told to the user
-		"mcpServers": map[string]any{"files": map[string]any{"command": "npx", "args": []any{"-y"}}},
+		"mcpServers": map[string]any{"files": map[string]any{"command": "eca-no-such-server", "args": []any{"-y"}}},
 		"toolCall":   map[string]any{"approval": map[string]any{"allow": map[string]any{"eca__shell_command": map[string]any{}}}},
 		"providers": map[string]any{
 			"acme": map[string]any{"api": "openai-chat", "url": "http://127.0.0.1:9", "requiresAuth": true, "fetchModels": false, "models": map[string]any{"m": map[string]any{}}},

@@ -2,13 +2,17 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/server/protocol"
+	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -22,44 +26,57 @@ type MCPServers interface {
 	UpdateMCPServer(name string, s config.MCPServer, args *[]string) error
 	EnableMCPServer(name string, enabled bool) error
 	RemoveMCPServer(name string) error
+
+	// StartMCPServer starts a server, also a disabled one. Neither it nor StopMCPServer
+	// waits; unknown names are ignored.
+	StartMCPServer(name string)
+	StopMCPServer(name string)
+	// CloseMCPServers stops all servers and waits for their end.
+	CloseMCPServers()
+	// MCPStatus says how a server is, and which of its tools an agent may use.
+	MCPStatus(name, agent string) (mcp.Status, []tools.Choice)
 }
 
-// This version lists MCP servers and edits their configuration; it does not start them.
-
-// MCPStartServer implements protocol.Server.
-func (s *Server) MCPStartServer(ctx context.Context, p protocol.MCPParams) error {
-	return s.mcpCannot(ctx, p, "started")
+// MCPStartServer implements protocol.Server. Unknown names are ignored, also below
+// (eca-protocol 4.10).
+func (s *Server) MCPStartServer(_ context.Context, p protocol.MCPParams) error {
+	s.tellAgain(string(p.Name))
+	s.host.StartMCPServer(string(p.Name))
+	return nil
 }
 
-// MCPConnectServer implements protocol.Server.
-func (s *Server) MCPConnectServer(ctx context.Context, p protocol.MCPParams) error {
-	return s.mcpCannot(ctx, p, "connected to")
-}
-
-// mcpCannot says what this version can not do with a server, and how it is instead.
-// Unknown names are ignored (eca-protocol 4.10).
-func (s *Server) mcpCannot(ctx context.Context, p protocol.MCPParams, done string) error {
-	name := string(p.Name)
-	if _, ok := s.host.Config().MCPServers[name]; ok {
-		s.post("$/showMessage", protocol.ShowMessage{
-			Type: "warning", Message: fmt.Sprintf("The MCP server %s can not be %s: this version of eca does not run MCP servers yet.", name, done),
-		})
-	}
-	return s.MCPStopServer(ctx, p)
-}
-
-// MCPStopServer implements protocol.Server: nothing runs, so the client hears how the
-// server is.
+// MCPStopServer implements protocol.Server.
 func (s *Server) MCPStopServer(_ context.Context, p protocol.MCPParams) error {
+	s.tellAgain(string(p.Name))
+	s.host.StopMCPServer(string(p.Name))
+	return nil
+}
+
+// MCPConnectServer implements protocol.Server: it tries again, and says how to log in.
+func (s *Server) MCPConnectServer(ctx context.Context, p protocol.MCPParams) error {
+	if m, ok := s.mcpServer(string(p.Name)); ok && m.Status == string(mcp.NeedsLogin) {
+		s.post("$/showMessage", protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf(
+			"The MCP server %s wants a login, which this version of eca can not do. A token can be given in its headers: mcpServers.%s.headers.Authorization.", m.Name, m.Name)})
+	}
+	return s.MCPStartServer(ctx, p)
+}
+
+// MCPLogoutServer implements protocol.Server: there is no token to forget, so the client
+// hears how the server is.
+func (s *Server) MCPLogoutServer(_ context.Context, p protocol.MCPParams) error {
 	if m, ok := s.mcpServer(string(p.Name)); ok {
 		s.post("tool/serverUpdated", m)
 	}
 	return nil
 }
 
-// MCPLogoutServer implements protocol.Server: there is no token to forget.
-func (s *Server) MCPLogoutServer(ctx context.Context, p protocol.MCPParams) error {
-	return s.MCPStopServer(ctx, p)
+// tellAgain has the client told of a server's next status, also if it is the one it knows.
+func (s *Server) tellAgain(name string) {
+	s.configPush.mu.Lock()
+	defer s.configPush.mu.Unlock()
+	if _, ok := s.configPush.mcp[name]; ok {
+		s.configPush.again[name] = true
+	}
 }
 
 // MCPEnableServer implements protocol.Server.
@@ -161,24 +178,53 @@ func mcpConfig(p protocol.MCPServerParams) config.MCPServer {
 // mcpServer says how a configured server is.
 func (s *Server) mcpServer(name string) (protocol.MCPServer, bool) {
 	c, ok := s.host.Config().MCPServers[name]
-	out := protocol.MCPServer{Type: "mcp", Name: name, Status: "stopped", Command: c.Command, URL: c.URL, Disabled: c.Disabled}
+	status, offered := s.host.MCPStatus(name, s.currentAgent())
+	out := protocol.MCPServer{
+		Type: "mcp", Name: name, Status: string(status.State), Command: c.Command, URL: c.URL, Disabled: c.Disabled, Error: status.Reason,
+	}
 	if c.Command != "" {
 		out.Args = list(c.Args)
 	}
-	if c.Disabled {
-		out.Status = "disabled"
+	if status.Offer != nil {
+		out.Tools, out.Instructions = fittingTools(offered), status.Offer.Instructions
 	}
 	return out, ok
 }
 
-// pushMCP sends the MCP servers that changed, and those that are gone (5.2).
-func (s *Server) pushMCP(ctx context.Context) {
+// fittingTools describes tools in a message that is not too long for any client: rather
+// without their parameters, and with shorter descriptions.
+func fittingTools(offered []tools.Choice) *[]protocol.ServerTool {
+	const shortened = 200
+	out, size := []protocol.ServerTool{}, 0
+	for _, t := range offered {
+		out = append(out, protocol.ServerTool{Name: t.Name, Description: t.Description, Parameters: t.Schema, Disabled: t.Disabled})
+		size += len(t.Description) + len(t.Schema) + len(t.Name)
+	}
+	if size <= maxModelBytes {
+		return &out
+	}
+	size = 0
+	for i := range out {
+		out[i].Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
+		size += len(out[i].Description) + len(out[i].Name)
+	}
+	for i := range out {
+		if d := out[i].Description; size > maxModelBytes && len(d) > shortened {
+			out[i].Description = strings.ToValidUTF8(d[:shortened], "") + "…"
+		}
+	}
+	return &out
+}
+
+// pushMCP sends the MCP servers that changed, or all, and those that are gone (5.2).
+func (s *Server) pushMCP(ctx context.Context, always bool) {
 	s.configPush.mu.Lock()
 	defer s.configPush.mu.Unlock()
 	now := map[string]protocol.MCPServer{}
 	for _, name := range slices.Sorted(maps.Keys(s.host.Config().MCPServers)) {
 		now[name], _ = s.mcpServer(name)
-		if before, ok := s.configPush.mcp[name]; !ok || !reflect.DeepEqual(before, now[name]) {
+		before, ok := s.configPush.mcp[name]
+		if always || !ok || s.configPush.again[name] || !reflect.DeepEqual(before, now[name]) {
 			s.notify(ctx, "tool/serverUpdated", now[name])
 		}
 	}
@@ -187,5 +233,5 @@ func (s *Server) pushMCP(ctx context.Context) {
 			s.notify(ctx, "tool/serverRemoved", protocol.ServerRemoved{Name: name})
 		}
 	}
-	s.configPush.mcp = now
+	s.configPush.mcp, s.configPush.again = now, map[string]bool{}
 }

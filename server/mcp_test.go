@@ -13,8 +13,8 @@ import (
 const mcpConfig = `{
   // my servers
   "mcpServers": {
-    "files": {"command": "npx", "args": ["-y", "${env:PACKAGE}"], "env": {"TOKEN": "${env:SECRET}"}}, // the good one
-    "web": {"url": "https://mcp.example/x", "headers": {"Authorization": "Bearer hunter22"}, "disabled": true}
+    "files": {"command": "eca-no-such-server", "args": ["-y", "${env:PACKAGE}"], "env": {"TOKEN": "${env:SECRET}"}}, // the good one
+    "web": {"url": "http://127.0.0.1:1/x", "headers": {"Authorization": "Bearer hunter22"}, "disabled": true}
   }
 }
 `
@@ -54,14 +54,14 @@ func readFile(t *testing.T, path string) string {
 	return string(data)
 }
 
-const webEntry = `{"type":"mcp","name":"web","status":"disabled","url":"https://mcp.example/x","disabled":true,"hasAuth":false}`
+const webEntry = `{"type":"mcp","name":"web","status":"disabled","url":"http://127.0.0.1:1/x","disabled":true,"hasAuth":false}`
 
-// What is configured is listed as it is written, and what this version can not do is
-// said.
+// What is configured is listed as it is written, with what became of it.
 func TestMCPList(t *testing.T) {
 	r := newMCPRig(t, mcpConfig, "")
-	const files = `{"type":"mcp","name":"files","status":"stopped","command":"npx","args":["-y","${env:PACKAGE}"],"disabled":false,"hasAuth":false}`
-	r.Await(0, "a command", fake.Contains("tool/serverUpdated", files))
+	const files = `"command":"eca-no-such-server","args":["-y","${env:PACKAGE}"],"disabled":false,"hasAuth":false`
+	r.Await(0, "a command", fake.Contains("tool/serverUpdated", `{"type":"mcp","name":"files","status":"starting",`+files+`}`))
+	r.Await(0, "its failure", fake.Contains("tool/serverUpdated", `{"type":"mcp","name":"files","status":"failed",`+files+`,"error":"start eca-no-such-server: `))
 	r.Await(0, "a url", fake.Contains("tool/serverUpdated", webEntry))
 	for _, m := range r.Since(0) {
 		if strings.Contains(m.String(), "hunter22") {
@@ -71,10 +71,14 @@ func TestMCPList(t *testing.T) {
 	for _, method := range []string{"mcp/startServer", "mcp/connectServer"} {
 		mark := r.Mark()
 		r.Notify(method, map[string]any{"name": "files"})
-		r.Await(mark, "the reason", fake.Contains("$/showMessage", `"type":"warning"`, "files", "does not run MCP servers yet"))
-		r.Await(mark, "the status", fake.Contains("tool/serverUpdated", files))
+		r.Await(mark, "the status", fake.Contains("tool/serverUpdated", `"name":"files","status":"failed"`))
 	}
 	mark := r.Mark()
+	r.Notify("mcp/logoutServer", map[string]any{"name": "files"})
+	r.Await(mark, "the status", fake.Contains("tool/serverUpdated", `"name":"files","status":"failed"`))
+	r.Notify("mcp/stopServer", map[string]any{"name": "files"})
+	r.Await(mark, "the status", fake.Contains("tool/serverUpdated", `"name":"files","status":"stopped",`+files+`}`))
+	mark = r.Mark()
 	for _, method := range []string{"mcp/startServer", "mcp/stopServer", "mcp/connectServer", "mcp/logoutServer", "mcp/enableServer", "mcp/disableServer"} {
 		for _, params := range []any{map[string]any{"name": "nobody"}, map[string]any{}, nil} {
 			r.Notify(method, params)
@@ -96,21 +100,21 @@ func TestMCPEdit(t *testing.T) {
 	mark = r.Mark()
 	r.Notify("mcp/enableServer", map[string]any{"name": "files"})
 	r.Notify("mcp/enableServer", map[string]any{"name": "web"})
-	r.Await(mark, "enabled", fake.Contains("tool/serverUpdated", `"name":"web","status":"stopped"`))
+	r.Await(mark, "enabled", fake.Contains("tool/serverUpdated", `"name":"web","status":"failed"`, "refused"))
 	if got := readFile(t, r.global); !strings.Contains(got, "// my servers") || !strings.Contains(got, "}, // the good one") ||
 		!strings.Contains(got, `"disabled": false`) || !strings.Contains(got, "Bearer hunter22") || !strings.Contains(got, "${env:SECRET}") {
 		t.Errorf("the file:\n%s", got)
 	}
 
 	mark = r.Mark()
-	if res := r.Call("mcp/updateServer", map[string]any{"name": "files", "command": "node", "args": []any{}}); string(res) != "{}" {
+	if res := r.Call("mcp/updateServer", map[string]any{"name": "files", "command": "eca-no-such-node", "args": []any{}}); string(res) != "{}" {
 		t.Errorf("mcp/updateServer answered %s", res)
 	}
-	r.Await(mark, "the new command", fake.Contains("tool/serverUpdated", `"command":"node","args":[]`))
+	r.Await(mark, "the new command", fake.Contains("tool/serverUpdated", `"command":"eca-no-such-node","args":[]`))
 	// Another transport takes the place of the old one.
-	r.Call("mcp/updateServer", map[string]any{"name": "files", "url": "https://files.example"})
-	r.Await(mark, "the new transport", fake.Contains("tool/serverUpdated", `{"type":"mcp","name":"files","status":"stopped","url":"https://files.example","disabled":false,"hasAuth":false}`))
-	if got := readFile(t, r.global); strings.Contains(got, "TOKEN") || strings.Contains(got, "node") {
+	r.Call("mcp/updateServer", map[string]any{"name": "files", "url": "http://127.0.0.1:1/files"})
+	r.Await(mark, "the new transport", fake.Contains("tool/serverUpdated", `"name":"files"`, `"url":"http://127.0.0.1:1/files","disabled":false,"hasAuth":false`))
+	if got := readFile(t, r.global); strings.Contains(got, "TOKEN") || strings.Contains(got, "eca-no-such-node") {
 		t.Errorf("the old transport is still there:\n%s", got)
 	}
 
@@ -119,7 +123,7 @@ func TestMCPEdit(t *testing.T) {
 		t.Errorf("mcp/removeServer answered %s", res)
 	}
 	r.Await(mark, "the end", fake.Contains("tool/serverRemoved", `{"name":"files"}`))
-	if got := readFile(t, r.global); strings.Contains(got, "files") || !strings.Contains(got, "mcp.example") {
+	if got := readFile(t, r.global); strings.Contains(got, "files") || !strings.Contains(got, "127.0.0.1:1/x") {
 		t.Errorf("after removal:\n%s", got)
 	}
 }
@@ -127,9 +131,9 @@ func TestMCPEdit(t *testing.T) {
 func TestMCPAdd(t *testing.T) {
 	r := newMCPRig(t, "", "// local\n{}\n")
 	mark := r.Mark()
-	res := r.Call("mcp/addServer", map[string]any{"name": "My.Server", "command": "run", "args": []any{"a b", "-c"}, "env": map[string]any{"MY-KEY": "v"}})
-	const added = `{"type":"mcp","name":"My.Server","status":"stopped","command":"run","args":["a b","-c"],"disabled":false,"hasAuth":false}`
-	if string(res) != `{"server":`+added+`}` {
+	res := r.Call("mcp/addServer", map[string]any{"name": "My.Server", "command": "eca-no-such-server", "args": []any{"a b", "-c"}, "env": map[string]any{"MY-KEY": "v"}})
+	const added = `"command":"eca-no-such-server","args":["a b","-c"],"disabled":false,"hasAuth":false`
+	if got := string(res); !strings.HasPrefix(got, `{"server":{"type":"mcp","name":"My.Server","status":"`) || !strings.Contains(got, added) {
 		t.Errorf("mcp/addServer answered %s", res)
 	}
 	r.Await(mark, "the server", fake.Contains("tool/serverUpdated", added))
@@ -141,7 +145,7 @@ func TestMCPAdd(t *testing.T) {
 		{"name": "w0", "scope": "workspace", "workspaceUri": "file://" + r.root, "disabled": true},
 		{"name": "w1", "scope": "workspace", "oauth-port": 4711, "client-id": "me", "headers": map[string]any{"X-A": "b"}},
 	} {
-		params["url"] = "https://w.example"
+		params["url"] = "http://127.0.0.1:1/w"
 		if res := r.Call("mcp/addServer", params); !strings.Contains(string(res), `"disabled":`+[]string{"true", "false"}[i]) {
 			t.Errorf("mcp/addServer answered %s", res)
 		}
@@ -218,7 +222,7 @@ func TestMCPRefuses(t *testing.T) {
 // A configuration that is the editor's alone is not changed behind its back.
 func TestMCPPureConfig(t *testing.T) {
 	r := newRig(t, options{init: map[string]any{"initializationOptions": map[string]any{
-		"pureConfig": true, "mcpServers": map[string]any{"files": map[string]any{"command": "npx"}},
+		"pureConfig": true, "mcpServers": map[string]any{"files": map[string]any{"command": "eca-no-such-server"}},
 	}}})
 	r.Await(0, "the server", fake.Contains("tool/serverUpdated", `"name":"files"`))
 	for method, params := range map[string]map[string]any{

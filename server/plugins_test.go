@@ -60,7 +60,7 @@ func market(t *testing.T, r *rig) (dir, address string) {
 	}
 	git(t, dir, "init", "-q")
 	commit(t, dir)
-	return dir, "file://" + dir
+	return dir, "file:///" + strings.TrimPrefix(filepath.ToSlash(dir), "/")
 }
 
 func commit(t *testing.T, dir string) string {
@@ -179,7 +179,7 @@ func TestPluginsAtStart(t *testing.T) {
 	r.save(t, filepath.Join(dir, "plugins", "kit", "rules", "style.md"), "Always use tabs.")
 	commit(t, dir)
 	raw, err := json.Marshal(map[string]any{"plugins": map[string]any{
-		"mine": map[string]any{"source": address, "commit": first}, "gone": map[string]any{"source": "file://" + filepath.Join(dir, "gone")},
+		"mine": map[string]any{"source": address, "commit": first}, "gone": map[string]any{"source": address + "/gone"},
 		"install": []string{"kit@mine", "x@gone"},
 	}})
 	if err != nil {
@@ -190,7 +190,7 @@ func TestPluginsAtStart(t *testing.T) {
 	r.Await(0, "the start", fake.Ready())
 	r.Await(0, "the task", fake.Contains("$/progress", `"taskId":"plugins"`, `"finish"`))
 	r.Await(0, "the agent", fake.Contains("config/updated", `"code","helper","plan"`))
-	r.Await(0, "the problem", fake.Contains("$/showMessage", "the source can not be used: file://"+filepath.ToSlash(dir)+"/gone can not be fetched"))
+	r.Await(0, "the problem", fake.Contains("$/showMessage", "the source can not be used: "+address+"/gone can not be fetched"))
 	ask(t, r, "c", "Hello")
 	if body := r.lastBody(t); !strings.Contains(body, "Never use tabs.") {
 		t.Error(body)

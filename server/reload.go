@@ -17,6 +17,7 @@ type configPush struct {
 	picked protocol.ChatConfig           // the variants the client was told of last: its own pick's, or the default's
 	tools  protocol.ToolServerUpdated    // as told
 	mcp    map[string]protocol.MCPServer // as told, by name
+	again  map[string]bool               // MCP servers that the client asked for something
 	shown  map[protocol.ShowMessage]bool // what there was to show at the last push
 
 	providers map[string]protocol.ProviderStatus // as the client may know them, by ID; nil before the first push
@@ -73,7 +74,7 @@ func (s *Server) watchConfig() {
 func (s *Server) push(ctx context.Context) {
 	s.pushConfig(ctx)
 	s.pushTools(ctx, false)
-	s.pushMCP(ctx)
+	s.pushMCP(ctx, false)
 	s.pushProviders(ctx)
 	s.pushMessages(ctx)
 	s.configPush.once.Do(func() { close(s.configPush.begun) })

@@ -22,6 +22,7 @@ func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.Select
 		s.background(func() {
 			s.pushConfig(s.ctx)
 			s.pushTools(s.ctx, true)
+			s.pushMCP(s.ctx, true)
 		})
 		return nil
 	}
@@ -39,6 +40,7 @@ func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.Select
 		}
 		s.notify(s.ctx, "config/updated", protocol.ConfigUpdated{ChatID: session.ID(), Chat: &update})
 		s.pushTools(s.ctx, true)
+		s.pushMCP(s.ctx, true)
 	})
 	return nil
 }

@@ -250,7 +250,10 @@ func (s *Server) Shutdown(context.Context, protocol.Request[protocol.None]) (pro
 		go func() {
 			s.host.Engine().CloseChats()
 			close(stored)
+			var servers sync.WaitGroup
+			servers.Go(s.host.CloseMCPServers)
 			s.host.Engine().Close()
+			servers.Wait()
 			close(closed)
 		}()
 		select {

@@ -20,6 +20,9 @@ type Limits struct {
 	Dir   string // where whole outputs are kept
 }
 
+// CutMark begins what stands at the end of an output that was cut.
+const CutMark = "\n\n[cut: "
+
 // Limit decorates a tool with limits.
 func Limit(t Tool, l Limits) Tool { return &limited{t, l} }
 
@@ -40,7 +43,7 @@ func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) 
 		if saveErr != nil {
 			where = "The whole output could not be kept: " + saveErr.Error()
 		}
-		res.Outputs[i] = fmt.Sprintf("%s\n\n[cut: %d of %d bytes are shown. %s]", short, len(short), len(text), where)
+		res.Outputs[i] = fmt.Sprintf("%s"+CutMark+"%d of %d bytes are shown. %s]", short, len(short), len(text), where)
 	}
 	return withShowable(res), err
 }

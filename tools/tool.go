@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 )
 
 // Native is the server name of built-in tools.
@@ -97,9 +98,12 @@ type Call struct {
 	Roots     []string        // workspace roots, absolute; may be empty
 	Arguments json.RawMessage // a JSON object
 	Files     FileLog         // hears of changes of files; may be nil
-	Tasks     *event.Tasks    // the chat's list of tasks as it is now; nil if there is none
-	Rules     []string        // ids of the path-scoped rules that the model has fetched and still knows
-	Subagents Subagents       // starts chats that work for the call; nil where none can be
+	// Places are where the paths of the plan led when the call was judged, links resolved,
+	// in the plan's order. A path that leads elsewhere by now must not be used.
+	Places    []string
+	Tasks     *event.Tasks // the chat's list of tasks as it is now; nil if there is none
+	Rules     []string     // ids of the path-scoped rules that the model has fetched and still knows
+	Subagents Subagents    // starts chats that work for the call; nil where none can be
 }
 
 // Subagent says whether the call is made by a subagent.
@@ -151,7 +155,27 @@ type Plan struct {
 	Paths   []string       // absolute paths it names; a command may touch others
 	// ReadOnly says that this call changes nothing, of a tool whose calls otherwise may.
 	ReadOnly bool
+	Command  *Command // the shell program that it runs; nil if it runs none
 }
+
+// Command is a shell program that a call runs. The policy judges it by its parts.
+type Command struct {
+	Text       string
+	Dir        string // absolute: where it runs
+	Program    cmdline.Program
+	Background bool // it goes on when the call has ended
+}
+
+// Scope is how far the user's word reaches that calls like one may run.
+type Scope string
+
+// Scopes. What is remembered for a workspace or globally outlives the process.
+const (
+	Once         Scope = ""
+	ForSession   Scope = "session" // until this process ends, in all chats
+	ForWorkspace Scope = "workspace"
+	Everywhere   Scope = "global"
+)
 
 // Result is what a call returned.
 type Result struct {
@@ -188,6 +212,7 @@ type Verdict struct {
 	Reason   string
 	// Insist asks the user also in a chat with auto-approve.
 	Insist  bool
+	Places  []string       // see Call.Places
 	Details *event.Details // the plan's, with what the policy knows about it; nil: as they are
 }
 
@@ -206,8 +231,9 @@ func (v Verdict) Stricter(other Verdict) Verdict {
 type Policy interface {
 	// Judge decides about one call. It must be fast: it never waits for a user.
 	Judge(call Call, spec Spec, plan Plan) Verdict
-	// Remember allows calls like this one from now on, as far as that is safe.
-	Remember(call Call, spec Spec, plan Plan)
+	// Remember allows calls like this one from now on, as far as that is safe. An error
+	// says that it could not be kept.
+	Remember(call Call, spec Spec, plan Plan, scope Scope) error
 	// Hidden says that a tool can never be called by an agent, so that it need not
 	// be offered to the model.
 	Hidden(agent string, spec Spec) bool

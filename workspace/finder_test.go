@@ -2,16 +2,12 @@ package workspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"go.uber.org/goleak"
 )
@@ -38,6 +34,13 @@ func tree(t testing.TB, names ...string) string {
 		}
 	}
 	return root
+}
+
+// newFinder returns a Finder for one test.
+func newFinder(t testing.TB) *Finder {
+	f := &Finder{}
+	t.Cleanup(f.Close)
+	return f
 }
 
 // find renders what a query finds, relative to root.
@@ -68,6 +71,7 @@ func TestFind(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, ".gitignore"), []byte("*.log\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	f := newFinder(t)
 	for query, want := range map[string]string{
 		"":            "README.md a.txt cmd/Main_test.go main/z.go remains/q src/b.py src/domain.go src/main.go cmd/x/main.go",
 		"  read ":     "README.md",
@@ -86,7 +90,7 @@ func TestFind(t *testing.T) {
 		"./none/x":    "",
 		root + "/src": "src/b.py src/domain.go src/main.go",
 	} {
-		if got := find(t, &Finder{}, []string{root}, query); got != want {
+		if got := find(t, f, []string{root}, query); got != want {
 			t.Errorf("%q:\ngot  %s\nwant %s", query, got, want)
 		}
 	}
@@ -96,9 +100,8 @@ func TestFind(t *testing.T) {
 	}
 	up = filepath.ToSlash(up)
 	// A root may be missing, given twice, or inside another.
-	f := &Finder{}
 	roots := []string{root, other, filepath.Join(root, "none"), root, filepath.Join(root, "src")}
-	if got, want := find(t, f, roots, "b."), "src/b.py "+up+"/deep/b.rb"; got != want {
+	if got, want := find(t, f, roots, "b."), "src/b.py "+up+"/deep/b.rb "+up+"/b2.py"; got != want {
 		t.Errorf("several roots: %s, want %s", got, want)
 	}
 	if got := find(t, f, roots[1:2], "src"); got != "" {
@@ -120,7 +123,7 @@ func TestFindBest(t *testing.T) {
 		names = append(names, fmt.Sprintf("d%d/x%dquery%d", i%7, i%13, i), fmt.Sprintf("d%d/query%d", i%7, i))
 	}
 	root := tree(t, names...)
-	f := &Finder{}
+	f := newFinder(t)
 	got, err := f.Find(context.Background(), []string{root}, "QUERY")
 	if err != nil || len(got) != 100 {
 		t.Fatalf("%d results, %v", len(got), err)
@@ -147,121 +150,38 @@ func TestFindBest(t *testing.T) {
 	}
 }
 
-func TestCollectIsBounded(t *testing.T) {
-	a, b := tree(t, "1", "2", "3"), tree(t, "4")
-	entries, err := collect(context.Background(), []string{a, b}, 2)
-	if err != nil || len(entries) != 2 || entries[1].rel != "2" {
-		t.Errorf("%v %v", entries, err)
-	}
-}
-
-// A listing serves queries for some seconds, then a new walk sees what changed.
-func TestListingAge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		root := tree(t, "a")
-		f := &Finder{}
-		find(t, f, []string{root}, "")
-		if err := os.WriteFile(filepath.Join(root, "b"), nil, 0o644); err != nil {
+// What does not fit is what is deepest.
+func TestScanIsBounded(t *testing.T) {
+	root := tree(t, "1", "a/2", "a/b/3", "c/4", "c/5")
+	for limit, want := range map[int]string{1: "1", 3: "1 a/ c/", 5: "1 a/ a/2 a/b/ c/", 6: "1 a/ a/2 a/b/ c/ c/4", 100: "1 a/ a/2 a/b/ a/b/3 c/ c/4 c/5"} {
+		if limit == 1 {
+			want = "1" // folders go first
+		}
+		sc := &scanner{top: root, left: limit}
+		f := &folder{}
+		if err := sc.below(context.Background(), f); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(listingAge - time.Millisecond)
-		if got := find(t, f, []string{root}, ""); got != "a" {
-			t.Errorf("before: %s", got)
+		if got := render(f); got != want {
+			t.Errorf("%d: %s, want %s", limit, got, want)
 		}
-		time.Sleep(time.Millisecond)
-		synctest.Wait()
-		if f.current != nil {
-			t.Error("an old listing is kept")
-		}
-		if got := find(t, f, []string{root}, ""); got != "a b" {
-			t.Errorf("after: %s", got)
-		}
-	})
-}
-
-// Queries share a walk; it goes on while one of them waits, and no longer.
-func TestFindCancelled(t *testing.T) {
-	f := &Finder{}
-	l := &listing{roots: []string{"/r"}, done: make(chan struct{})}
-	walk, cancel := context.WithCancel(context.Background())
-	l.cancel, f.current = cancel, l
-	var queries sync.WaitGroup
-	var stop [2]context.CancelFunc
-	var left [2]chan struct{}
-	for i := range stop {
-		ctx, cancel := context.WithCancel(context.Background())
-		stop[i], left[i] = cancel, make(chan struct{})
-		queries.Go(func() {
-			defer close(left[i])
-			if _, err := f.Find(ctx, l.roots, "x"); !errors.Is(err, context.Canceled) {
-				t.Errorf("query %d: %v", i, err)
-			}
-		})
-	}
-	for waiting := 0; waiting < 2; {
-		f.mu.Lock()
-		waiting = l.waiting
-		f.mu.Unlock()
-	}
-	stop[0]()
-	<-left[0]
-	if walk.Err() != nil {
-		t.Error("the walk ended although a query waits")
-	}
-	stop[1]()
-	<-left[1]
-	if walk.Err() == nil || f.current != nil {
-		t.Error("the walk goes on although no query waits")
-	}
-	queries.Wait()
-	if found, err := f.Find(context.Background(), []string{tree(t, "x")}, "x"); err != nil || len(found) != 1 {
-		t.Errorf("after that: %v %v", found, err)
 	}
 }
 
-// A workspace of 20,000 files: the first keystroke, and the next ones.
-func BenchmarkQueryFiles(b *testing.B) {
-	root := b.TempDir()
-	for i := range 20_000 {
-		dir := filepath.Join(root, fmt.Sprintf("package%d", i%50), fmt.Sprintf("part%d", i%1000))
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			b.Fatal(err)
+// render lists a folder's entries.
+func render(f *folder) string {
+	var out []string
+	var visit func(f *folder)
+	visit = func(f *folder) {
+		for i := range f.ends {
+			out = append(out, f.text.plain+f.file(i).plain)
 		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("Source%d.go", i)), nil, 0o644); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(root, ".gitignore"), []byte("*.o\n/build/\nnode_modules/\n"), 0o644); err != nil {
-		b.Fatal(err)
-	}
-	query := func(b *testing.B, f *Finder, text string) {
-		if found, err := f.Find(context.Background(), []string{root}, text); err != nil || len(found) == 0 {
-			b.Fatal(found, err)
+		for _, sub := range f.subs {
+			out = append(out, sub.text.plain)
+			visit(sub)
 		}
 	}
-	b.Run("cold", func(b *testing.B) {
-		for b.Loop() {
-			query(b, &Finder{}, "source1")
-		}
-	})
-	for _, text := range []string{"", "s", "source19999"} {
-		b.Run("warm/"+text, func(b *testing.B) {
-			entries, err := collect(context.Background(), []string{root}, maxEntries)
-			if err != nil {
-				b.Fatal(err)
-			}
-			for b.Loop() {
-				if len(best(entries, text)) == 0 {
-					b.Fatal("nothing found")
-				}
-			}
-		})
-	}
-	b.Run("floor", func(b *testing.B) {
-		for b.Loop() {
-			if err := filepath.WalkDir(root, func(string, os.DirEntry, error) error { return nil }); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
+	visit(f)
+	slices.Sort(out)
+	return strings.Join(out, " ")
 }

@@ -2,137 +2,194 @@ package workspace
 
 import (
 	"cmp"
-	"io/fs"
-	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sort"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
-// Kinds of matches, best first.
-const (
-	namePrefix = iota // the name begins with the query
-	nameInside        // the name contains it
-	pathInside        // only the path does
-)
-
-// match says how well an entry answers a query; lower is better in every field.
+// match is an entry that answers a query, and how well.
 type match struct {
-	kind   int
-	at     int // where the query is found: in the name, or in the path
-	length int // of the path
-	*entry
+	quality
+	recent int // how long ago it was in use; maxRecent is never
+	root   int
+	dir    bool
+	folder *folder // it is in
+	name   string
 }
 
-func (m match) compare(o match) int {
+func (m *match) compare(o *match) int {
 	return cmp.Or(
-		cmp.Compare(m.kind, o.kind), cmp.Compare(m.at, o.at), cmp.Compare(m.length, o.length),
-		cmp.Compare(m.rel, o.rel), cmp.Compare(m.root, o.root),
+		cmp.Compare(m.kind, o.kind), cmp.Compare(m.recent, o.recent), cmp.Compare(m.at, o.at), cmp.Compare(m.length, o.length),
+		compareJoined(m.folder.text.plain, m.name, o.folder.text.plain, o.name), cmp.Compare(m.root, o.root),
 	)
 }
 
-// judge matches an entry with a query in lower case. Without one, every file matches
-// and no folder does: those nearest to the root come first.
-func judge(e *entry, query string) (match, bool) {
-	if query == "" {
-		return match{at: strings.Count(e.rel, "/"), entry: e}, !e.dir
+// compareJoined compares a1+a2 with b1+b2.
+func compareJoined(a1, a2, b1, b2 string) int {
+	if a1 == "" {
+		a1, a2 = a2, ""
 	}
-	at := strings.Index(e.lower, query)
-	if at < 0 {
-		return match{}, false
+	if b1 == "" {
+		b1, b2 = b2, ""
 	}
-	m := match{kind: pathInside, at: at, length: len(e.rel), entry: e}
-	if i := strings.Index(e.lower[strings.LastIndexByte(e.lower, '/')+1:], query); i >= 0 {
-		m.kind, m.at = nameInside, i
-		if i == 0 {
-			m.kind = namePrefix
+	for a1 != "" && b1 != "" {
+		n := min(len(a1), len(b1))
+		if c := strings.Compare(a1[:n], b1[:n]); c != 0 {
+			return c
+		}
+		if a1 = a1[n:]; a1 == "" {
+			a1, a2 = a2, ""
+		}
+		if b1 = b1[n:]; b1 == "" {
+			b1, b2 = b2, ""
 		}
 	}
-	return m, true
+	return cmp.Compare(len(a1)+len(a2), len(b1)+len(b2))
 }
 
-// best returns the best matches, in order. It sorts no more than it must: a short
-// query matches most of a large workspace.
-func best(entries []entry, query string) []Found {
-	var top []match
-	full := false // top[maxFound-1] is the worst that still counts
-	keep := func() {
-		slices.SortFunc(top, match.compare)
-		if len(top) >= maxFound {
-			top, full = top[:maxFound], true
-		}
+// top keeps the best matches it is given. It sorts no more than it must: a short query
+// matches most of a large workspace.
+type top struct {
+	size    int
+	matches []match
+	full    bool // matches[size-1] is the worst that still counts
+}
+
+func (t *top) add(m match) {
+	if t.full && m.compare(&t.matches[t.size-1]) > 0 {
+		return
 	}
-	for i := range entries {
-		m, ok := judge(&entries[i], query)
-		if !ok || full && m.compare(top[maxFound-1]) > 0 {
+	if t.matches = append(t.matches, m); len(t.matches) == 2*t.size {
+		t.trim()
+	}
+}
+
+func (t *top) trim() {
+	slices.SortFunc(t.matches, func(a, b match) int { return a.compare(&b) })
+	if len(t.matches) >= t.size {
+		t.matches, t.full = t.matches[:t.size], true
+	}
+}
+
+// worst is where kinds of matches begin that are not good enough any more.
+func (t *top) worst() int {
+	if !t.full {
+		return noMatch
+	}
+	return t.matches[t.size-1].kind + 1
+}
+
+// place is where an entry is.
+type place struct {
+	folder *folder
+	name   string
+}
+
+// best returns the best matches, in order. inUse are absolute paths, the last used first.
+func best(s *snapshot, q query, inUse []string) []Found {
+	final := top{size: maxFound}
+	used := map[place]bool{}
+	m := matcher{query: q, worst: noMatch}
+	for recent, path := range inUse {
+		root, f, i, ok := s.file(path)
+		if !ok {
 			continue
 		}
-		if top = append(top, m); len(top) == 2*maxFound {
-			keep()
+		name := f.file(i)
+		used[place{f, name.plain}] = true
+		m.enter(f)
+		if quality, ok := m.judge(name, false); ok {
+			final.add(match{quality: quality, recent: recent, root: root, folder: f, name: name.plain})
 		}
 	}
-	keep()
-	out := make([]Found, len(top))
-	for i, m := range top {
-		out[i] = Found{Path: filepath.Join(m.root, filepath.FromSlash(m.rel)), Dir: m.dir}
-	}
-	return out
-}
-
-// isPath says whether a query names a folder instead of searching.
-func isPath(query string) bool {
-	for _, prefix := range []string{"/", "~", "./", "../"} {
-		if strings.HasPrefix(query, prefix) {
-			return true
+	for _, t := range s.match(q, maxFound+len(used)) {
+		for _, m := range t.matches {
+			if m.dir || !used[place{m.folder, m.name}] {
+				final.add(m)
+			}
 		}
 	}
-	return filepath.IsAbs(query)
-}
-
-// maxListed bounds how many entries of one folder are looked at.
-const maxListed = 50_000
-
-// list returns what is in the folder that a query names, hidden and ignored entries
-// too, folders first. If it names none, its last name is a prefix of what it asks for.
-func list(roots []string, query string) []Found {
-	query = filepath.ToSlash(query)
-	cut := strings.LastIndexByte(query, '/') + 1
-	dir, prefix := Abs(roots, query[:cut]), strings.ToLower(query[cut:])
-	// "/a/." is on its way to "/a/.git".
-	if full := Abs(roots, query); prefix != "." && isDir(full) {
-		dir, prefix = full, ""
+	final.trim()
+	out := make([]Found, 0, len(final.matches))
+	for _, m := range final.matches {
+		path := filepath.Join(s.roots[m.root].path, filepath.FromSlash(m.folder.text.plain+m.name))
+		out = append(out, Found{Path: path, Dir: m.dir})
 	}
-	if !isDir(dir) {
-		return nil // opening anything else may block
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer d.Close()
-	entries, _ := d.ReadDir(maxListed) // what can be read counts
-	var dirs, files []Found
-	for _, e := range entries {
-		if !strings.HasPrefix(strings.ToLower(e.Name()), prefix) {
-			continue
-		}
-		f := Found{Path: filepath.Join(dir, e.Name())}
-		if f.Dir = e.IsDir() || e.Type()&fs.ModeSymlink != 0 && isDir(f.Path); f.Dir {
-			dirs = append(dirs, f)
-		} else {
-			files = append(files, f)
-		}
-	}
-	byName := func(a, b Found) int {
-		return cmp.Or(cmp.Compare(strings.ToLower(a.Path), strings.ToLower(b.Path)), cmp.Compare(a.Path, b.Path))
-	}
-	slices.SortFunc(dirs, byName)
-	slices.SortFunc(files, byName)
-	out := append(dirs, files...)
 	return out[:min(len(out), maxFound)]
 }
 
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
+// match looks at everything, several folders at once.
+func (s *snapshot) match(q query, size int) []top {
+	const share = 256 // folders that are worth a goroutine
+	workers := max(1, min(runtime.GOMAXPROCS(0), len(s.folders)/share))
+	tops := make([]top, workers)
+	var next atomic.Int64
+	look := func(t *top) {
+		t.size = size
+		m := matcher{query: q}
+		const portion = 64
+		for {
+			from := int(next.Add(portion)) - portion
+			if from >= len(s.folders) {
+				return
+			}
+			for _, p := range s.folders[from:min(from+portion, len(s.folders))] {
+				m.worst = t.worst()
+				m.look(p, t)
+			}
+		}
+	}
+	var running sync.WaitGroup
+	for i := range tops[1:] {
+		running.Go(func() { look(&tops[i+1]) })
+	}
+	look(&tops[0])
+	running.Wait()
+	return tops
+}
+
+// look adds what matches directly in a folder.
+func (m *matcher) look(p placed, t *top) {
+	m.enter(p.folder)
+	add := func(name text, dir bool) {
+		if q, ok := m.judge(name, dir); ok {
+			t.add(match{quality: q, recent: maxRecent, root: p.root, dir: dir, folder: p.folder, name: name.plain})
+		}
+	}
+	for i := range p.ends {
+		add(p.file(i), false)
+	}
+	for _, sub := range p.subs {
+		add(sub.text.name(), true)
+	}
+}
+
+// file finds a file by its path.
+func (s *snapshot) file(path string) (root int, f *folder, i int, ok bool) {
+	for root, r := range s.roots {
+		for _, top := range []string{r.path, r.top} {
+			if !within(top, path) {
+				continue
+			}
+			rel, err := filepath.Rel(top, path)
+			if err != nil {
+				continue
+			}
+			rel = filepath.ToSlash(rel)
+			at := strings.LastIndexByte(rel, '/') + 1
+			f := r.folder.find(rel[:at])
+			if f == nil {
+				continue
+			}
+			i := sort.Search(len(f.ends), func(i int) bool { return f.file(i).plain >= rel[at:] })
+			if i < len(f.ends) && f.file(i).plain == rel[at:] {
+				return root, f, i, true
+			}
+		}
+	}
+	return 0, nil, 0, false
 }

@@ -4,25 +4,23 @@
 // A Workspace is immutable. It guarantees that Contains judges a path by where it
 // really leads (symbolic links resolved, also for files that do not exist yet), and
 // that Walk neither follows a link out of a root nor descends into ignored folders.
-// A Finder answers queries for files from one walk for some seconds. It holds at most
-// 200,000 files and folders, roots in their order and each from its top: what comes
-// after is not found by name, only by path.
 //
-// The package does not watch for changes and keeps no index.
+// A Finder answers queries for files from an index: immutable snapshots of what lies below
+// the roots, made by a walk and kept up to date where the system tells of changes. What it
+// tells is a hint about what to read again; where it does not, or lost count, a walk
+// decides, when the next query comes. A query waits for the first walk, and a tenth of a
+// second for a later one, never longer; nothing else waits for the index. It holds at most
+// 1,500,000 files and folders, those that are least deep, and none that are hidden or
+// ignored: these are found by path only.
 package workspace
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/seed-dec29ce4/eca/internal/ignore"
 )
 
 // Workspace is a set of root folders.
@@ -124,6 +122,10 @@ func within(root, path string) bool {
 // maxLinks bounds chains of dangling links; a longer chain leads nowhere known.
 const maxLinks = 16
 
+// Resolve returns where an absolute path leads: with the links of its longest existing
+// part resolved.
+func Resolve(path string) string { return resolve(path) }
+
 // resolve follows the links of the longest existing prefix of a path. A dangling
 // link leads to its target, not to its own place.
 func resolve(path string) string { return resolveLinks(filepath.Clean(path), maxLinks) }
@@ -169,52 +171,4 @@ func ImageType(head []byte) string {
 		return t
 	}
 	return ""
-}
-
-// File is one entry of a walk.
-type File struct {
-	Path  string // absolute
-	Rel   string // relative to the walked folder, with slashes
-	Dir   bool
-	Depth int // 1 for direct children
-}
-
-// Walk visits what lies below dir (which may itself be a link to a folder), folders
-// before their content, in lexical order, leaving out hidden entries, `.git` and what ignore files exclude. fn may return
-// filepath.SkipDir or filepath.SkipAll.
-func Walk(ctx context.Context, dir string, fn func(File) error) error {
-	top, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return err
-	}
-	rules := ignore.ForTree(top)
-	return filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			if path == top {
-				return err
-			}
-			if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
-				return nil // unreadable or just gone: not ours to fail on
-			}
-			return err
-		}
-		if path == top {
-			return nil
-		}
-		rel, err := filepath.Rel(top, path)
-		if err != nil {
-			return err
-		}
-		if strings.HasPrefix(d.Name(), ".") || rules.Ignored(path, d.IsDir()) {
-			if d.IsDir() {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		rel = filepath.ToSlash(rel)
-		return fn(File{Path: filepath.Join(dir, filepath.FromSlash(rel)), Rel: rel, Dir: d.IsDir(), Depth: strings.Count(rel, "/") + 1})
-	})
 }

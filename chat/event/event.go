@@ -143,9 +143,11 @@ type ToolArgsDelta struct {
 // call that can not run.
 type ToolJudged struct {
 	Tool
-	Arguments json.RawMessage `json:"arguments"`        // a JSON object
-	Manual    bool            `json:"manual,omitempty"` // waits for the user
-	Rule      string          `json:"rule,omitempty"`   // the rule that decided
+	Arguments json.RawMessage `json:"arguments"`          // a JSON object
+	Manual    bool            `json:"manual,omitempty"`   // waits for the user
+	Decision  string          `json:"decision,omitempty"` // of the policy: allow, ask or deny; empty for a call that can not run
+	Rule      string          `json:"rule,omitempty"`     // the rule that decided
+	Reason    string          `json:"reason,omitempty"`   // why, for the user
 	Summary   string          `json:"summary,omitempty"`
 	Details   *Details        `json:"details,omitempty"`
 }
@@ -276,6 +278,7 @@ const (
 	FinishedDone        FinishReason = "done"
 	FinishedStopped     FinishReason = "stopped"     // by the user
 	FinishedRejected    FinishReason = "rejected"    // the user refused a tool call
+	FinishedLoop        FinishReason = "loop"        // the model did the same again and again; the user is asked
 	FinishedByHook      FinishReason = "hook"        // a hook ended it
 	FinishedBlocked     FinishReason = "blocked"     // a hook ended it before the model was asked: it never sees the prompt
 	FinishedFailed      FinishReason = "failed"      // see Err

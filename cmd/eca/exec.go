@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -125,7 +126,12 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, prompt string, lo
 	go func() { served <- server.Serve(alive, fromClient, toClient, opts) }()
 
 	c := newExecClient(f, cwd, stdout, stderr)
-	c.prepare = d.SyncPlugins
+	c.prepare = func(ctx context.Context) {
+		d.SyncPlugins(ctx)
+		ctx, cancel := context.WithTimeout(ctx, serverPatience)
+		defer cancel()
+		d.StartMCPServers(ctx)
+	}
 	c.conn = jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Log: log.Logger})
 	c.conn.Start(alive, c.handle)
 	code, err := c.turn(ctx, alive, prompt, extra)
@@ -139,6 +145,10 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, prompt string, lo
 	c.conn.Close()
 	return code, err
 }
+
+// serverPatience is how long the prompt waits for MCP servers: the tools of those that come
+// later are nobody's.
+const serverPatience = 10 * time.Second
 
 // pipedInput reads stdin when something is piped into it.
 func pipedInput(stdin io.Reader) (string, error) {
@@ -259,7 +269,7 @@ func (c *execClient) end(chatID, reason string, interrupted bool) int {
 	switch {
 	case interrupted:
 		return exitInterrupted
-	case reason == "failed", reason == "blocked":
+	case reason == "failed", reason == "blocked", reason == "loop":
 		return exitFailed
 	case c.refused:
 		return exitRefused

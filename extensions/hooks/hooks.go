@@ -71,6 +71,7 @@ func eventNamed(name string) (Event, bool) {
 type Definition struct {
 	Name   string
 	Source string // where it is written, for the user: a file with a line, a plugin
+	Claude bool   // it is one of Claude Code's: see claude.go
 	config.Hook
 }
 
@@ -185,7 +186,7 @@ func compile(d Definition) (h hook, errs []error) {
 	}
 	h = hook{Definition: d, event: event, visible: d.Visible == nil || *d.Visible}
 	var err error
-	if h.matcher, err = newMatcher(event, d.Matcher); err != nil {
+	if h.matcher, err = d.compileMatcher(event); err != nil {
 		return hook{}, []error{err}
 	}
 	if len(d.Actions) == 0 {
@@ -206,6 +207,16 @@ func compile(d Definition) (h hook, errs []error) {
 		}
 	}
 	return h, errs
+}
+
+// compileMatcher returns what a definition is for.
+func (d Definition) compileMatcher(e Event) (matcher, error) {
+	text, isText := d.Matcher.(string)
+	if !d.Claude || !isText || text == "" {
+		return newMatcher(e, d.Matcher)
+	}
+	re, err := compileRegexp(text)
+	return matcher{text: text, claude: re}, err
 }
 
 // limit returns the time limit that is set in milliseconds.

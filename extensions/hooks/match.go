@@ -23,6 +23,7 @@ type matcher struct {
 	trigger   string // of a compaction: manual or auto
 	name      *regexp2.Regexp
 	selectors []selector
+	claude    *regexp2.Regexp // see claudeSubject
 }
 
 // selector is one key of a matcher that is an object.
@@ -115,6 +116,9 @@ func compileRegexp(pattern string) (*regexp2.Regexp, error) {
 // matches says whether a hook is for what happens.
 func (m matcher) matches(c Call) bool {
 	switch {
+	case m.claude != nil:
+		subject := claudeSubject(c)
+		return subject == "" || fits(m.claude, subject)
 	case m.trigger != "":
 		return m.trigger == c.Trigger
 	case c.Tool == nil:

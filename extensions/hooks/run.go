@@ -134,14 +134,27 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 	}
 	r := s.run(ctx, a, c.Roots[0], s.input(h, a, *c))
 	rep := Report{Status: r.status, Output: r.stdout, Error: join(r.problem, r.stderr)}
-	var said output
+	said, reason, blocked := output{}, "", false
+	if h.Claude && r.status == 0 && r.whole {
+		said, reason, blocked = c.claude(r.stdout)
+	}
 	switch {
+	case blocked:
+		rep.Output = reason
+		out.block(c, Blocked{Hook: a.name, Text: reason, Visible: h.visible})
+	case r.status == interventionCode && h.Claude && c.Event == PostToolCall:
+		// There, it is said beside what the tool returned.
+		out.Context = append(out.Context, r.stderr)
 	case r.status == interventionCode:
 		out.block(c, Blocked{Hook: a.name, Text: r.stderr, Visible: h.visible})
 	case r.status == 0 && !r.whole:
 		rep.Error = join("its output is too long to be used", r.stderr)
 	case r.status == 0:
-		if parsed, ok := parse(r.stdout); ok {
+		parsed, ok := said, h.Claude
+		if !ok {
+			parsed, ok = parse(r.stdout)
+		}
+		if ok {
 			said = parsed.only(c.Event)
 			rep.Output, rep.Error = said.effects(), join(strings.Join(said.problems, "\n"), r.stderr)
 			out.take(c, a.name, said)
@@ -177,6 +190,9 @@ func (s *Set) input(h hook, a action, c Call) []byte {
 	if c.Tool != nil {
 		fields["tool_call_id"], fields["server"], fields["tool_name"] = c.Tool.CallID, c.Tool.Server, c.Tool.Name
 		fields["tool_input"] = c.Tool.Arguments
+	}
+	if h.Claude {
+		claudeFields(fields, c)
 	}
 	raw, err := json.Marshal(fields)
 	if err != nil {

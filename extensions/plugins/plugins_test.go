@@ -112,7 +112,7 @@ func gitIn(t *testing.T, dir string, args ...string) string {
 func repo(t *testing.T, dir string) (address, commit string) {
 	t.Helper()
 	gitIn(t, dir, "init", "-q")
-	return "file://" + filepath.ToSlash(dir), commitAll(t, dir)
+	return "file:///" + strings.TrimPrefix(filepath.ToSlash(dir), "/"), commitAll(t, dir)
 }
 
 func commitAll(t *testing.T, dir string) string {

@@ -1,100 +1,124 @@
-// Package ignore applies .gitignore files as git does: nested files, negation,
-// anchored and folder-only patterns, `**`.
+// Package ignore applies git's rules about files that do not count: .gitignore files in
+// every folder, the repository's info/exclude, and the user's core.excludesFile, in git's
+// order of precedence and with its patterns.
 //
-// It reads .gitignore files only; global and info excludes are not considered.
+// Like git it takes no ignore file that is a link, and begins anew in a repository inside
+// another. Unlike git it does not read the index: what is tracked although a pattern names
+// it is ignored here. Conditional includes of git's configuration are not followed. Outside
+// of repositories, .gitignore files count from the top of the walk on, the user's excludes
+// do not.
+//
+// Rules are immutable and safe for concurrent use.
 package ignore
 
 import (
-	"bufio"
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
 )
 
-// maxFile bounds a .gitignore; a larger one is no ignore file.
+// maxFile bounds an ignore file; a larger one is none.
 const maxFile = 1 << 20
 
-// Rules answers whether paths below a folder are ignored. It reads ignore files as
-// it meets their folders and is not safe for concurrent use.
+// FileName is the name of the ignore files in folders.
+const FileName = ".gitignore"
+
+// Rules are the rules in one folder: what its own ignore file says, and what is asked when
+// that says nothing. Folders without an ignore file share the rules of their parent.
 type Rules struct {
-	top  string
-	dirs map[string][]pattern
+	parent   *Rules
+	dir      string // which the patterns are relative to; with slashes, none at the end
+	patterns []pattern
+	fold     bool // case does not count (core.ignoreCase)
 }
 
-type pattern struct {
-	glob    string
-	negate  bool
-	dirOnly bool
-	base    bool // matches the name alone, at any depth
-}
-
-// ForTree returns the rules for what lies below dir, including those that folders
-// above dir state, up to the root of its git work tree.
+// ForTree returns the rules in dir (absolute, without links), including what the folders
+// above it state, up to the root of its git work tree.
 func ForTree(dir string) *Rules {
-	top := dir
-	for p := dir; ; p = filepath.Dir(p) {
-		if _, err := os.Lstat(filepath.Join(p, ".git")); err == nil {
-			top = p
-			break
+	var above []string
+	for p := filepath.Clean(dir); ; p = filepath.Dir(p) {
+		if isRepository(p) {
+			r := repository(p)
+			for i := len(above) - 1; i >= 0; i-- {
+				r = r.with(above[i])
+			}
+			return r
 		}
+		above = append(above, p)
 		if filepath.Dir(p) == p {
-			break
+			return (&Rules{}).with(filepath.Clean(dir))
 		}
 	}
-	return &Rules{top: top, dirs: map[string][]pattern{}}
 }
 
-// Ignored says whether a path is ignored by itself. The caller does not descend
-// into ignored folders, as git does not.
+// Below returns the rules in a folder inside the one these are for. git and file say
+// whether that has an entry .git, or a regular file .gitignore.
+func (r *Rules) Below(dir string, git, file bool) *Rules {
+	switch {
+	case git && isRepository(dir):
+		return repository(dir)
+	case file:
+		return r.with(dir)
+	}
+	return r
+}
+
+// with adds what a folder's own ignore file says.
+func (r *Rules) with(dir string) *Rules { return r.file(dir, filepath.Join(dir, FileName)) }
+
+// file adds the patterns of a file, relative to dir.
+func (r *Rules) file(dir, path string) *Rules {
+	patterns := parse(readFile(path, false), r.fold)
+	if len(patterns) == 0 {
+		return r
+	}
+	return &Rules{parent: r, dir: strings.TrimSuffix(filepath.ToSlash(dir), "/"), patterns: patterns, fold: r.fold}
+}
+
+// Ignored says whether an absolute path with slashes, directly in the folder of these
+// rules, is ignored. Nobody descends into ignored folders, as git does not.
 func (r *Rules) Ignored(path string, isDir bool) bool {
-	if filepath.Base(path) == ".git" {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	if name == ".git" {
 		return true
 	}
+	if r.fold {
+		name = lower(name)
+	}
 	// The deepest file that says something wins, and in it the last line.
-	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return false
-		}
-		rel = filepath.ToSlash(rel)
-		patterns := r.patterns(dir)
-		for i := len(patterns) - 1; i >= 0; i-- {
-			if patterns[i].match(rel, isDir) {
-				return !patterns[i].negate
+	for l := r; l != nil; l = l.parent {
+		rel := ""
+		for i := len(l.patterns) - 1; i >= 0; i-- {
+			p := &l.patterns[i]
+			if p.dirOnly && !isDir {
+				continue
+			}
+			against := name
+			if !p.base {
+				if rel == "" {
+					rel = path[min(len(l.dir)+1, len(path)):]
+					if l.fold {
+						rel = lower(rel)
+					}
+				}
+				against = rel
+			}
+			if p.match(against) {
+				return !p.negate
 			}
 		}
-		if dir == r.top || filepath.Dir(dir) == dir {
-			return false
-		}
 	}
+	return false
 }
 
-func (p pattern) match(rel string, isDir bool) bool {
-	if p.dirOnly && !isDir {
-		return false
+// readFile returns what is in an ignore file; nothing if there is none. Links count only
+// outside of work trees: what is in one was chosen by whoever made it.
+func readFile(path string, links bool) []byte {
+	stat := os.Lstat
+	if links {
+		stat = os.Stat
 	}
-	name := rel
-	if p.base {
-		name = rel[strings.LastIndexByte(rel, '/')+1:]
-	}
-	ok, err := doublestar.Match(p.glob, name)
-	return err == nil && ok
-}
-
-func (r *Rules) patterns(dir string) []pattern {
-	if ps, ok := r.dirs[dir]; ok {
-		return ps
-	}
-	ps := read(filepath.Join(dir, ".gitignore"))
-	r.dirs[dir] = ps
-	return ps
-}
-
-func read(path string) []pattern {
-	info, err := os.Stat(path)
+	info, err := stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
 		return nil
 	}
@@ -102,53 +126,5 @@ func read(path string) []pattern {
 	if err != nil {
 		return nil
 	}
-	return parse(data)
-}
-
-// parse reads the lines of an ignore file.
-func parse(data []byte) []pattern {
-	var out []pattern
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, maxFile)
-	for lines.Scan() {
-		if p, ok := parseLine(strings.TrimSuffix(lines.Text(), "\r")); ok {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-func parseLine(line string) (pattern, bool) {
-	line = trimTrailingSpace(line)
-	if line == "" || strings.HasPrefix(line, "#") {
-		return pattern{}, false
-	}
-	var p pattern
-	if rest, ok := strings.CutPrefix(line, "!"); ok {
-		p.negate, line = true, rest
-	}
-	if rest, ok := strings.CutSuffix(line, "/"); ok {
-		p.dirOnly, line = true, rest
-	}
-	if line == "" {
-		return pattern{}, false
-	}
-	p.base = !strings.Contains(line, "/")
-	// Braces are plain characters to git but alternatives to the matcher.
-	line = strings.NewReplacer("{", `\{`, "}", `\}`).Replace(strings.TrimPrefix(line, "/"))
-	// A trailing /** matches what is inside, not the folder itself.
-	if rest, ok := strings.CutSuffix(line, "/**"); ok {
-		line = rest + "/**/*"
-	}
-	p.glob = line
-	return p, doublestar.ValidatePattern(line)
-}
-
-// trimTrailingSpace removes unescaped spaces at the end of a line.
-func trimTrailingSpace(s string) string {
-	for strings.HasSuffix(s, " ") && !strings.HasSuffix(s, `\ `) {
-		s = s[:len(s)-1]
-	}
-	return s
+	return data
 }

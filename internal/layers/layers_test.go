@@ -75,7 +75,7 @@ func onlyImporter(path string) string {
 		"modernc.org/":                "chat/store",
 		"database/sql":                "chat/store",
 		"os/exec":                     "internal/proc",
-		"mvdan.cc/sh":                 "tools/shell",
+		"mvdan.cc/sh":                 "internal/cmdline",
 		"github.com/fsnotify":         "internal/watch",
 		"golang.org/x/oauth2":         "auth/oauth",
 		"github.com/zalando":          "internal/keychain",

@@ -18,6 +18,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -77,7 +80,7 @@ type Process struct {
 
 // Start starts a child without waiting for it. Kill or Wait must be called.
 func Start(spec Spec) (*Process, error) {
-	cmd := exec.Command(spec.Path, spec.Args...)
+	cmd := exec.Command(found(spec), spec.Args...)
 	cmd.Dir = spec.Dir
 	cmd.Env = append(os.Environ(), spec.Env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = spec.Stdin, spec.Stdout, spec.Stderr
@@ -99,6 +102,27 @@ func Start(spec Spec) (*Process, error) {
 		p.end(cmd.Wait())
 	}()
 	return p, nil
+}
+
+// found is where a program is that is named without a folder, if the child gets a PATH of
+// its own: the system looks in ours.
+func found(spec Spec) string {
+	if filepath.Base(spec.Path) != spec.Path {
+		return spec.Path
+	}
+	for _, pair := range slices.Backward(spec.Env) {
+		path, ok := strings.CutPrefix(pair, "PATH=")
+		if !ok {
+			continue
+		}
+		for _, dir := range filepath.SplitList(path) {
+			if full, err := exec.LookPath(filepath.Join(dir, spec.Path)); err == nil {
+				return full
+			}
+		}
+		break
+	}
+	return spec.Path
 }
 
 // end records how the child ended, and kills what is left.

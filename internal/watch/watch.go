@@ -10,6 +10,9 @@
 // polling. Events are hints: what a file says now is for the caller to read. A folder
 // above these that is renamed away goes unnoticed.
 //
+// A Tree watches whole folders instead, as many as its owner names, and tells what came
+// and went in them.
+//
 // It guarantees that after Set, and after each value from Changed, a change leads to
 // another value, as long as the system can watch; a folder it can not watch is reported once
 // and the rest goes on.
@@ -130,7 +133,7 @@ func (w *Watcher) scanLocked() {
 		w.folders.Store(&now)
 		for dir := range now {
 			// Also where it is watched: it may be another folder of the same name.
-			if err := w.add(dir); err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, fsnotify.ErrClosed) {
+			if err := w.add(dir); err != nil && !isGone(err) {
 				w.report(err.Error(), fmt.Errorf("%s can not be watched: %w", dir, explain(err)))
 			}
 		}
@@ -150,6 +153,11 @@ func (w *Watcher) report(cause string, err error) {
 		w.reported[cause] = true
 		w.failed(err)
 	}
+}
+
+// isGone says that there is nothing to watch any more, or nobody who would.
+func isGone(err error) bool {
+	return errors.Is(err, syscall.ENOENT) || errors.Is(err, fsnotify.ErrClosed)
 }
 
 // explain replaces the words of an error that mean something else here.

@@ -126,7 +126,7 @@ func (b *braces) body(o *outline, w word, def int, kind Kind, from, end int) int
 			limit = o.levels[n-1].end
 		}
 		i := end + 1
-		for i < limit && !(o.tokens[i].first && int(o.tokens[i].col) <= col) {
+		for i < limit && (!o.tokens[i].first || int(o.tokens[i].col) > col) {
 			i = o.skip(i)
 		}
 		return min(i, limit)
@@ -144,7 +144,7 @@ func (b *braces) end(o *outline, i int, value bool) int {
 		}
 		switch t.mark {
 		case '{':
-			if !(angles > 0 && t.mate > 0) && !(b.typeBrace && b.inTypeExpression(o, i)) {
+			if (angles <= 0 || t.mate <= 0) && (!b.typeBrace || !b.inTypeExpression(o, i)) {
 				return i
 			}
 		case ';', '}', ')', ']':
@@ -154,7 +154,7 @@ func (b *braces) end(o *outline, i int, value bool) int {
 				return i
 			}
 		case '=':
-			if !o.isMark(i+1, '>') && !(o.isMark(i+1, '=') && o.adjoins(i)) {
+			if !o.isMark(i+1, '>') && (!o.isMark(i+1, '=') || !o.adjoins(i)) {
 				if angles <= 0 {
 					return i
 				}

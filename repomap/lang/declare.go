@@ -202,7 +202,7 @@ func (d *declared) typeOrSpace(o *outline, p parts) int {
 	w := o.word(p.typeAt)
 	kind, name := w.kind, p.typeAt+1
 	if kind == Enum || kind == Class { // `enum class`, `record struct`
-		if o.word(name).role == definer && !(o.word(name).soft && !o.isName(name+1)) {
+		if o.word(name).role == definer && (!o.word(name).soft || o.isName(name+1)) {
 			name++
 		}
 	}

@@ -35,7 +35,7 @@ func outlineHaskell(o *outline) {
 			o.levels = o.levels[:0]
 		}
 		end := i + 1
-		for end < len(o.tokens) && !(o.tokens[end].first && o.tokens[end].col <= t.col) {
+		for end < len(o.tokens) && (!o.tokens[end].first || o.tokens[end].col > t.col) {
 			end++
 		}
 		w := o.word(i)
@@ -52,7 +52,7 @@ func outlineHaskell(o *outline) {
 			last = haskellSignature(o, Function, i, end)
 		case o.isName(i) && string(o.text(i)) != last && !haskellSigned(o, i) && haskellEquation(o, i, end):
 			to := i + 1
-			for to < end && !(o.isMark(to, '=') || o.isMark(to, '|')) {
+			for to < end && (!o.isMark(to, '=') && !o.isMark(to, '|')) {
 				to = o.skip(to)
 			}
 			last = string(o.text(i))

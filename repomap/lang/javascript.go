@@ -230,7 +230,7 @@ func scriptAssignment(o *outline, at int) int {
 	}
 	end := scriptFunction(o, i+2)
 	if end == 0 {
-		if !o.is(i-2, "exports") && !(o.is(at, "exports") && i == at+2) || o.isName(i+2) || !o.isName(i) {
+		if !o.is(i-2, "exports") && (!o.is(at, "exports") || i != at+2) || o.isName(i+2) || !o.isName(i) {
 			return 0
 		}
 		if o.is(i+2, "class") || o.isMark(i+2, '{') || o.is(i+2, "require") || o.is(i+2, "void") {

@@ -55,7 +55,7 @@ func outlineOCaml(o *outline) {
 			continue
 		}
 		end := name + 1
-		for end < len(o.tokens) && !(o.isMark(end, '=') && !o.isMark(end-1, '<') && !o.isMark(end-1, '>')) && !(o.tokens[end].first && o.tokens[end].col <= t.col) {
+		for end < len(o.tokens) && (!o.isMark(end, '=') || o.isMark(end-1, '<') || o.isMark(end-1, '>')) && (!o.tokens[end].first || o.tokens[end].col > t.col) {
 			end = o.skip(end)
 		}
 		if kind == Function && (o.is(i, "let") || o.is(i, "and")) && (end == name+1 || o.isMark(name+1, ':')) && !o.is(end+1, "fun") && !o.is(end+1, "function") {

@@ -58,7 +58,7 @@ func outlinePython(o *outline) {
 
 func pythonBlock(o *outline, w word, from, name int) int {
 	end := name + 1
-	for end < len(o.tokens) && !o.isMark(end, ':') && !(o.tokens[end].first && !o.isMark(end-1, '>')) {
+	for end < len(o.tokens) && !o.isMark(end, ':') && (!o.tokens[end].first || o.isMark(end-1, '>')) {
 		end = o.skip(end)
 	}
 	kind := w.kind
@@ -77,7 +77,7 @@ func pythonAssignment(o *outline, at int) int {
 		end = o.skip(end)
 	}
 	plain := end == at+1 || o.isMark(at+1, ':')
-	if plain && o.isMark(end, '=') && !(o.isMark(end+1, '=') && o.adjoins(end)) {
+	if plain && o.isMark(end, '=') && (!o.isMark(end+1, '=') || !o.adjoins(end)) {
 		to := end + 1
 		for to < len(o.tokens) && !o.tokens[to].first {
 			to = o.skip(to)

@@ -138,7 +138,7 @@ func rubySpecial(x *lexer) bool {
 		x.stringTo(i, end)
 		return true
 	}
-	if value && !(spaced && p.kind == nameToken) || len(rest) < 3 { // %
+	if value && (!spaced || p.kind != nameToken) || len(rest) < 3 { // %
 		return false
 	}
 	at := 1

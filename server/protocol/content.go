@@ -77,6 +77,15 @@ type ToolRun struct {
 	ToolCall
 	Arguments      json.RawMessage `json:"arguments"`
 	ManualApproval bool            `json:"manualApproval"`
+	Permission     Permission      `json:"permission"`
+}
+
+// Permission says what decided about a call. Verdict is allow, ask or deny; with
+// auto-approve a call that should be asked for runs nevertheless.
+type Permission struct {
+	Verdict string `json:"verdict"`
+	Rule    string `json:"rule"`
+	Reason  string `json:"reason"`
 }
 
 // ToolRunning is toolCallRunning.

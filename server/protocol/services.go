@@ -34,6 +34,10 @@ type MCPServer struct {
 	URL      string    `json:"url,omitempty"`
 	Disabled bool      `json:"disabled"`
 	HasAuth  bool      `json:"hasAuth"`
+
+	Tools        *[]ServerTool `json:"tools,omitempty"` // of a server that runs, or is on its way back
+	Instructions string        `json:"instructions,omitempty"`
+	Error        string        `json:"error,omitempty"` // why it failed, or what it needs; an addition of ours
 }
 
 // MCPAddResult (4.10).

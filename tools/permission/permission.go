@@ -3,37 +3,39 @@
 //
 // Precedence, first match wins:
 //
-//	disabledTools                                     -> deny
-//	the agent is readOnly, the tool is ours and may change something -> deny
-//	toolCall.approval.deny                            -> deny
-//	the agent is readOnly, a server's tool            -> ask, also with auto-approve
-//	remembered for this session                       -> allow
-//	the call touches a path outside the workspace     -> ask
-//	toolCall.approval.ask                             -> ask
-//	toolCall.approval.allow                           -> allow
+//	disabledTools                                                      -> deny
+//	the agent is readOnly, the call is known to change something       -> deny
+//	toolCall.approval.deny                                             -> deny
+//	the agent is readOnly, what the call does is not known             -> ask, always
+//	it writes to a protected place (protected.go)                      -> ask, always
+//	remembered for this session, the workspace, or everywhere          -> allow
+//	the call touches a path outside the workspace                      -> ask
+//	toolCall.approval.ask                                              -> ask
+//	toolCall.approval.allow                                            -> allow
+//	the agent is readOnly, and the command reads in the workspace only -> allow
 //	toolCall.approval.byDefault (ask if unset)
 //
-// An agent's own toolCall.approval replaces the global rules as a whole. Turning
-// "ask" into "allow" for chats with auto-approve is the engine's business; nothing
-// turns a deny around.
+// An agent's own toolCall.approval replaces the global rules as a whole. "Always" asks
+// also in chats with auto-approve; turning other "ask" into "allow" there is the engine's
+// business; nothing turns a deny around.
 //
-// Every verdict names the rule that decided.
+// Commands are judged by their parts: a denying or asking rule applies if it matches one
+// of them, an allowing rule only if every one of them is covered (command.go). Paths are
+// judged as written and by where they lead.
+//
+// Every verdict names the rule that decided, and why. The package reads files only where
+// a command looks at a git repository (repository.go), and for what was remembered. It
+// decides and does nothing else: what holds a program that runs is a sandbox.
 package permission
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/dlclark/regexp2"
 
-	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // matchTimeout bounds one regular expression: users' patterns may backtrack.
@@ -41,22 +43,35 @@ const matchTimeout = 200 * time.Millisecond
 
 // Policy implements tools.Policy for one configuration.
 type Policy struct {
-	global   rules
-	agents   map[string]rules
-	disabled map[string][]*regexp2.Regexp // by agent; "" is global
-	readOnly map[string]bool              // agents that change nothing
-	inside   func(path string) bool
-	memory   *Memory
+	global    rules
+	agents    map[string]rules
+	disabled  map[string][]*regexp2.Regexp // by agent; "" is global
+	readOnly  map[string]bool              // agents that change nothing
+	inside    func(path string) bool
+	protected []string
+	memory    *Memory
 }
 
 var _ tools.Policy = (*Policy)(nil)
 
-// New returns the policy of a configuration. inside says whether a path belongs to
-// the workspace. memory outlives configurations. Patterns that can not be used are
+// Options are what a policy needs besides the configuration.
+type Options struct {
+	Inside    func(path string) bool // says whether a path belongs to the workspace
+	Protected []string               // eca's own folders and files, absolute: writing there always asks
+	Memory    *Memory                // outlives configurations
+}
+
+// New returns the policy of a configuration. Patterns that can not be used are
 // reported, and err on the safe side: in a deny or ask rule they match everything, in an
 // allow rule nothing.
-func New(cfg *config.Config, inside func(string) bool, memory *Memory) (*Policy, []error) {
-	p := &Policy{agents: map[string]rules{}, disabled: map[string][]*regexp2.Regexp{}, readOnly: map[string]bool{}, inside: inside, memory: memory}
+func New(cfg *config.Config, o Options) (*Policy, []error) {
+	p := &Policy{
+		agents: map[string]rules{}, disabled: map[string][]*regexp2.Regexp{}, readOnly: map[string]bool{},
+		inside: o.Inside, memory: o.Memory,
+	}
+	for _, path := range o.Protected {
+		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))
+	}
 	var errs []error
 	p.global = compile("toolCall.approval", cfg.ToolCall.Approval, &errs)
 	p.disabled[""] = compileNames(cfg.DisabledTools)
@@ -73,7 +88,12 @@ func New(cfg *config.Config, inside func(string) bool, memory *Memory) (*Policy,
 // Judge implements tools.Policy.
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	v := p.decide(call, spec, plan)
-	v.Details = p.memory.annotate(spec, plan)
+	v.Details = p.memory.annotate(call, spec, plan)
+	if plan.Command == nil {
+		for _, path := range plan.Paths {
+			v.Places = append(v.Places, workspace.Resolve(path))
+		}
+	}
 	return v
 }
 
@@ -81,21 +101,23 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan) tools
 	if p.isDisabled(call.Agent, spec) {
 		return tools.Verdict{Decision: tools.Deny, Rule: "disabledTools", Reason: "the tool is disabled for agent " + call.Agent}
 	}
-	changes := p.readOnly[call.Agent] && !spec.ReadOnly && !spec.OwnChat && !plan.ReadOnly
-	if changes && spec.Server == tools.Native {
-		return tools.Verdict{Decision: tools.Deny, Rule: "agent." + call.Agent + ".readOnly", Reason: "agent " + call.Agent + " changes nothing"}
+	only := p.onlyReads(call.Agent, spec, plan)
+	if only.Decision == tools.Deny {
+		return only
 	}
 	r := p.rulesFor(call.Agent)
-	args := stringArgs(call.Arguments)
+	args := formsOf(call, plan)
 	if m := r.deny.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Deny, Rule: m, Reason: "denied by the configuration"}
 	}
-	if changes {
-		// What a server's tool does is not known here: the user decides about each call.
-		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "agent." + call.Agent + ".readOnly", Reason: "agent " + call.Agent + " changes nothing, and this tool may"}
+	if only.Decision == tools.Ask {
+		return only
 	}
-	if p.memory.allows(spec, plan) {
-		return tools.Verdict{Decision: tools.Allow, Rule: "remembered", Reason: "the user chose to remember this"}
+	if place := p.writesProtected(spec, plan); place != "" {
+		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "protected", Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
+	}
+	if scope := p.memory.allows(p.inside, call, spec, plan); scope != tools.Once {
+		return tools.Verdict{Decision: tools.Allow, Rule: "remembered." + string(scope), Reason: "the user chose to remember this"}
 	}
 	for _, path := range plan.Paths {
 		if !p.inside(path) {
@@ -105,15 +127,59 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan) tools
 	if m := r.ask.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Ask, Rule: m, Reason: "the configuration wants to be asked"}
 	}
-	if m := r.allow.match(spec, args); m != "" {
-		return tools.Verdict{Decision: tools.Allow, Rule: m, Reason: "allowed by the configuration"}
+	allowed, but := p.allowed(r.allow, spec, plan, args)
+	if allowed != "" {
+		return tools.Verdict{Decision: tools.Allow, Rule: allowed, Reason: "allowed by the configuration"}
 	}
-	return tools.Verdict{Decision: r.byDefault, Rule: r.name + ".byDefault", Reason: "no rule names this call"}
+	reason := "no rule names this call"
+	if but != "" {
+		reason = but
+	}
+	if only.Decision == tools.Allow && r.byDefault == tools.Ask {
+		ok, why := p.reads(plan.Command)
+		if ok {
+			return only
+		}
+		reason = why
+	}
+	return tools.Verdict{Decision: r.byDefault, Rule: r.name + ".byDefault", Reason: reason}
+}
+
+// onlyReads judges a call of an agent that changes nothing. Allow is for commands that
+// only read; the zero verdict has no opinion.
+func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan) tools.Verdict {
+	if !p.readOnly[agent] || spec.ReadOnly || spec.OwnChat || plan.ReadOnly {
+		return tools.Verdict{}
+	}
+	v := tools.Verdict{Decision: tools.Deny, Rule: "agent." + agent + ".readOnly", Reason: "agent " + agent + " changes nothing"}
+	if spec.Server == tools.Native && plan.Command == nil {
+		return v
+	}
+	// What a server's tool or an unknown program does is not known here: the user decides
+	// about each call.
+	v.Insist = true
+	if plan.Command == nil {
+		v.Decision, v.Reason = tools.Ask, v.Reason+", and this tool may"
+		return v
+	}
+	program := plan.Command.Program
+	if changes, why := program.Changes(); changes {
+		v.Insist, v.Reason = false, v.Reason+": "+why
+		return v
+	}
+	if reads, why := program.Reads(); !reads || plan.Command.Background {
+		if reads {
+			why = "it goes on in the background"
+		}
+		v.Decision, v.Reason = tools.Ask, v.Reason+", and this command may: "+why
+		return v
+	}
+	return tools.Verdict{Decision: tools.Allow, Rule: v.Rule, Reason: "the command only reads"}
 }
 
 // Remember implements tools.Policy.
-func (p *Policy) Remember(_ tools.Call, spec tools.Spec, plan tools.Plan) {
-	p.memory.remember(spec, plan)
+func (p *Policy) Remember(call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
+	return p.memory.remember(p.inside, call, spec, plan, scope)
 }
 
 // Hidden implements tools.Policy: a tool that is disabled, or denied whatever its
@@ -150,226 +216,4 @@ func (p *Policy) rulesFor(agent string) rules {
 		return r
 	}
 	return p.global
-}
-
-// rules are one compiled toolCall.approval.
-type rules struct {
-	name             string
-	deny, ask, allow ruleSet
-	byDefault        tools.Decision
-}
-
-type ruleSet []rule
-
-// rule is one selector with its argument patterns.
-type rule struct {
-	name      string // for explanations, e.g. toolCall.approval.allow.eca__read_file
-	selector  string
-	args      map[string][]*regexp2.Regexp // nil: any arguments
-	restricts bool                         // denies or asks
-	broken    bool                         // a pattern could not be compiled
-}
-
-func compile(name string, a *config.Approval, errs *[]error) rules {
-	r := rules{name: name, byDefault: tools.Ask}
-	if a == nil {
-		return r
-	}
-	switch a.ByDefault {
-	case "", "ask":
-	case "allow":
-		r.byDefault = tools.Allow
-	case "deny":
-		r.byDefault = tools.Deny
-	default:
-		*errs = append(*errs, fmt.Errorf("%s.byDefault is %q; it must be ask, allow or deny. Asking", name, a.ByDefault))
-	}
-	r.deny = compileSet(name+".deny", a.Deny, true, errs)
-	r.ask = compileSet(name+".ask", a.Ask, true, errs)
-	r.allow = compileSet(name+".allow", a.Allow, false, errs)
-	return r
-}
-
-// compileSet compiles rules. restricts says that the rules deny or ask, so that doubt
-// counts as a match.
-func compileSet(name string, set map[string]config.ApprovalRule, restricts bool, errs *[]error) ruleSet {
-	var out ruleSet
-	for selector, cr := range set {
-		r := rule{name: name + "." + selector, selector: selector, restricts: restricts}
-		if cr.ArgsMatchers != nil {
-			r.args = map[string][]*regexp2.Regexp{}
-		}
-		for arg, patterns := range cr.ArgsMatchers {
-			for _, pat := range patterns {
-				re, err := compileRegexp(pat)
-				if err != nil {
-					*errs = append(*errs, fmt.Errorf("%s: %q is not a regular expression: %w", r.name, pat, err))
-					r.broken = true
-					continue
-				}
-				r.args[arg] = append(r.args[arg], re)
-			}
-		}
-		out = append(out, r)
-	}
-	slices.SortFunc(out, func(a, b rule) int { return strings.Compare(a.selector, b.selector) })
-	return out
-}
-
-// compileRegexp anchors a pattern: the reference matches whole values.
-func compileRegexp(pattern string) (*regexp2.Regexp, error) {
-	re, err := regexp2.Compile(`\A(?:`+pattern+`)\z`, regexp2.None)
-	if err != nil {
-		return nil, err
-	}
-	re.MatchTimeout = matchTimeout
-	return re, nil
-}
-
-// compileNames compiles disabledTools; what is no pattern is taken literally.
-func compileNames(names []string) []*regexp2.Regexp {
-	var out []*regexp2.Regexp
-	for _, n := range names {
-		re, err := compileRegexp(n)
-		if err != nil {
-			re, err = compileRegexp(regexp2.Escape(n))
-		}
-		if err == nil {
-			out = append(out, re)
-		}
-	}
-	return out
-}
-
-// selects says whether a selector names a tool: by full name, by bare name if it is
-// native, or by its server.
-func (r rule) selects(spec tools.Spec) bool {
-	return r.selector == spec.FullName() || r.selector == spec.Written() || r.selector == spec.Server ||
-		spec.Server == tools.Native && r.selector == spec.Name
-}
-
-// match returns the name of the first rule that applies, or "".
-func (s ruleSet) match(spec tools.Spec, args map[string]string) string {
-	for _, r := range s {
-		if !r.selects(spec) {
-			continue
-		}
-		if r.args == nil || r.broken && r.restricts {
-			return r.name
-		}
-		for arg, patterns := range r.args {
-			value, ok := args[arg]
-			if ok && slices.ContainsFunc(patterns, func(re *regexp2.Regexp) bool {
-				ok, err := re.MatchString(value)
-				// Out of time is doubt too.
-				return ok || err != nil && r.restricts
-			}) {
-				return r.name
-			}
-		}
-	}
-	return ""
-}
-
-func (s ruleSet) names(spec tools.Spec) bool {
-	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) })
-}
-
-func (s ruleSet) always(spec tools.Spec) bool {
-	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) && r.args == nil })
-}
-
-// fullMatch treats a pattern that runs out of time as one that does not match.
-func fullMatch(re *regexp2.Regexp, s string) bool {
-	ok, err := re.MatchString(s)
-	return err == nil && ok
-}
-
-// stringArgs renders top-level arguments the way patterns see them: strings as they
-// are, everything else as JSON.
-func stringArgs(raw json.RawMessage) map[string]string {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(raw, &m) != nil {
-		return nil
-	}
-	out := make(map[string]string, len(m))
-	for k, v := range m {
-		var s string
-		if json.Unmarshal(v, &s) != nil {
-			s = string(bytes.TrimSpace(v))
-		}
-		out[k] = s
-	}
-	return out
-}
-
-// Memory is what users chose to remember. It lives as long as the process, for all
-// chats.
-type Memory struct {
-	mu   sync.Mutex // guards keys
-	keys map[string]bool
-}
-
-// NewMemory returns an empty memory.
-func NewMemory() *Memory { return &Memory{keys: map[string]bool{}} }
-
-// keysOf lists what must be remembered for a call to be allowed; nil if it can not
-// be remembered. Commands are remembered by what they run, other tools by name.
-func keysOf(spec tools.Spec, plan tools.Plan) []string {
-	if spec.Server != tools.Native || spec.Name != "shell_command" && spec.Name != "git" {
-		return []string{spec.FullName()}
-	}
-	commands := shellCommands(plan.Details)
-	keys := make([]string, 0, len(commands))
-	for _, c := range commands {
-		if c.Key == "" {
-			return nil
-		}
-		keys = append(keys, spec.FullName()+" "+c.Key)
-	}
-	return keys
-}
-
-func shellCommands(d *event.Details) []event.Command {
-	if d == nil || d.ShellCommand == nil {
-		return nil
-	}
-	return d.ShellCommand.Commands
-}
-
-// annotate marks the remembered commands of a shell line for the user; nil if there are
-// none.
-func (m *Memory) annotate(spec tools.Spec, plan tools.Plan) *event.Details {
-	commands := slices.Clone(shellCommands(plan.Details))
-	any := false
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i, c := range commands {
-		commands[i].Remembered = c.Key != "" && m.keys[spec.FullName()+" "+c.Key]
-		any = any || commands[i].Remembered
-	}
-	if !any {
-		return nil
-	}
-	sc := *plan.Details.ShellCommand
-	sc.Commands = commands
-	return &event.Details{ShellCommand: &sc}
-}
-
-func (m *Memory) allows(spec tools.Spec, plan tools.Plan) bool {
-	keys := keysOf(spec, plan)
-	if len(keys) == 0 {
-		return false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return !slices.ContainsFunc(keys, func(k string) bool { return !m.keys[k] })
-}
-
-func (m *Memory) remember(spec tools.Spec, plan tools.Plan) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, k := range keysOf(spec, plan) {
-		m.keys[k] = true
-	}
 }

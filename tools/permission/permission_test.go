@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -17,7 +17,7 @@ func policy(t *testing.T, options string) *Policy {
 	if len(cfg.Problems) > 0 {
 		t.Fatal(cfg.Problems)
 	}
-	p, errs := New(cfg.Config, func(path string) bool { return strings.HasPrefix(path, "/ws/") }, NewMemory())
+	p, errs := New(cfg.Config, Options{Inside: func(path string) bool { return path == "/ws" || strings.HasPrefix(path, "/ws/") }, Memory: NewMemory("")})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -27,6 +27,16 @@ func policy(t *testing.T, options string) *Policy {
 func spec(full string) tools.Spec {
 	server, name, _ := strings.Cut(full, "__")
 	return tools.Spec{Server: server, Name: name}
+}
+
+// planOf is the plan of a call: of a command, if it has one.
+func planOf(args, path string) tools.Plan {
+	plan := tools.Plan{Paths: []string{path}}
+	var a struct{ Command string }
+	if json.Unmarshal([]byte(args), &a) == nil && a.Command != "" {
+		plan.Command = &tools.Command{Text: a.Command, Dir: path, Program: cmdline.Parse(a.Command)}
+	}
+	return plan
 }
 
 func TestPrecedence(t *testing.T) {
@@ -44,7 +54,7 @@ func TestPrecedence(t *testing.T) {
 		{"code", "eca__shell_command", `{"command":"rm -r x"}`, "/ws/", tools.Deny, "toolCall.approval.deny.eca__shell_command"},
 		{"code", "eca__shell_command", `{"command":"push --force"}`, "/ws/", tools.Deny, "toolCall.approval.deny.eca__shell_command"},
 		{"code", "eca__shell_command", `{"command":"git --force"}`, "/ws/", tools.Allow, "toolCall.approval.byDefault"},
-		{"code", "eca__shell_command", `{"command":"ls; rm x"}`, "/ws/", tools.Allow, "toolCall.approval.byDefault"}, // whole values match, as the format says
+		{"code", "eca__shell_command", `{"command":"ls; rm x"}`, "/ws/", tools.Deny, "toolCall.approval.deny.eca__shell_command"}, // each part counts
 		{"code", "eca__shell_command", `{"command":"curl x"}`, "/ws/", tools.Ask, "toolCall.approval.ask.shell_command"},
 		{"code", "eca__shell_command", `{"command":"x","timeout":0}`, "/ws/", tools.Ask, "toolCall.approval.ask.shell_command"},
 		{"code", "evil__anything", `{}`, "/ws/", tools.Deny, "toolCall.approval.deny.evil"},
@@ -57,7 +67,7 @@ func TestPrecedence(t *testing.T) {
 		{"strict", "eca__shell_command", `{"command":"rm -r x"}`, "/ws/", tools.Deny, "agent.strict.toolCall.approval.byDefault"},
 	} {
 		p := policy(t, rules)
-		v := p.Judge(tools.Call{Agent: c.agent, Arguments: json.RawMessage(c.args)}, spec(c.tool), tools.Plan{Paths: []string{c.path + "a"}})
+		v := p.Judge(tools.Call{Agent: c.agent, Arguments: json.RawMessage(c.args)}, spec(c.tool), planOf(c.args, c.path+"a"))
 		if v.Decision != c.want || v.Rule != c.rule || v.Reason == "" {
 			t.Errorf("%s %s %s: %+v", c.agent, c.tool, c.args, v)
 		}
@@ -77,8 +87,6 @@ func TestDefaults(t *testing.T) {
 		{"eca__write_file", false, tools.Ask, tools.Deny},
 		{"eca__edit_file", false, tools.Ask, tools.Deny},
 		{"eca__move_file", false, tools.Ask, tools.Deny},
-		{"eca__shell_command", false, tools.Ask, tools.Deny},
-		{"eca__shell_command", true, tools.Ask, tools.Ask},
 		{"any__tool", false, tools.Ask, tools.Ask},
 	} {
 		for agent, want := range map[string]tools.Decision{"code": c.code, "plan": c.plan} {
@@ -108,36 +116,43 @@ func TestHidden(t *testing.T) {
 
 func TestRemember(t *testing.T) {
 	p := policy(t, `{}`)
-	shell := func(keys ...string) tools.Plan {
-		sc := &event.ShellCommand{}
-		for _, k := range keys {
-			sc.Commands = append(sc.Commands, event.Command{Key: k})
-		}
-		return tools.Plan{Details: &event.Details{ShellCommand: sc}}
-	}
 	call := tools.Call{Arguments: json.RawMessage(`{}`)}
+	shell := func(command string) tools.Plan { return planOf(`{"command":"`+command+`"}`, "/ws/a") }
 	decide := func(tool string, plan tools.Plan) tools.Decision { return p.Judge(call, spec(tool), plan).Decision }
-	p.Remember(call, spec("eca__shell_command"), shell("git status", "ls"))
-	p.Remember(call, spec("eca__shell_command"), shell("make", ""))
-	p.Remember(call, spec("eca__shell_command"), tools.Plan{})
-	p.Remember(call, spec("eca__write_file"), tools.Plan{})
-	for _, c := range []struct {
-		plan tools.Plan
-		want tools.Decision
-	}{
-		{shell("ls"), tools.Allow},
-		{shell("ls", "git status"), tools.Allow},
-		{shell("ls", "git push"), tools.Ask},
-		{shell("make"), tools.Ask},
-		{shell(""), tools.Ask},
-		{shell(), tools.Ask},
-		{tools.Plan{}, tools.Ask},
-	} {
-		if got := decide("eca__shell_command", c.plan); got != c.want {
-			t.Errorf("%+v: %s", c.plan.Details, got)
+	remember := func(tool string, plan tools.Plan) {
+		t.Helper()
+		if err := p.Remember(call, spec(tool), plan, tools.ForSession); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if decide("eca__write_file", tools.Plan{}) != tools.Allow || decide("eca__edit_file", tools.Plan{}) != tools.Ask {
+	for _, command := range []string{"git status; ls", "npm run build", "make", "git log -1", "go test ./... > x", "cargo build $x", "env X=1 pytest"} {
+		remember("eca__shell_command", shell(command))
+	}
+	remember("eca__write_file", tools.Plan{Paths: []string{"/ws/x"}})
+	remember("eca__read_file", tools.Plan{Paths: []string{"/other/x"}})
+	for command, want := range map[string]tools.Decision{
+		"ls": tools.Allow, "ls -l; git status": tools.Allow, "npm run build --fast": tools.Allow, "git log -3": tools.Allow,
+		"ls; git push": tools.Ask, "npm run other": tools.Ask, "npm test": tools.Ask, "make": tools.Ask, "git log --output=x": tools.Ask, "ls > x": tools.Ask, "ls $(rm x)": tools.Ask,
+		"go test ./...": tools.Ask, "cargo build": tools.Ask, "pytest": tools.Ask, "X=1 ls": tools.Ask, "sudo ls": tools.Ask, "./ls": tools.Ask, "ls & rm x": tools.Ask,
+	} {
+		if got := decide("eca__shell_command", shell(command)); got != want {
+			t.Errorf("%s: %s", command, got)
+		}
+	}
+	if got := decide("eca__shell_command", planOf(`{"command":"ls"}`, "/other")); got != tools.Ask {
+		t.Errorf("a command in another folder: %s", got)
+	}
+	for path, want := range map[string]tools.Decision{"/ws/y": tools.Allow, "/other/y": tools.Ask} {
+		if got := decide("eca__write_file", tools.Plan{Paths: []string{path}}); got != want {
+			t.Errorf("writing %s: %s", path, got)
+		}
+	}
+	for path, want := range map[string]tools.Decision{"/other/x": tools.Allow, "/other/y": tools.Ask} {
+		if got := decide("eca__read_file", tools.Plan{Paths: []string{path}}); got != want {
+			t.Errorf("reading %s: %s", path, got)
+		}
+	}
+	if decide("eca__edit_file", tools.Plan{}) != tools.Ask {
 		t.Error("other tools are remembered by name")
 	}
 }
@@ -154,7 +169,7 @@ func TestEvilPattern(t *testing.T) {
 
 func TestBadRulesAreReported(t *testing.T) {
 	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": {"byDefault": "maybe", "allow": {"eca__shell_command": {"argsMatchers": {"command": ["("]}}}}}}`), Getenv: func(string) string { return "" }})
-	p, errs := New(cfg.Config, func(string) bool { return true }, NewMemory())
+	p, errs := New(cfg.Config, Options{Inside: func(string) bool { return true }, Memory: NewMemory("")})
 	if len(errs) != 2 {
 		t.Errorf("%v", errs)
 	}
@@ -162,7 +177,7 @@ func TestBadRulesAreReported(t *testing.T) {
 		t.Errorf("a rule with a broken pattern allows: %+v", v)
 	}
 	cfg = config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": {"byDefault": "allow", "deny": {"eca__shell_command": {"argsMatchers": {"command": ["(", "x"]}}, "eca__grep": {"argsMatchers": {"pattern": ["(a+)+b"]}}}}}}`), Getenv: func(string) string { return "" }})
-	p, _ = New(cfg.Config, func(string) bool { return true }, NewMemory())
+	p, _ = New(cfg.Config, Options{Inside: func(string) bool { return true }, Memory: NewMemory("")})
 	for tool, args := range map[string]string{"eca__shell_command": `{"command":"y"}`, "eca__grep": `{"pattern":"` + strings.Repeat("a", 200) + `"}`} {
 		if v := p.Judge(tools.Call{Arguments: json.RawMessage(args)}, spec(tool), tools.Plan{}); v.Decision != tools.Deny {
 			t.Errorf("a deny rule that can not be judged allows: %+v", v)

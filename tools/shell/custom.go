@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -32,7 +33,7 @@ type customTool struct {
 	options Options
 	spec    tools.Spec
 	schema  *jsonschema.Resolved
-	command *template
+	command *cmdline.Template
 }
 
 var _ tools.Tool = (*customTool)(nil)
@@ -64,13 +65,13 @@ func CustomTool(o Options, c Custom) (tools.Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its schema is none: %w", err)
 	}
-	command, err := parseTemplate(c.Command)
+	command, err := cmdline.ParseTemplate(c.Command)
 	if err != nil {
 		return nil, err
 	}
-	for _, h := range command.holes {
-		if _, ok := schema.Properties[h.name]; !ok {
-			return nil, fmt.Errorf("its command has {{%s}}, and its schema no such property", h.name)
+	for _, name := range command.Names() {
+		if _, ok := schema.Properties[name]; !ok {
+			return nil, fmt.Errorf("its command has {{%s}}, and its schema no such property", name)
 		}
 	}
 	return &customTool{o, tools.Spec{
@@ -122,5 +123,5 @@ func (t *customTool) fill(raw json.RawMessage) (line string, env []string, err e
 		}
 		return "", nil, fmt.Errorf("INVALID_ARGS: %s: %w", t.spec.Name, err)
 	}
-	return t.command.fill(args)
+	return t.command.Fill(args)
 }

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -34,25 +33,25 @@ func (o Options) git() tools.Tool {
 			"status", "diff", "log", "add", "commit", "push", "branch", "checkout", "merge", "rebase", "stash", "pr_create", "pr_view", "pr_comment", "gh",
 		}},
 		Plan: func(_ context.Context, call tools.Call, a gitArgs) (tools.Plan, error) {
-			if err := onlyGit(a.Command); err != nil {
+			program := o.parse(a.Command)
+			if err := onlyGit(cmdline.Parse(a.Command)); err != nil {
 				return tools.Plan{}, err
 			}
 			dir, err := workingDir(call.Roots, "")
 			if err != nil {
 				return tools.Plan{}, err
 			}
-			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}}
+			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}, Command: &tools.Command{Text: a.Command, Dir: dir, Program: program}}
 			if s := strings.Join(strings.Fields(a.Summary), " "); s != "" {
 				plan.Summary = s + ": " + plan.Summary // the model's words never stand for the command
 			}
-			if commands, ok := Parse(a.Command); ok {
-				plan.ReadOnly = reads(commands)
+			if commands := describe(program); len(commands) > 0 {
 				plan.Details = &event.Details{ShellCommand: &event.ShellCommand{Commands: commands}}
 			}
 			return plan, nil
 		},
 		Run: func(ctx context.Context, call tools.Call, a gitArgs, out tools.Sink) (tools.Result, error) {
-			if err := onlyGit(a.Command); err != nil {
+			if err := onlyGit(cmdline.Parse(a.Command)); err != nil {
 				return tools.Result{}, err
 			}
 			dir, err := workingDir(call.Roots, "")
@@ -69,53 +68,30 @@ func (o Options) git() tools.Tool {
 
 // onlyGit refuses lines that do more than call git and gh: who allows this tool allows
 // those. What git itself runs is the policy's business.
-func onlyGit(line string) error {
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
-	if err != nil {
-		return fmt.Errorf("INVALID_ARGS: command: %w", err)
-	}
-	var wrong error
-	git := false
-	syntax.Walk(file, func(n syntax.Node) bool {
-		if wrong != nil {
-			return false
-		}
-		switch n := n.(type) {
-		case *syntax.CallExpr:
-			var called bool
-			called, wrong = gitCall(n)
-			git = git || called
-		case *syntax.Redirect:
-			if n.Hdoc == nil && !harmless(n) {
-				wrong = errors.New("INVALID_ARGS: the tool git reads and writes no files by redirection; use shell_command")
-			}
-		case *syntax.FuncDecl, *syntax.DeclClause, *syntax.LetClause, *syntax.ProcSubst, *syntax.CoprocClause:
-			wrong = errors.New("INVALID_ARGS: the tool git runs git and gh only; use shell_command for other shell code")
-		}
-		return wrong == nil
-	})
-	if wrong == nil && !git {
-		wrong = errors.New("INVALID_ARGS: command must be a git or gh command")
-	}
-	return wrong
-}
-
-// gitCall looks at one simple command of a line.
-func gitCall(c *syntax.CallExpr) (git bool, err error) {
-	if len(c.Assigns) > 0 {
-		return false, errors.New("INVALID_ARGS: the tool git sets no variables; use shell_command")
-	}
-	if len(c.Args) == 0 {
-		return false, nil
-	}
-	name, _ := literal(c.Args[0])
+func onlyGit(p cmdline.Program) error {
 	switch {
-	case name == "git", name == "gh":
-		return true, nil
-	case slices.Contains(besideGit(), name):
-		return false, nil
+	case p.Unresolved != "":
+		return errors.New("INVALID_ARGS: the tool git runs git and gh only; use shell_command for other shell code: " + p.Unresolved)
+	case len(p.Writes) > 0:
+		return errors.New("INVALID_ARGS: the tool git reads and writes no files by redirection; use shell_command")
 	}
-	return false, fmt.Errorf("INVALID_ARGS: the tool git runs git and gh only, not %q; use shell_command", name)
+	git := false
+	for _, c := range p.Commands {
+		switch {
+		case slices.ContainsFunc(c.Demands, func(d string) bool { return strings.HasSuffix(d, "=") }):
+			return errors.New("INVALID_ARGS: the tool git sets no variables; use shell_command")
+		case c.Name == "<":
+			return errors.New("INVALID_ARGS: the tool git reads and writes no files by redirection; use shell_command")
+		case c.Name == "git", c.Name == "gh":
+			git = true
+		case !slices.Contains(besideGit(), c.Name):
+			return fmt.Errorf("INVALID_ARGS: the tool git runs git and gh only, not %q; use shell_command", c.Name)
+		}
+	}
+	if !git {
+		return errors.New("INVALID_ARGS: command must be a git or gh command")
+	}
+	return nil
 }
 
 // besideGit may stand in a line of git: where to go, and what shortens output or makes

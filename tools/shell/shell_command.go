@@ -6,8 +6,8 @@
 // limit: the end of it, or the beginning of a background command's. What a timed-out
 // command had printed is kept.
 //
-// The package parses command lines only to describe them (parse.go); whether a
-// command may run is the policy's business.
+// The package takes commands apart for the policy and to describe them (parse.go);
+// whether one may run is the policy's business.
 package shell
 
 import (
@@ -46,6 +46,8 @@ type Options struct {
 	Executable string   // our own, for ECA_EXECUTABLE in the child's environment
 	Supervisor string   // see proc.Spec; empty runs commands without one
 	Jobs       *Jobs    // where background commands live
+
+	Getenv func(string) string // the environment that commands get
 }
 
 type shellArgs struct {
@@ -69,9 +71,12 @@ func (o Options) shellCommand() tools.Tool {
 				return tools.Plan{}, err
 			}
 			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}}
-			commands, ok := Parse(a.Command)
-			plan.ReadOnly = ok && a.Background == "" && reads(commands)
-			if ok || a.Background != "" {
+			program := o.parse(a.Command)
+			plan.Command = &tools.Command{Text: a.Command, Dir: dir, Program: program, Background: a.Background != ""}
+			if commands := describe(program); len(commands) > 0 || a.Background != "" {
+				if commands == nil {
+					commands = []event.Command{}
+				}
 				plan.Details = &event.Details{ShellCommand: &event.ShellCommand{Commands: commands, Background: a.Background != ""}}
 			}
 			return plan, nil
@@ -111,7 +116,11 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 // line returns how a line is run in a folder.
 func (o Options) line(command, dir string) proc.Spec {
 	path, args := o.shell()
-	return proc.Spec{Path: path, Args: append(args, command), Dir: dir, Env: []string{"ECA_EXECUTABLE=" + o.Executable}, Supervisor: o.Supervisor}
+	spec := proc.Spec{Path: path, Args: append(args, command), Dir: dir, Env: []string{"ECA_EXECUTABLE=" + o.Executable}, Supervisor: o.Supervisor}
+	if reads, _ := o.parse(command).Reads(); reads { // it may run unasked
+		spec.Env = append(spec.Env, harmlessGit(o.Getenv)...)
+	}
+	return spec
 }
 
 // execute runs a command to its end and returns what it printed.

@@ -1,4 +1,4 @@
-package shell
+package cmdline
 
 import (
 	"encoding/json"
@@ -12,10 +12,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// template is the command of a custom tool: a shell line in which {{name}} stands for an
+// Template is the command of a custom tool: a shell line in which {{name}} stands for an
 // argument. Arguments never become a part of the line: they are passed in the environment,
 // and the line refers to them with quotes that fit the place.
-type template struct {
+type Template struct {
 	text  string // with marks in place of {{name}}
 	holes []hole
 }
@@ -31,25 +31,25 @@ type hole struct {
 type place int
 
 const (
-	word   place = iota + 1 // a word of its own
-	bare                    // a part of a word without quotes
-	double                  // between double quotes
-	single                  // between single quotes
+	ownWord  place = iota + 1 // a word of its own
+	inWord                    // a part of a word without quotes
+	inDouble                  // between double quotes
+	inSingle                  // between single quotes
 )
 
 const (
-	markText   = "ECAHOLE" // a mark; nothing in it means anything to a shell
-	maxArgSize = 100 << 10 // bytes of one argument: systems have such a limit
+	markText    = "ECAHOLE" // a mark; nothing in it means anything to a shell
+	maxArgument = 100 << 10 // bytes of one argument: systems have such a limit
 )
 
 var errPlace = errors.New("an argument can not be passed there safely: put {{...}} where a word of a command stands, or into quotes")
 
-// parseTemplate reads a line.
-func parseTemplate(line string) (*template, error) {
+// ParseTemplate reads a line. The error says which argument could become code.
+func ParseTemplate(line string) (*Template, error) {
 	if strings.Contains(line, markText) {
 		return nil, fmt.Errorf("the command must not contain %s", markText)
 	}
-	t := &template{}
+	t := &Template{}
 	var b strings.Builder
 	at := 0
 	for _, m := range regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}`).FindAllStringSubmatchIndex(line, -1) {
@@ -78,9 +78,18 @@ func parseTemplate(line string) (*template, error) {
 	return t, nil
 }
 
+// Names are the arguments that the line has.
+func (t *Template) Names() []string {
+	out := make([]string, len(t.holes))
+	for i, h := range t.holes {
+		out[i] = h.name
+	}
+	return out
+}
+
 // placeAll finds what stands around the holes in words of commands, and values that are
 // assigned. All other places stay without one.
-func (t *template) placeAll(file *syntax.File) error {
+func (t *Template) placeAll(file *syntax.File) error {
 	var wrong error
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -106,18 +115,18 @@ func (t *template) placeAll(file *syntax.File) error {
 	return wrong
 }
 
-func (t *template) placeWord(w *syntax.Word) {
+func (t *Template) placeWord(w *syntax.Word) {
 	for _, part := range w.Parts {
 		switch part := part.(type) {
 		case *syntax.Lit:
-			where := bare
+			where := inWord
 			if len(w.Parts) == 1 && part.Value == markText {
-				where = word
+				where = ownWord
 			}
 			t.placeIn(part, where)
 		case *syntax.SglQuoted:
 			if !part.Dollar {
-				t.placeIn(part, single)
+				t.placeIn(part, inSingle)
 			}
 		case *syntax.DblQuoted:
 			if part.Dollar {
@@ -125,14 +134,14 @@ func (t *template) placeWord(w *syntax.Word) {
 			}
 			for _, inner := range part.Parts {
 				if lit, ok := inner.(*syntax.Lit); ok {
-					t.placeIn(lit, double)
+					t.placeIn(lit, inDouble)
 				}
 			}
 		}
 	}
 }
 
-func (t *template) placeIn(n syntax.Node, where place) {
+func (t *Template) placeIn(n syntax.Node, where place) {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset()) //nolint:gosec // offsets of a line
 	for i := range t.holes {
 		if h := &t.holes[i]; h.at >= from && h.at+len(markText) <= to {
@@ -143,7 +152,7 @@ func (t *template) placeIn(n syntax.Node, where place) {
 
 // checkCall refuses arguments where a program takes them for code. Whole words are
 // arguments of a script for those that run scripts.
-func (t *template) checkCall(c *syntax.CallExpr) error {
+func (t *Template) checkCall(c *syntax.CallExpr) error {
 	has := func(w *syntax.Word) (some, whole bool) {
 		from, to := int(w.Pos().Offset()), int(w.End().Offset()) //nolint:gosec // offsets of a line
 		text := t.text[from:to]
@@ -197,8 +206,8 @@ func runsCode(name string) bool {
 	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh", "fish", "python", "perl", "ruby", "node", "deno", "bun", "php", "lua", "awk", "gawk", "mawk", "sed", "osascript", "powershell", "pwsh", "psql", "sqlite", "mysql", "jq", "find", "xargs"}, name)
 }
 
-// fill returns the line for some arguments, and what to add to the environment.
-func (t *template) fill(args map[string]json.RawMessage) (line string, env []string, err error) {
+// Fill returns the line for some arguments, and what to add to the environment.
+func (t *Template) Fill(args map[string]json.RawMessage) (line string, env []string, err error) {
 	var b strings.Builder
 	at, n := 0, 0
 	for _, h := range t.holes {
@@ -208,7 +217,7 @@ func (t *template) fill(args map[string]json.RawMessage) (line string, env []str
 		if err != nil {
 			return "", nil, fmt.Errorf("INVALID_ARGS: %s: %w", h.name, err)
 		}
-		if h.place != word {
+		if h.place != ownWord {
 			values = []string{strings.Join(values, " ")}
 		}
 		for i, v := range values {
@@ -219,9 +228,9 @@ func (t *template) fill(args map[string]json.RawMessage) (line string, env []str
 				b.WriteByte(' ')
 			}
 			switch h.place {
-			case double:
+			case inDouble:
 				b.WriteString("${" + name + "}")
-			case single:
+			case inSingle:
 				b.WriteString(`'"${` + name + `}"'`)
 			default:
 				b.WriteString(`"${` + name + `}"`)
@@ -249,8 +258,8 @@ func values(raw json.RawMessage) ([]string, error) {
 		if strings.ContainsRune(out[i], 0) {
 			return nil, errors.New("it has a zero byte")
 		}
-		if len(out[i]) > maxArgSize {
-			return nil, fmt.Errorf("it is longer than %d bytes; write it to a file and pass that", maxArgSize)
+		if len(out[i]) > maxArgument {
+			return nil, fmt.Errorf("it is longer than %d bytes; write it to a file and pass that", maxArgument)
 		}
 	}
 	return out, nil

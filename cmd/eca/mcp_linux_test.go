@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+)
+
+// mcpScript is an MCP server in shell: it answers a handshake and a list of one tool, and
+// says its id, and that of a child in another session, in a file.
+const mcpScript = `echo $$ >>pids; setsid sh -c 'echo $$ >>pids; exec sleep 300' &
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+  *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}' ;;
+  *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}}' ;;
+  esac
+done`
+
+const deafScript = `echo $$ >>pids; trap '' TERM; while :; do sleep 300; done`
+
+// Twenty servers of which five are faulty: none delays the daemon's answers, and none is
+// left when it ends, however it ends.
+func TestMCPServersEnd(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		servers := map[string]any{}
+		for i := range 15 {
+			servers[fmt.Sprint("good", i)] = map[string]any{"command": "sh", "args": []any{"-c", mcpScript}}
+		}
+		for i, script := range []string{deafScript, deafScript, deafScript, "echo nonsense; exit 1", "exec no-such-program"} {
+			servers[fmt.Sprint("bad", i)] = map[string]any{"command": "sh", "args": []any{"-c", script}}
+		}
+		raw, err := json.Marshal(map[string]any{"mcpServers": servers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		here := newPlace(t, "ECA_CONFIG="+string(raw))
+		p := here.serve(t)
+		p.Open(here.root, nil)
+		for i := range 15 {
+			p.Await(0, "a good server", fake.Contains("tool/serverUpdated", fmt.Sprintf(`"name":"good%d","status":"running"`, i), `"name":"t"`))
+		}
+		p.Await(0, "why", fake.Contains("tool/serverUpdated", `"name":"bad3","status":"failed"`, "exit code 1"))
+		p.Await(0, "why", fake.Contains("tool/serverUpdated", `"name":"bad4","status":"failed"`, "no-such-program"))
+		pids := awaitPids(t, here, 33)
+		if killed {
+			p.kill9(t)
+		} else {
+			shutDown(t, p)
+		}
+		awaitGone(t, pids)
+		if strings.Contains(p.stderr.String(), "panic") {
+			t.Errorf("the log:\n%s", p.stderr)
+		}
+	}
+}

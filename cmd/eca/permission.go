@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+)
+
+const explainHelp = `Says what would become of a shell command in this directory: whether it is allowed,
+denied, or asked for, which rule decides and why, and which commands it consists of.
+The command is not run. Several words are joined by spaces.
+
+With --json, one document: {verdict, rule, reason, commands: [{command, effect, reason}]}.
+An effect is reads, changes or unknown.`
+
+// permissionCommand is `eca permission`.
+func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "permission",
+		Short: "Explain decisions about tool calls; list and forget remembered ones",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprint(stderr, cmd.UsageString())
+			return exitError{1}
+		},
+	}
+	var agent string
+	var asJSON bool
+	explain := &cobra.Command{
+		Use:   "explain [--agent A] [--json] -- COMMAND...",
+		Short: "Say what would become of a shell command, and why",
+		Long:  explainHelp,
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
+				e, err := d.ExplainCommand(cmd.Context(), agent, strings.Join(args, " "))
+				if err != nil {
+					return err
+				}
+				return printExplanation(e, asJSON, stdout)
+			})
+		},
+	}
+	explain.Flags().StringVar(&agent, "agent", "", "judge as for this agent (default: defaultAgent)")
+	explain.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	list := &cobra.Command{
+		Use:   "list",
+		Short: "List what is remembered for workspaces and everywhere",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
+				kept, err := d.Remembered()
+				if err != nil {
+					return err
+				}
+				for _, r := range kept {
+					where := r.Workspace
+					if where == "" {
+						where = "everywhere"
+					}
+					if _, err := fmt.Fprintf(stdout, "%s\t%s\n", r.Key, where); err != nil {
+						return err
+					}
+				}
+				if len(kept) == 0 {
+					_, err = fmt.Fprintln(stdout, "Nothing is remembered.")
+				}
+				return err
+			})
+		},
+	}
+	forget := &cobra.Command{
+		Use:   "forget KEY...",
+		Short: "Ask again about what was remembered under KEY, as list prints it",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
+				key := strings.Join(args, " ")
+				existed, err := d.Forget(key)
+				if err == nil && !existed {
+					err = fmt.Errorf("%q is not remembered", key)
+				}
+				return err
+			})
+		},
+	}
+	cmd.AddCommand(explain, list, forget)
+	return cmd
+}
+
+func printExplanation(e daemon.Explanation, asJSON bool, stdout io.Writer) error {
+	type part struct {
+		Command string `json:"command"`
+		Effect  string `json:"effect"`
+		Reason  string `json:"reason"`
+	}
+	parts := []part{}
+	for _, c := range e.Commands {
+		parts = append(parts, part{c.Source, effect(c.Effect), c.Why})
+	}
+	if asJSON {
+		enc := json.NewEncoder(stdout)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(struct {
+			Verdict  string `json:"verdict"`
+			Rule     string `json:"rule"`
+			Reason   string `json:"reason"`
+			Commands []part `json:"commands"`
+		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, parts})
+	}
+	always := ""
+	if e.Verdict.Insist {
+		always = ", also with auto-approve"
+	}
+	_, err := fmt.Fprintf(stdout, "verdict: %s%s\nrule:    %s\nreason:  %s\n", e.Verdict.Decision, always, e.Verdict.Rule, e.Verdict.Reason)
+	for _, p := range parts {
+		line := p.Effect + ": " + p.Command
+		if p.Reason != "" {
+			line += "  (" + p.Reason + ")"
+		}
+		_, writeErr := fmt.Fprintln(stdout, "  "+line)
+		err = errors.Join(err, writeErr)
+	}
+	return err
+}
+
+func effect(e cmdline.Effect) string {
+	switch e {
+	case cmdline.Reads:
+		return "reads"
+	case cmdline.Changes:
+		return "changes"
+	}
+	return "unknown"
+}

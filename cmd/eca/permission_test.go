@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// What becomes of a command is explained, for scripts too, and nothing runs.
+func TestPermissionExplain(t *testing.T) {
+	here := newPlace(t, `ECA_CONFIG={"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["npm test.*"]}}}, "deny": {"eca__shell_command": {"argsMatchers": {"command": ["rm .*"]}}}}}}`)
+	explain := func(want int, args ...string) string {
+		t.Helper()
+		out, stderr, code := runProgram(t, here, "", append([]string{"permission"}, args...)...)
+		if code != want {
+			t.Errorf("%q: exit %d, want %d: %s%s", args, code, want, out, stderr)
+		}
+		return out + stderr
+	}
+	for command, want := range map[string]string{
+		"npm test":              "allow toolCall.approval.allow.eca__shell_command unknown:npm test",
+		"npm test && touch x":   "ask toolCall.approval.byDefault unknown:npm test changes:touch x",
+		"ls; rm x":              "deny toolCall.approval.deny.eca__shell_command reads:ls changes:rm x",
+		"echo x > .git/config":  "ask protected reads:echo x",
+		"echo 'unclosed":        "ask toolCall.approval.byDefault",
+		"npm test $(touch was)": "ask toolCall.approval.byDefault changes:touch was unknown:npm test $(touch was)",
+	} {
+		var got struct {
+			Verdict, Rule, Reason string
+			Commands              []struct{ Command, Effect string }
+		}
+		raw := explain(0, "explain", "--json", "--", command)
+		if err := json.Unmarshal([]byte(raw), &got); err != nil || got.Commands == nil || got.Reason == "" {
+			t.Errorf("%q: %v in %s", command, err, raw)
+		}
+		text := got.Verdict + " " + got.Rule
+		for _, c := range got.Commands {
+			text += " " + c.Effect + ":" + c.Command
+		}
+		if text != want {
+			t.Errorf("%q:\ngot  %s\nwant %s", command, text, want)
+		}
+	}
+	if out := explain(0, "explain", "--agent", "plan", "--", "git", "status"); !strings.HasPrefix(out, "verdict: allow\nrule:    agent.plan.readOnly\n") {
+		t.Errorf("plan: %s", out)
+	}
+	if out := explain(0, "explain", "--agent", "plan", "--", "make"); !strings.HasPrefix(out, "verdict: ask, also with auto-approve\n") {
+		t.Errorf("plan: %s", out)
+	}
+	for want, args := range map[string][]string{"no agent": {"explain", "--agent", "none", "--", "ls"}, "at least 1": {"explain"}, "not remembered": {"forget", "x"}, "Usage": {}} {
+		if out := explain(1, args...); !strings.Contains(out, want) {
+			t.Errorf("%q: %s", args, out)
+		}
+	}
+	if out := explain(0, "list"); out != "Nothing is remembered.\n" {
+		t.Errorf("list: %s", out)
+	}
+}

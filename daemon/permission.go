@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/permission"
+)
+
+// Explanation says what would become of a command.
+type Explanation struct {
+	Verdict  tools.Verdict
+	Commands []cmdline.Command // that it runs, as far as they are known
+}
+
+// ExplainCommand judges a command as if an agent called shell_command with it in the
+// first workspace folder. An empty agent is the default one.
+func (d *Daemon) ExplainCommand(ctx context.Context, agent, command string) (Explanation, error) {
+	cfg := d.Config()
+	if agent == "" {
+		agent = cfg.DefaultAgent
+	}
+	if _, ok := cfg.Agents[agent]; !ok {
+		return Explanation{}, fmt.Errorf("there is no agent %q", agent)
+	}
+	tool, ok := d.Tools().Lookup(tools.FullName(tools.Native, "shell_command"))
+	if !ok {
+		return Explanation{}, errors.New("there is no tool shell_command")
+	}
+	args, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		return Explanation{}, err
+	}
+	call := tools.Call{Agent: agent, Roots: d.workspace.Load().Roots(), Arguments: args}
+	plan, err := tool.Plan(ctx, call)
+	if err != nil {
+		return Explanation{}, err
+	}
+	out := Explanation{Verdict: d.policy.Load().Judge(call, tool.Spec(), plan)}
+	if plan.Command != nil {
+		out.Commands = plan.Command.Program.Commands
+	}
+	return out, nil
+}
+
+// Remembered lists what the user chose to remember beyond a session.
+func (d *Daemon) Remembered() ([]permission.Remembered, error) { return d.memory.Kept() }
+
+// Forget drops what is remembered under a key. It reports whether it was.
+func (d *Daemon) Forget(key string) (bool, error) { return d.memory.Forget(key) }

@@ -1,0 +1,79 @@
+package extensions
+
+import (
+	"slices"
+	"strings"
+)
+
+// claudeTools gives tools of Claude Code their names here. What has none, and MCP servers'
+// patterns, can not be told.
+func claudeTools() map[string][]string {
+	return map[string][]string{
+		"Read": {"eca__read_file"}, "Write": {"eca__write_file"}, "Edit": {"eca__edit_file"}, "MultiEdit": {"eca__edit_file"},
+		"Bash": {shellTool}, "Grep": {"eca__grep"}, "Glob": {"eca__directory_tree"}, "LS": {"eca__directory_tree"},
+		"TodoWrite": {"eca__task"}, "Skill": {skillTool}, "AskUserQuestion": {"eca__ask_user"},
+	}
+}
+
+// parseClaudeAgent reads an agent as Claude Code has them: it works for other agents, names
+// its tools as they are called there, and its model by a short name.
+func parseClaudeAgent(path, text string) (Agent, *fault) {
+	d, flt := parseDocument(text)
+	if flt != nil {
+		return Agent{}, flt
+	}
+	names, flt := d.texts("tools")
+	if flt != nil {
+		return Agent{}, flt
+	}
+	model, flt := d.text("model")
+	if flt != nil {
+		return Agent{}, flt
+	}
+	given := d.meta["tools"] != nil
+	meta := map[string]any{"mode": "subagent"}
+	for _, key := range []string{"name", "description"} {
+		if v, ok := d.meta[key]; ok {
+			meta[key] = v
+		}
+	}
+	if strings.Contains(model, "/") { // sonnet, opus and inherit are what the user has chosen
+		meta["model"] = model
+	}
+	if given {
+		allow, ask := []any{}, []any{}
+		for _, list := range names {
+			for name := range strings.SplitSeq(list, ",") {
+				name = strings.TrimSpace(name)
+				if slices.Contains([]string{"Read", "Grep", "Glob", "LS", "TodoWrite", "Skill", "AskUserQuestion"}, name) {
+					allow = append(allow, claudeSelector(name)...)
+				} else {
+					ask = append(ask, claudeSelector(name)...)
+				}
+			}
+		}
+		// There, a tool that is not named is not there.
+		meta["tools"] = map[string]any{"byDefault": "deny", "allow": allow, "ask": ask}
+	}
+	return d.with(meta).agent(path)
+}
+
+// claudeSelector returns the tools that a name stands for. A pattern of a command, as in
+// Bash(git log:*), is asked for like any command.
+func claudeSelector(name string) []any {
+	name, _, _ = strings.Cut(name, "(")
+	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
+		server, _, _ := strings.Cut(rest, "__")
+		if server == rest {
+			return []any{server}
+		}
+		return []any{rest}
+	}
+	return anys(slices.Clone(claudeTools()[name]))
+}
+
+// with returns a document with other frontmatter; its keys stand where they stood.
+func (d document) with(meta map[string]any) document {
+	d.meta = meta
+	return d
+}

@@ -1,0 +1,282 @@
+package hooks
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// Hooks in the format of Claude Code's settings run as ours do. What differs is here: how
+// they are written, what tools and arguments are called for them, what they read beside
+// what ours read, and how they say what they want.
+
+// claudeEvents gives the events that are known there and here.
+func claudeEvents() map[string]Event {
+	return map[string]Event{
+		"PreToolUse": PreToolCall, "PostToolUse": PostToolCall, "UserPromptSubmit": PreRequest, "Stop": PostRequest,
+		"SubagentStart": SubagentStart, "SubagentStop": SubagentPostRequest, "PreCompact": PreCompact,
+		"SessionStart": ChatStart, "SessionEnd": SessionEnd,
+	}
+}
+
+func claudeEvent(e Event) string {
+	for name, event := range claudeEvents() {
+		if event == e {
+			return name
+		}
+	}
+	return string(e)
+}
+
+// claudeTool is what one of our tools and its arguments are called there.
+type claudeTool struct {
+	name string
+	args map[string]string
+}
+
+func claudeTools() map[string]claudeTool {
+	path := map[string]string{"path": "file_path"}
+	return map[string]claudeTool{
+		"shell_command":  {"Bash", nil},
+		"read_file":      {"Read", map[string]string{"path": "file_path", "line_offset": "offset"}},
+		"write_file":     {"Write", path},
+		"edit_file":      {"Edit", map[string]string{"path": "file_path", "original_content": "old_string", "new_content": "new_string", "all_occurrences": "replace_all"}},
+		"grep":           {"Grep", map[string]string{"include": "glob", "max_results": "head_limit"}},
+		"directory_tree": {"LS", nil},
+		"task":           {"TodoWrite", nil},
+		"spawn_agent":    {"Task", nil},
+		"skill":          {"Skill", nil},
+		"ask_user":       {"AskUserQuestion", nil},
+	}
+}
+
+// claudeName is what a tool is called there.
+func claudeName(t Tool) string {
+	if t.Server != tools.Native {
+		return "mcp__" + t.Server + "__" + t.Name
+	}
+	if known, ok := claudeTools()[t.Name]; ok {
+		return known.name
+	}
+	return t.Name
+}
+
+// renamed gives arguments their other names; back: from there to here.
+func renamed(t Tool, args map[string]json.RawMessage, back bool) map[string]json.RawMessage {
+	out := maps.Clone(args)
+	if t.Server != tools.Native {
+		return out
+	}
+	for here, there := range claudeTools()[t.Name].args {
+		from, to := here, there
+		if back {
+			from, to = there, here
+		}
+		if v, ok := args[from]; ok {
+			delete(out, from)
+			out[to] = v
+		}
+	}
+	return out
+}
+
+// maxSettings bounds a file of settings.
+const maxSettings = 1 << 20
+
+// ReadClaude returns the hooks of files with Claude Code's settings. A file that does not
+// exist has none; what can not be used is named.
+func ReadClaude(paths ...string) (defs []Definition, problems []Problem) {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var data []byte
+		switch {
+		case err != nil:
+		case !info.Mode().IsRegular() || info.Size() > maxSettings:
+			err = fmt.Errorf("it is no file of at most %d bytes", maxSettings)
+		default:
+			data, err = os.ReadFile(path)
+		}
+		if err != nil {
+			problems = append(problems, Problem{Source: path, Cause: err.Error()})
+			continue
+		}
+		some, wrong := parseClaude(path, data)
+		defs, problems = append(defs, some...), append(problems, wrong...)
+	}
+	return defs, problems
+}
+
+// parseClaude reads one file of settings.
+func parseClaude(path string, data []byte) (defs []Definition, problems []Problem) {
+	wrong := func(format string, args ...any) {
+		problems = append(problems, Problem{Source: path, Cause: fmt.Sprintf(format, args...)})
+	}
+	var settings struct {
+		DisableAllHooks bool                       `json:"disableAllHooks"`
+		Hooks           map[string]json.RawMessage `json:"hooks"`
+	}
+	if err := json.Unmarshal(data, &settings); err != nil {
+		wrong("it is no valid JSON of settings: %v", err)
+		return nil, problems
+	}
+	if settings.DisableAllHooks {
+		return nil, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(settings.Hooks)) {
+		event, known := claudeEvents()[name]
+		if !known {
+			wrong("hooks.%s: there is no such event in eca; its hooks do not run", name)
+			continue
+		}
+		var groups []struct {
+			Matcher string `json:"matcher"`
+			Hooks   []struct {
+				Type    string  `json:"type"`
+				Command string  `json:"command"`
+				Timeout float64 `json:"timeout"` // seconds
+			} `json:"hooks"`
+		}
+		if err := json.Unmarshal(settings.Hooks[name], &groups); err != nil {
+			wrong("hooks.%s: %v", name, err)
+			continue
+		}
+		for i, g := range groups {
+			d := Definition{Name: fmt.Sprintf("claude:%s-%d", name, i+1), Source: path, Claude: true, Hook: config.Hook{Type: string(event), RunOnError: false}}
+			if g.Matcher != "" && g.Matcher != "*" {
+				d.Matcher = g.Matcher
+			}
+			for _, h := range g.Hooks {
+				if h.Type != "command" || h.Command == "" {
+					wrong("hooks.%s: the type %q is not supported; there is only command", name, h.Type)
+					continue
+				}
+				millis := claudeLimit
+				if h.Timeout > 0 {
+					millis = int(min(h.Timeout, 24*3600) * 1000)
+				}
+				d.Actions = append(d.Actions, config.HookAction{Type: "shell", Shell: h.Command, Timeout: &millis})
+			}
+			if len(d.Actions) > 0 {
+				defs = append(defs, d)
+			}
+		}
+	}
+	return defs, problems
+}
+
+// claudeLimit is how long a script may take there, in milliseconds.
+const claudeLimit = 60_000
+
+// ClaudeSettings names the files of settings, those of workspace folders included.
+func ClaudeSettings(home string, roots []string) []string {
+	var out []string
+	if home != "" {
+		out = append(out, filepath.Join(home, "settings.json"))
+	}
+	for _, root := range roots {
+		for _, name := range []string{"settings.json", "settings.local.json"} {
+			out = append(out, filepath.Join(root, ".claude", name))
+		}
+	}
+	return out
+}
+
+// claudeSubject is what a matcher of theirs is about.
+func claudeSubject(c Call) string {
+	switch {
+	case c.Tool != nil:
+		return claudeName(*c.Tool)
+	case c.Event == ChatStart && c.Fields["resumed"] == true:
+		return "resume"
+	case c.Event == ChatStart:
+		return "startup"
+	}
+	return c.Trigger
+}
+
+// claudeFields adds what their scripts read.
+func claudeFields(fields map[string]any, c Call) {
+	fields["hook_event_name"] = claudeEvent(c.Event)
+	fields["transcript_path"], fields["permission_mode"] = "", "default"
+	if id, ok := fields["chat_id"]; ok {
+		fields["session_id"] = id
+	}
+	switch c.Event {
+	case PreToolCall, PostToolCall:
+		var args map[string]json.RawMessage
+		_ = json.Unmarshal(c.Tool.Arguments, &args)
+		fields["tool_name"], fields["tool_input"], fields["tool_use_id"] = claudeName(*c.Tool), renamed(*c.Tool, args, false), c.Tool.CallID
+	case PreCompact:
+		fields["trigger"] = c.Trigger
+	case ChatStart:
+		fields["source"] = claudeSubject(c)
+	case PostRequest, SubagentPostRequest:
+		fields["stop_hook_active"] = fields["follow_up_active"] == true
+	}
+}
+
+// claudeOutput is what their scripts say.
+type claudeOutput struct {
+	Decision string `json:"decision"` // block; of old approve
+	Reason   string `json:"reason"`
+	Specific struct {
+		Decision string                     `json:"permissionDecision"`
+		Reason   string                     `json:"permissionDecisionReason"`
+		Context  string                     `json:"additionalContext"`
+		Updated  map[string]json.RawMessage `json:"updatedInput"`
+	} `json:"hookSpecificOutput"`
+}
+
+// claude understands what a script of theirs printed. blocked says that it intervenes, as
+// the exit code 2 does, with the reason.
+func (c Call) claude(text string) (o output, reason string, blocked bool) {
+	o, ok := parse(text)
+	if !ok {
+		if c.Event == PreRequest || c.Event == ChatStart || c.Event == SubagentStart {
+			o.AdditionalContext = text // there, what is printed is for the model
+		}
+		return o, "", false
+	}
+	var said claudeOutput
+	if err := json.Unmarshal([]byte(text), &said); err != nil {
+		o.problems = append(o.problems, fmt.Sprintf("it is not as Claude Code's hooks: %v", err))
+		return o, "", false
+	}
+	o.AdditionalContext = said.Specific.Context
+	switch c.Event {
+	case PreToolCall:
+		o.Approval = said.Specific.Decision
+		why := said.Specific.Reason
+		if o.Approval == "" {
+			o.Approval, why = map[string]string{"block": "deny", "approve": "allow"}[said.Decision], said.Reason
+		}
+		if strictness(o.Approval) == 0 && o.Approval != "" {
+			o.problems = append(o.problems, fmt.Sprintf("permissionDecision is %q; it must be allow, ask or deny. It is ignored", o.Approval))
+			o.Approval = ""
+		}
+		if o.Approval == "deny" {
+			o.AdditionalContext = join(why, o.AdditionalContext)
+		}
+		if said.Specific.Updated != nil {
+			o.UpdatedInput = renamed(*c.Tool, said.Specific.Updated, true)
+		}
+	case PostToolCall:
+		if said.Decision == "block" {
+			o.AdditionalContext = join(said.Reason, o.AdditionalContext)
+		}
+	default:
+		return o, said.Reason, said.Decision == "block"
+	}
+	return o, "", false
+}

@@ -1,0 +1,326 @@
+package cmdline
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// call lists a simple command and what it runs.
+func (w *walker) call(c *syntax.CallExpr, depth int, input *string) {
+	var before []string // assignments as written
+	var demands []string
+	for _, a := range c.Assigns {
+		before = append(before, w.source(a))
+		if a.Index != nil || a.Array != nil || a.Name == nil {
+			w.unresolved("it assigns to a list")
+			w.inside(a, depth)
+			continue
+		}
+		if a.Value != nil {
+			w.word(a.Value, depth)
+		}
+		if !harmlessVariable(a.Name.Value) || len(c.Args) == 0 {
+			demands = append(demands, a.Name.Value+"=")
+		}
+	}
+	words := make([]word, len(c.Args))
+	for i, arg := range c.Args {
+		words[i] = w.word(arg, depth)
+	}
+	if len(words) == 0 {
+		if len(before) > 0 {
+			w.computed("it sets a variable")
+			w.add(Command{Text: strings.Join(before, " "), Source: strings.Join(before, " "), Why: "it sets a variable", Demands: demands})
+		}
+		return
+	}
+	w.command(run{words: words, before: before, demands: demands, depth: depth, input: input, source: w.source(c)})
+}
+
+// harmlessVariable tells those that change how texts look, and nothing else.
+func harmlessVariable(name string) bool {
+	switch name {
+	case "LANG", "LANGUAGE", "TZ", "NO_COLOR", "CLICOLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TERM":
+		return true
+	}
+	return strings.HasPrefix(name, "LC_")
+}
+
+// run is a command to be listed.
+type run struct {
+	words   []word
+	before  []string // assignments as written
+	demands []string
+	depth   int
+	input   *string // what it reads, if the text says so
+	loose   bool    // words are added to it that nobody knows (xargs)
+	source  string  // as written; empty for what a wrapper runs
+}
+
+// command lists a command and, if it is a wrapper, what it runs.
+func (w *walker) command(r run) {
+	first := r.words[0]
+	texts := make([]string, len(r.words))
+	for i, word := range r.words {
+		texts[i] = word.text
+	}
+	c := Command{
+		Name: first.text, Args: texts[1:],
+		Text:    strings.Join(append(slices.Clone(r.before), texts...), " "),
+		Demands: r.demands,
+		Source:  r.source,
+	}
+	if c.Source == "" {
+		c.Source = c.Text
+	}
+	if !first.known || first.glob {
+		w.unresolved("which command it runs is computed")
+		c.Why = "which command it runs is computed"
+		w.add(c)
+		return
+	}
+	for _, word := range r.words[1:] {
+		if !word.known && first.text != "echo" {
+			w.computed("words of it are computed")
+		}
+	}
+	j := judge(first.text, r.words[1:], r.loose)
+	c.Effect, c.Why, c.Paths, c.Git, c.Dir = j.effect, j.why, j.paths, j.git, j.dir
+	if len(r.demands) > 0 && c.Effect == Reads {
+		c.Effect, c.Why = Unknown, "it sets "+strings.TrimSuffix(r.demands[0], "=")
+	}
+	if j.option != "" {
+		c.Demands = append(slices.Clone(c.Demands), j.option)
+	}
+	if inner, ok := w.wrapper(r); ok {
+		if base(first.text) != first.text { // a program of that name, wherever it is from
+			inner = opaque
+		}
+		// What a wrapper does is what it runs does.
+		c.Key = ""
+		if c.Effect == Unknown && inner == transparent && len(r.demands) == 0 {
+			c.Effect, c.Why = Reads, ""
+		}
+	} else if len(r.demands) == 0 && j.option == "" && !(c.Effect != Reads && readable(first.text, texts[1:])) && !slices.ContainsFunc(r.words, func(w word) bool { return !w.known }) {
+		c.Key = key(texts)
+	}
+	w.add(c)
+}
+
+// base is the name of a program without its folder.
+func base(name string) string {
+	return strings.TrimSuffix(path.Base(strings.ReplaceAll(name, `\`, "/")), ".exe")
+}
+
+// Kinds of wrappers.
+type wrapping int
+
+const (
+	opaque      wrapping = iota // does something besides, or more than can be told
+	transparent                 // does nothing but run what is listed
+)
+
+// wrapper lists what a command runs that its words name. ok says that it runs others.
+func (w *walker) wrapper(r run) (kind wrapping, ok bool) {
+	args := r.words[1:]
+	name := base(r.words[0].text)
+	switch name {
+	case "timeout", "nice", "nohup", "stdbuf", "time", "command", "builtin", "ionice", "setsid", "env", "sudo", "doas", "exec":
+		if name == "command" && len(args) > 0 && (args[0].text == "-v" || args[0].text == "-V") {
+			return opaque, false
+		}
+		rest, known := after(name, args)
+		if !known {
+			w.unresolved("what " + name + " runs is not known")
+			return opaque, true
+		}
+		if len(rest) == 0 {
+			return opaque, true
+		}
+		w.inner(r, rest, false)
+		if slices.Contains([]string{"setsid", "nohup", "sudo", "doas", "exec"}, name) || assigns(args, rest) {
+			return opaque, true
+		}
+		return transparent, true
+	case "xargs":
+		rest, known := afterXargs(args)
+		if !known {
+			w.unresolved("what xargs runs is not known")
+			return opaque, true
+		}
+		if len(rest) == 0 {
+			return transparent, true // echo
+		}
+		w.inner(r, rest, true)
+		return transparent, true
+	case "find":
+		return w.find(r)
+	case "sh", "bash", "dash", "zsh", "ksh", "ash", "fish":
+		return w.shell(r, name), true
+	case "eval":
+		text, known := joined(args)
+		if !known {
+			w.unresolved("it evaluates a text that is computed")
+			return opaque, true
+		}
+		w.text(text, r.depth+1)
+		return transparent, true
+	case "source", ".", "parallel", "watch", "ssh", "su", "pkexec", "runuser", "chroot", "unshare", "nsenter", "strace", "script", "flock", "busybox", "chrt", "trap", "alias", "enable", "hash", "mapfile", "readarray", "complete", "coproc":
+		w.unresolved(name + " runs texts")
+		return opaque, true
+	}
+	return opaque, false
+}
+
+func transparentUnless(opaqueToo bool) wrapping {
+	if opaqueToo {
+		return opaque
+	}
+	return transparent
+}
+
+// inner lists the command that a wrapper runs.
+func (w *walker) inner(r run, words []word, loose bool) {
+	if r.depth > maxNesting {
+		w.unresolved("it is nested too deep")
+		return
+	}
+	w.command(run{words: words, demands: []string{}, depth: r.depth + 1, input: r.input, loose: loose || r.loose})
+	last := &w.out.Commands[len(w.out.Commands)-1]
+	last.Demands = append(slices.Clone(last.Demands), base(words[0].text))
+}
+
+// after returns the words behind a wrapper's own.
+func after(name string, args []word) (rest []word, known bool) {
+	takes := map[string]string{ // options with a word of their own
+		"timeout": "-k -s --kill-after --signal", "nice": "-n --adjustment", "stdbuf": "-i -o -e --input --output --error",
+		"ionice": "-c -n -p -P -u --class --classdata", "env": "-u --unset -C --chdir", "time": "-f -o --format --output",
+		"sudo": "-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --chdir --chroot --role --type", "doas": "-u -C", "exec": "-a",
+	}[name]
+	operands := 0
+	if name == "timeout" {
+		operands = 1
+	}
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a.loose():
+			return nil, false
+		case name == "env" && (a.text == "-S" || strings.HasPrefix(a.text, "-S") || strings.HasPrefix(a.text, "--s") || strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "S") && !strings.HasPrefix(a.text, "--")):
+			return nil, false // splits a text into words
+		case a.text == "--":
+			return args[min(i+1+operands, len(args)):], true
+		case strings.HasPrefix(a.text, "-") && a.text != "-":
+			if slices.Contains(strings.Fields(takes), a.text) {
+				i++
+			}
+		case name == "env" && a.text == "-", (name == "env" || name == "sudo") && strings.Contains(a.text, "="):
+		case operands > 0:
+			operands--
+		default:
+			return args[i:], true
+		}
+	}
+	return nil, true
+}
+
+// assigns says that a wrapper sets variables or writes files before it runs rest.
+func assigns(args, rest []word) bool {
+	return slices.ContainsFunc(args[:len(args)-len(rest)], func(a word) bool {
+		name, _, sets := strings.Cut(a.text, "=")
+		return sets && !strings.HasPrefix(name, "-") && !harmlessVariable(name) ||
+			strings.HasPrefix(a.text, "-o") || strings.HasPrefix(a.text, "--o") || strings.HasPrefix(a.text, "-C") || strings.HasPrefix(a.text, "--ch")
+	})
+}
+
+// afterXargs returns the command of xargs.
+func afterXargs(args []word) (rest []word, known bool) {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a.loose():
+			return nil, false
+		case a.text == "--":
+			return args[i+1:], true
+		case slices.Contains([]string{"-I", "-L", "-n", "-P", "-s", "-d", "-E", "-a", "--replace", "--max-args", "--max-procs", "--delimiter", "--arg-file", "--max-lines", "--max-chars"}, a.text):
+			if a.text == "--replace" || a.text == "--max-lines" {
+				continue // their words are attached
+			}
+			i++
+		case strings.HasPrefix(a.text, "-"):
+		default:
+			return args[i:], true
+		}
+	}
+	return nil, true
+}
+
+// find lists what -exec and its like run.
+func (w *walker) find(r run) (wrapping, bool) {
+	args := r.words[1:]
+	found := false
+	for i := 0; i < len(args); i++ {
+		switch args[i].text {
+		case "-exec", "-execdir", "-ok", "-okdir":
+			end := i + 1
+			for end < len(args) && args[end].text != ";" && (args[end].text != "+" || args[end-1].text != "{}") {
+				end++
+			}
+			if end == len(args) || end == i+1 {
+				w.unresolved("what find runs is not known")
+				return opaque, true
+			}
+			w.inner(r, args[i+1:end], true)
+			found, i = true, end
+		}
+	}
+	return opaque, found
+}
+
+// shell lists the program that a shell is given as a text.
+func (w *walker) shell(r run, name string) wrapping {
+	args := r.words[1:]
+	for i, a := range args {
+		switch {
+		case a.loose():
+			w.unresolved("what " + name + " runs is not known")
+			return opaque
+		case strings.HasPrefix(a.text, "--"), strings.HasPrefix(a.text, "+"):
+			w.unresolved("what " + name + " runs is not known")
+			return opaque
+		case strings.HasPrefix(a.text, "-") && strings.HasSuffix(a.text, "c") && strings.Trim(a.text[1:], "ceux") == "":
+			if i+1 == len(args) || !args[i+1].known || args[i+1].glob {
+				w.unresolved("what " + name + " runs is computed")
+				return opaque
+			}
+			w.text(args[i+1].text, r.depth+1)
+			if name == "sh" || name == "bash" || name == "dash" {
+				return transparentUnless(r.loose)
+			}
+			w.unresolved("what " + name + " runs is not known: it is another shell")
+			return opaque
+		}
+		break
+	}
+	if len(args) == 0 && r.input != nil && *r.input != "$computed" && (name == "sh" || name == "bash" || name == "dash") {
+		w.text(*r.input, r.depth+1)
+		return transparent
+	}
+	w.unresolved(name + " runs a program that is not here to be read")
+	return opaque
+}
+
+// joined is what eval makes of its words.
+func joined(args []word) (string, bool) {
+	texts := make([]string, len(args))
+	for i, a := range args {
+		if !a.known || a.glob {
+			return "", false
+		}
+		texts[i] = a.text
+	}
+	return strings.Join(texts, " "), true
+}

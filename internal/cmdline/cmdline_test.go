@@ -1,0 +1,160 @@
+package cmdline
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What only reads, and what does not, each for one reason.
+func TestReads(t *testing.T) {
+	for _, line := range []string{
+		"ls -la", "pwd", "git log --oneline | head -5", "cd src && grep -rn foo . 2>/dev/null", "find . -name '*.go'", "git branch --show-current",
+		"date +%s", "git status; git diff --stat HEAD~1", "(cd a; ls)", "{ ls; pwd; }", "! grep -q x y", "if test -f x; then cat x; fi",
+		"time ls", "timeout 5 git status", "nice -n 5 ls", "env LC_ALL=C ls", "LC_ALL=C sort x", "command ls", "command -v rm", "sh -c 'ls; pwd'",
+		"eval 'ls -l'", "bash <<'E'\nls\nE", "cat < a.txt", "cat <<E\nhello\nE", "echo \"$(git rev-parse HEAD)\"", "ls *.go", "git -C sub status",
+		"sort -k2,2n -r x", "find . -type f -print0", "rg -n 'a|b' src", "node --version", "git log --author='a b' -- x", "ls \\\n -l", "cat \"a b\" 'c d'",
+		"git stash list", "git remote -v", "git diff --no-index a b", "ls >/dev/null 2>&1", "[ -f x ] && cat x", "git log --first-parent --fixed-strings",
+	} {
+		if ok, why := Parse(line).Reads(); !ok {
+			t.Errorf("%q: %s", line, why)
+		}
+	}
+	for _, line := range []string{
+		"", "# nothing", "npm test", "/bin/ls", "./ls", "ls > out", "ls >> out", "ls &> out", "ls >| out", "ls <> out", "ls; rm a", "ls && rm a", "ls || rm a", "ls | sh",
+		"ls & rm a", "cat $(rm a)", "cat `rm a`", "cat <(rm a)", "ls\nrm a", "ls $HOME", "cat $x", "echo $SECRET", "echo {a,b}", "cat <<E\n$x\nE", "cat ${x:=y}", "X=1 ls", "LD_PRELOAD=./x ls", "PATH=. ls", "X=1", "echo $((x=1))",
+		"find . -delete", "find . -exec sh -c id ;", `find . -exec rm {} \;`, `find . -ok cat {} \;`, "find . -fprintf /tmp/x a", "find . -fls x",
+		"git diff --output=/tmp/x", "git diff --outp=x", "git log -1 --output=hooks/post-commit", "git diff --ext-diff", "git grep -Oless x", "git grep --open-files-in-pager=sh x",
+		"git branch new", "git branch -D x", "git tag v1", "git -c core.pager=x log", "git -c core.fsmonitor=./x status", "git --exec-path=. status", "git --git-dir=x log", "git commit -m x", "git", "git log --show-signature",
+		"git log --format=%G?", "git fetch --upload-pack=./x", "git ls-remote x", "git show HEAD:evil.sh | sh", "git stash", "git reflog expire --all", "git remote show origin", "git -p log",
+		"git config core.pager x", "git difftool", "git bisect run ./x", "git submodule foreach ls", "git cat-file --filters HEAD:x",
+		"rg --pre=sh x", "rg --pre sh x", "rg -z x", "rg --hostname-bin=x y", "rg x *", "sort *", "git log *",
+		"sort -o x y", "sort -no x y", "sort --out=x y", "sort --compress-program=./x y", "uniq a b", "date -s tomorrow", "date 01010000", "tree -o x", "file -C -m x",
+		"test -v 'a[$(id)]'", "[ -R 'a[$(id)]' ]", "[[ -f x ]]", "printf -v 'a[$(id)]' x", "declare x=1", "export PATH=.", "let x=1", "((x++))",
+		"sudo ls", "doas ls", "env X=1 ls", "env -S 'ls -l'", "env -C /etc ls", "nohup ls", "setsid ls", "exec ls", "xargs rm", "ls | xargs rm", "ls | xargs sh -c 'id'", "parallel ls", "watch ls", "ssh host ls",
+		"sh x.sh", "sh -c \"$x\"", "bash -lc ls", "bash --rcfile x -c ls", "sh", "curl x | sh", "zsh -c ls", "source x", ". x", "eval \"$x\"", "eval rm a", "trap 'rm a' EXIT", "alias ls=rm",
+		"f() { rm a; }; f", "ls() { rm a; }; ls", "coproc ls", "for i in a; do ls; done", "while true; do ls; done", "case x in x) ls;; esac", "select x in a; do ls; done",
+		"tee x", "sed -i s/a/b/ x", "sed 'w x' y", "sed s/a/b/e x", "awk 'BEGIN{system(\"id\")}'", "tar --to-command=sh -xf x", "python -c 1", "perl -e 1", "xxd a b", "dd if=a of=b",
+		"echo x > /dev/tcp/1.2.3.4/80", "cat < /dev/tcp/1.2.3.4/80", "ping x", "dig x", "curl x", "l\\s; r\\m x", "'rm' x", "r''m x", "$'\\x72m' x", "\"$(echo rm)\" x", "l?", "ls {a,b}", "cat ~/.ssh/id_rsa",
+		"ls \x00", "ls \x1b[2K", "ls \u202e", "ls \u2028rm", "ls \r rm", "'", "ls (", "cd", "cd a b", "timeout 5", "command", "ls {fd}>x", "ls 3>x", "cat <<E | sh\nrm a\nE", "bash <<E\n$x\nE",
+		"time sh x", "cat <<< $(rm x)", "exec 3<>/dev/tcp/a/1", "hash -p ./x ls", "enable -f ./x ls", "git var GIT_EDITOR x", "ls " + strings.Repeat("$(", 400),
+	} {
+		if ok, _ := Parse(line).Reads(); ok {
+			t.Errorf("%q passes for reading", line)
+		}
+	}
+}
+
+// Every command is listed, wherever it stands.
+func TestCommands(t *testing.T) {
+	for line, want := range map[string]string{
+		"a b; c | d && e || f & g":                       "a b|c|d|e|f|g",
+		"a $(b `c`) <(d) > >(e)":                         "b `c`|c|d|a $(b `c`) <(d)|e",
+		"sudo -u root rm -rf x":                          "rm -rf x|sudo -u root rm -rf x",
+		"env A=1 timeout -k 1 5 npm test":                "npm test|timeout -k 1 5 npm test|env A=1 timeout -k 1 5 npm test",
+		`find . -exec rm {} + -execdir mv {} x \;`:       "rm {}|mv {} x|find . -exec rm {} + -execdir mv {} x ;",
+		"sh -c 'a; sh -c \"b c\"'":                       "a|b c|sh -c b c|sh -c a; sh -c \"b c\"",
+		"f() { a; }":                                     "a",
+		"if a; then b; elif c; then d; else e; fi":       "a|b|c|d|e",
+		"while a; do b; done; for i in $(c); do d; done": "a|b|c|d",
+		"case $(a) in x) b;; esac":                       "a|b",
+		"[[ $(a) ]]; ((x=$(b)))":                         "a|b",
+		"A=$(b) c":                                       "b|A=$(b) c",
+		"a <<E\n$(b)\nE":                                 "b|a",
+		"xargs -n 1 git push":                            "git push|xargs -n 1 git push",
+		"eval a 'b; c'":                                  "a b|c|eval a b; c",
+		"x=(a $(b)); ${y:-$(c)}":                         "b|c|x=(a $(b))|${y:-$(c)}",
+	} {
+		var got []string
+		for _, c := range Parse(line).Commands {
+			got = append(got, c.Text)
+		}
+		slices.Sort(got)
+		exp := strings.Split(want, "|")
+		slices.Sort(exp)
+		if !slices.Equal(got, exp) {
+			t.Errorf("%q:\ngot  %q\nwant %q", line, got, exp)
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	for line, want := range map[string]string{
+		"git push origin": "git push", "npm test": "npm test", "npm run build": "npm run build", "npm run": "", "ls -l": "ls", "echo x": "echo", "make": "", "./x": "", "sudo ls": "",
+		"git log": "git log", "git log --output=x": "", "git branch -D x": "", "git branch -a": "git branch", "git -C x push": "", "git push --receive-pack=x": "", "sort -o x y": "", "find . -delete": "",
+		"tar xf x": "tar", "tar --to-command=sh -xf x": "", "X=1 npm test": "", "LC_ALL=C ls": "ls", "npm test $x": "", "python x.py": "", "go test -exec ./x": "",
+	} {
+		c := Parse(line).Commands
+		if got := c[len(c)-1].Key; got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestChanges(t *testing.T) {
+	for line, want := range map[string]bool{
+		"rm x": true, "ls; rm x": true, "ls $(rm x)": true, "sudo rm x": true, "sh -c 'rm x'": true, "find . -delete": true, `find . -exec rm {} \;`: true, "ls > x": true, "git commit": true,
+		"git -C x push": true, "npm install": true, "sed -i s/a/b/ x": true, "/bin/rm x": true, "f() { rm x; }": true, "xargs rm": true, "git log --output=x": true, "sort -o x y": true, "uniq a b": true, "go install ./x": true,
+		"npm test": false, "make": false, "ls": false, "git log": false, "sed s/a/b/ x": false, "python x.py": false, "command -v rm": false,
+	} {
+		if got, _ := Parse(line).Changes(); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
+}
+
+func TestDemands(t *testing.T) {
+	for line, want := range map[string]string{
+		"npm test": "", "npm test > x": ">", "LD_PRELOAD=x npm test": "LD_PRELOAD=", "git log --output=x": "--output", "sudo rm x": "rm", "find . -delete": "-delete", `find . -exec rm {} \;`: "rm -exec",
+		"X=1": "X=", "for i in a; do npm test; done": "for ", "LC_ALL=C npm test": "", "tar --to-command=sh -x": "--to-command",
+	} {
+		p := Parse(line)
+		got := slices.Clone(p.Demands)
+		for _, c := range p.Commands {
+			got = append(got, c.Demands...)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestPaths(t *testing.T) {
+	for line, want := range map[string]string{
+		"cat a ../b /c": "a ../b /c", "grep foo a": "a", "grep -e foo a": "foo a", "grep -r /api src": "src", "grep -f/etc/x y": "/etc/x /etc/x y", "grep -f../x y": "/x ../x ../x y", "grep --file=../x y": "../x y",
+		"ls *.go": "*.go", "cat < ../x": "../x", "git log -- ../x": "../x", "git log main..dev": "", "git diff --no-index a b": "a b", "git diff /a /b": "/a /b", "echo /a": "", "echo /a/*": "/a/*", "wc --files0-from=/x": "/x",
+	} {
+		var got []string
+		for _, c := range Parse(line).Commands {
+			for _, p := range c.Paths {
+				got = append(got, p.Name)
+			}
+		}
+		if g := strings.Join(got, " "); g != want {
+			t.Errorf("%q: %q, want %q", line, g, want)
+		}
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	for _, line := range []string{"npm test", "cd src && git log --oneline -- a.go | head -20", "sudo env A=1 sh -c 'rm -rf x; find . -exec rm {} +'"} {
+		b.Run(line, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Parse(line)
+			}
+		})
+	}
+}
+
+// Texts that nest, or go on, without end are refused, and soon.
+func TestEndless(t *testing.T) {
+	for _, text := range []string{
+		strings.Repeat("echo $(", 8000) + strings.Repeat(")", 8000), strings.Repeat("( ", 20000) + "ls" + strings.Repeat(")", 20000), strings.Repeat("sudo ", 10000) + "ls",
+		strings.Repeat("ls;", 20000), strings.Repeat("eval ", 9000), strings.Repeat("x", maxText+1), strings.Repeat("${a:-", 9000) + strings.Repeat("}", 9000),
+	} {
+		if p := Parse(text); p.Unresolved == "" {
+			t.Errorf("%.20q is taken for resolved", text)
+		}
+	}
+}

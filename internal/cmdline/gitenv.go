@@ -1,0 +1,23 @@
+package cmdline
+
+import (
+	"strconv"
+	"strings"
+)
+
+// GitEnv returns the environment with which git takes settings (name=value) before those
+// of any file, after the settings that its environment has already. Optional locks are
+// off: what only reads writes no index.
+func GitEnv(getenv func(string) string, settings ...string) []string {
+	n, err := strconv.Atoi(getenv("GIT_CONFIG_COUNT"))
+	if err != nil || n < 0 {
+		n = 0
+	}
+	out := []string{"GIT_OPTIONAL_LOCKS=0"}
+	for _, s := range settings {
+		name, value, _ := strings.Cut(s, "=")
+		out = append(out, "GIT_CONFIG_KEY_"+strconv.Itoa(n)+"="+name, "GIT_CONFIG_VALUE_"+strconv.Itoa(n)+"="+value)
+		n++
+	}
+	return append(out, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
+}

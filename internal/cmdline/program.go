@@ -1,0 +1,364 @@
+// Package cmdline takes shell programs apart: which commands a text runs, with which
+// words, and what is known about them.
+//
+// It guarantees that a Program without Unresolved lists every command that its text
+// runs, also those in substitutions, here-documents, wrappers (env, xargs, find -exec)
+// and texts that are themselves programs (sh -c, eval); and that a command whose Effect
+// is Reads writes no file, runs no program that is not listed and opens no network,
+// whatever its words expand to.
+//
+// It knows text only: no files, no environment. What a path leads to, and which helpers
+// a repository's own configuration brings in (see Command.Git), the caller looks up.
+// Programs are those of bash and of POSIX shells; for another shell nothing here holds.
+package cmdline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Effect is what is known of a command.
+type Effect int
+
+// Effects. What is on no list is Unknown.
+const (
+	Unknown Effect = iota
+	Reads          // reads, and nothing else
+	Changes        // is there to change something
+)
+
+// Command is one simple command.
+type Command struct {
+	Name string   // the first word without quotes; as written if it is computed
+	Args []string // the others, likewise
+	Text string   // assignments and words without quotes, with one space between
+
+	Source string // as written, for what is no argument of another command; else Text
+
+	Effect Effect
+	Why    string // why it does not only read; empty if it does
+
+	// Key is what "remember this" remembers: the name, with the subcommand for programs
+	// that have them. It is empty for what must not be remembered: programs that run
+	// others, and options that make of a harmless command another.
+	Key string
+
+	// Demands is what a pattern has to mention by name to cover this command, besides
+	// matching it: an option that runs or writes, an assignment, the command that a
+	// wrapper runs.
+	Demands []string
+
+	// Paths are the words that may name files, for a command that reads. A glob among
+	// them is unexpanded.
+	Paths []Path
+
+	// Git says that the command is git and looks at a repository, whose own configuration
+	// may name programs to run.
+	Git bool
+	Dir string // of git -C, relative to where the command runs; empty: there
+}
+
+// Path is a word that may name a file.
+type Path struct {
+	Name string
+	Glob bool // has * or ? that the shell expands
+}
+
+// Program is what a text runs.
+type Program struct {
+	// Commands in the order of the text. Those that a wrapper or a substitution runs
+	// follow or precede the command they belong to.
+	Commands []Command
+
+	// Unresolved says why commands may run that are not listed; empty if none can.
+	Unresolved string
+
+	// Computed says why words are not known before the program runs, though its commands
+	// are; empty if all are known.
+	Computed string
+
+	// Writes are the files that redirections write, as written.
+	Writes []string
+
+	// Demands is what a pattern has to mention to cover the whole: ">" for Writes.
+	Demands []string
+}
+
+// limits of one program; beyond them it is unresolved.
+const (
+	maxText     = 64 << 10
+	maxCommands = 200
+	maxNesting  = 8  // programs in arguments
+	maxNested   = 64 // statements in statements
+)
+
+// Parse takes a text apart.
+func Parse(text string) Program {
+	w := &walker{}
+	w.text(text, 0)
+	return w.out
+}
+
+// Reads says whether the program does nothing but read; if not, why is a reason.
+func (p Program) Reads() (ok bool, why string) {
+	switch {
+	case p.Unresolved != "":
+		return false, p.Unresolved
+	case p.Computed != "":
+		return false, p.Computed
+	case len(p.Writes) > 0:
+		return false, "it writes " + p.Writes[0]
+	case len(p.Commands) == 0:
+		return false, "it runs nothing"
+	}
+	for _, c := range p.Commands {
+		if c.Effect != Reads {
+			return false, c.Why
+		}
+	}
+	return true, ""
+}
+
+// Changes says whether a part of the program is known to change something, and what.
+func (p Program) Changes() (yes bool, why string) {
+	for _, c := range p.Commands {
+		if c.Effect == Changes {
+			return true, c.Why
+		}
+	}
+	if len(p.Writes) > 0 {
+		return true, "it writes " + p.Writes[0]
+	}
+	return false, ""
+}
+
+// walker collects a program.
+type walker struct {
+	out Program
+	src string // the text that is being taken apart
+
+	nested int // statements around the one that is looked at
+}
+
+// text parses a program, or one that is an argument of another.
+func (w *walker) text(text string, depth int) {
+	if len(text) > maxText || depth > maxNesting {
+		w.unresolved("it is too long to be judged")
+		return
+	}
+	if i := strings.IndexFunc(text, hidden); i >= 0 {
+		w.unresolved("it has control characters")
+		return
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		w.unresolved("it is no program that can be parsed")
+		return
+	}
+	outer := w.src
+	w.src = text
+	w.stmts(file.Stmts, depth)
+	w.src = outer
+}
+
+// hidden tells characters that a shell and a reader, or two shells, see differently.
+func hidden(r rune) bool {
+	return r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x200b && r <= 0x200f ||
+		r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff || r == '�'
+}
+
+func (w *walker) unresolved(why string) {
+	if w.out.Unresolved == "" {
+		w.out.Unresolved = why
+	}
+}
+
+func (w *walker) computed(why string) {
+	if w.out.Computed == "" {
+		w.out.Computed = why
+	}
+}
+
+func (w *walker) demand(what string) {
+	if !slices.Contains(w.out.Demands, what) {
+		w.out.Demands = append(w.out.Demands, what)
+	}
+}
+
+func (w *walker) add(c Command) {
+	if len(w.out.Commands) == maxCommands {
+		w.unresolved(fmt.Sprintf("it has more than %d commands", maxCommands))
+		return
+	}
+	w.out.Commands = append(w.out.Commands, c)
+}
+
+func (w *walker) stmts(list []*syntax.Stmt, depth int) {
+	for _, s := range list {
+		w.stmt(s, depth)
+	}
+}
+
+func (w *walker) stmt(s *syntax.Stmt, depth int) {
+	if w.nested++; w.nested > maxNested {
+		w.unresolved("it is nested too deep")
+		return
+	}
+	defer func() { w.nested-- }()
+	if s.Coprocess {
+		w.unresolved("it starts a coprocess")
+	}
+	if s.Background {
+		w.computed("a part of it goes on in the background")
+	}
+	var input *string // what a here-document gives the command, if that is known
+	for _, r := range s.Redirs {
+		w.redirect(r, depth, &input)
+	}
+	switch cmd := s.Cmd.(type) {
+	case nil:
+	case *syntax.CallExpr:
+		w.call(cmd, depth, input)
+	case *syntax.BinaryCmd:
+		w.stmt(cmd.X, depth)
+		w.stmt(cmd.Y, depth)
+	case *syntax.Subshell:
+		w.stmts(cmd.Stmts, depth)
+	case *syntax.Block:
+		w.stmts(cmd.Stmts, depth)
+	case *syntax.IfClause:
+		for c := cmd; c != nil; c = c.Else {
+			w.stmts(c.Cond, depth)
+			w.stmts(c.Then, depth)
+		}
+	case *syntax.TimeClause:
+		if cmd.Stmt != nil {
+			w.stmt(cmd.Stmt, depth)
+		}
+	case *syntax.WhileClause:
+		w.computed("it has a loop")
+		w.stmts(cmd.Cond, depth)
+		w.stmts(cmd.Do, depth)
+	case *syntax.ForClause:
+		w.computed("it has a loop")
+		w.demand("for ") // its variable is an assignment
+		if iter, ok := cmd.Loop.(*syntax.WordIter); ok && !cmd.Select {
+			for _, word := range iter.Items {
+				w.word(word, depth)
+			}
+		} else {
+			w.unresolved("it has a loop that counts or asks")
+		}
+		w.stmts(cmd.Do, depth)
+	case *syntax.CaseClause:
+		w.computed("it chooses by a pattern")
+		w.word(cmd.Word, depth)
+		for _, item := range cmd.Items {
+			for _, p := range item.Patterns {
+				w.word(p, depth)
+			}
+			w.stmts(item.Stmts, depth)
+		}
+	case *syntax.FuncDecl:
+		w.unresolved("it defines a function")
+		w.stmt(cmd.Body, depth)
+	default: // [[ ]], (( )), let, declare, coproc: they evaluate texts, or name variables
+		w.unresolved("it has a construct whose effect is not known")
+		w.inside(cmd, depth)
+	}
+}
+
+// inside lists the commands in the substitutions of what is not understood otherwise.
+func (w *walker) inside(n syntax.Node, depth int) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			w.stmts(n.Stmts, depth)
+			return false
+		case *syntax.ProcSubst:
+			w.stmts(n.Stmts, depth)
+			return false
+		case *syntax.Stmt:
+			w.stmt(n, depth)
+			return false
+		}
+		return true
+	})
+}
+
+// redirect notes what a redirection writes. input is set to a here-document's text.
+func (w *walker) redirect(r *syntax.Redirect, depth int, input **string) {
+	if r.Word == nil {
+		w.unresolved("it has a redirection to nowhere")
+		return
+	}
+	if r.N != nil && strings.Trim(r.N.Value, "0123456789") != "" {
+		w.unresolved("a redirection sets a variable")
+	}
+	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
+		if r.Hdoc == nil {
+			*input = new(string)
+			return
+		}
+		body := w.word(r.Hdoc, depth)
+		if quoted(r.Word) { // nothing in it is expanded
+			body = word{text: literal(r.Hdoc), known: true}
+		}
+		*input = new(string)
+		if body.known {
+			**input = body.text
+		} else {
+			w.computed("its here-document is computed")
+			**input = "$computed"
+		}
+		return
+	}
+	to := w.word(r.Word, depth)
+	name := to.text
+	if !to.known || to.glob {
+		w.computed("a redirection's file is computed")
+	}
+	switch r.Op {
+	case syntax.RdrIn:
+		if name != "/dev/null" {
+			w.read(name)
+		}
+	case syntax.WordHdoc:
+		*input = &name
+	case syntax.DplIn, syntax.DplOut:
+		if strings.Trim(name, "0123456789-") == "" && to.known {
+			return // a duplicate, or closed
+		}
+		w.write(name)
+	default: // everything else opens a file for writing, <> too
+		if name == "/dev/null" && to.known {
+			return
+		}
+		w.write(name)
+	}
+}
+
+// read notes a file that is read by a redirection: it is judged as cat would be. The
+// names with which bash opens connections are no files.
+func (w *walker) read(name string) {
+	if network(name) {
+		w.unresolved("it opens a connection")
+		return
+	}
+	w.add(Command{Name: "<", Args: []string{name}, Text: "< " + name, Source: "< " + name, Effect: Reads, Paths: []Path{{Name: name}}})
+}
+
+func (w *walker) write(name string) {
+	if network(name) {
+		w.unresolved("it opens a connection")
+	}
+	w.out.Writes = append(w.out.Writes, name)
+	w.demand(">")
+}
+
+func network(name string) bool {
+	return strings.HasPrefix(name, "/dev/tcp/") || strings.HasPrefix(name, "/dev/udp/")
+}

@@ -1,0 +1,267 @@
+package cmdline
+
+import (
+	"slices"
+	"strings"
+)
+
+// judgement is what is known of a command from its words.
+type judgement struct {
+	effect Effect
+	why    string
+	option string // that makes of a reading command another, or runs something
+	paths  []Path
+	git    bool
+	dir    string
+}
+
+// judge looks a command up. loose says that words are added to it that nobody knows.
+//
+// The list errs on the side of no: a command, a subcommand or an option that it does not
+// know may change something.
+func judge(name string, args []word, loose bool) judgement {
+	if j, ok := runsByOption(name, args); ok {
+		return j
+	}
+	if changes(name, args) {
+		return judgement{effect: Changes, why: strings.TrimSpace(name+" "+subcommand(name, args)) + " is there to change something"}
+	}
+	if !slices.ContainsFunc(args, word.loose) && !loose {
+		return judgeKnown(name, args)
+	}
+	if !anyWords(name) {
+		return judgement{why: "words of " + name + " may turn out to be options"}
+	}
+	if loose {
+		// Names that come from elsewhere may lead anywhere; the caller sees a path
+		// that is nowhere inside.
+		j := judgeKnown(name, args)
+		if name != "echo" {
+			j.paths = append(j.paths, Path{Name: "/"})
+		}
+		return j
+	}
+	return judgeKnown(name, args)
+}
+
+// anyWords tells the commands that only read whatever words they are given.
+func anyWords(name string) bool {
+	switch name {
+	case "pwd", "ls", "cat", "head", "tail", "wc", "stat", "du", "df", "which", "whoami", "id", "uname", "arch", "nproc",
+		"echo", "true", "false", ":", "basename", "dirname", "realpath", "readlink", "cut", "nl", "tac", "rev", "fold", "tr", "paste", "join", "expand", "unexpand", "column",
+		"cmp", "comm", "diff", "grep", "egrep", "fgrep", "cd", "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "od", "strings", "seq", "sleep", "jq":
+		return true
+	}
+	return false
+}
+
+// judgeKnown judges a command none of whose words may turn out to be an option.
+func judgeKnown(name string, args []word) judgement {
+	reads := judgement{effect: Reads, paths: paths(name, args)}
+	not := func(option string) judgement {
+		return judgement{why: option + " makes " + name + " do more than read", option: bare(option)}
+	}
+	if anyWords(name) {
+		if name == "cd" && len(args) != 1 {
+			return judgement{why: "where cd leads is not known"}
+		}
+		return reads
+	}
+	switch name {
+	case "test", "[":
+		if o := firstOf(args, "-v", "-R"); o != "" { // evaluate a subscript
+			return not(o)
+		}
+		return reads
+	case "printf":
+		if len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
+			return not(args[0].text)
+		}
+		return reads
+	case "date":
+		for _, a := range args {
+			if !strings.HasPrefix(a.text, "+") && a.text != "-u" && a.text != "--utc" && a.text != "-R" && !strings.HasPrefix(a.text, "-I") {
+				return not(a.text)
+			}
+		}
+		return reads
+	case "sort":
+		if o := sortWrites(args); o != "" {
+			j := not(o)
+			if !strings.HasPrefix(o, "--c") {
+				j.effect = Changes
+			}
+			return j
+		}
+		return reads
+	case "uniq":
+		operands := slices.DeleteFunc(slices.Clone(args), func(a word) bool { return strings.HasPrefix(a.text, "-") && a.text != "-" })
+		if len(operands) > 1 {
+			return judgement{effect: Changes, why: "the second file of uniq is written"}
+		}
+		return reads
+	case "file":
+		if o := firstWith(args, "-C", "--co", "-m", "--ma", "-z", "-Z", "--unc"); o != "" {
+			return not(o)
+		}
+		return reads
+	case "tree":
+		for _, a := range args {
+			if strings.HasPrefix(a.text, "-") && (strings.HasPrefix(a.text, "--out") || !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, "oR")) {
+				return not(a.text)
+			}
+		}
+		return reads
+	case "find":
+		if o := firstWith(args, "-exec", "-ok", "-delete", "-fprint", "-fls"); o != "" {
+			if o == "-delete" || strings.HasPrefix(o, "-fprint") || o == "-fls" {
+				return judgement{effect: Changes, why: o + " of find changes files", option: o}
+			}
+			j := not(o)
+			j.paths = reads.paths
+			return j
+		}
+		return reads
+	case "rg":
+		if o := firstWith(args, "--pre", "--hostname-bin", "--search-zip"); o != "" {
+			return not(o)
+		}
+		for _, a := range args {
+			if strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "z") {
+				return not(a.text)
+			}
+		}
+		return reads
+	case "git":
+		return judgeGit(args)
+	case "type", "command":
+		if name == "command" && (len(args) == 0 || args[0].text != "-v" && args[0].text != "-V") {
+			return judgement{why: "what it runs is not known"}
+		}
+		return judgement{effect: Reads}
+	case "go":
+		if len(args) == 1 && args[0].text == "version" {
+			return reads
+		}
+	}
+	if len(args) == 1 && slices.Contains([]string{"node", "npm", "python", "python3", "cargo", "rustc", "ruby", "java", "make", "gcc", "docker", "bash"}, name) && args[0].text == "--version" {
+		return judgement{effect: Reads}
+	}
+	return judgement{why: "what " + name + " does is not known"}
+}
+
+// readable says whether some invocation of a command only reads, so that one which does
+// more must not be remembered under the same key.
+func readable(name string, args []string) bool {
+	if name == "git" {
+		return len(args) > 0 && slices.Contains(gitReads(), args[0])
+	}
+	return anyWords(name) || slices.Contains([]string{"test", "[", "printf", "date", "sort", "uniq", "file", "tree", "find", "rg"}, name)
+}
+
+// sortWrites returns the option with which sort writes a file or runs a program.
+func sortWrites(args []word) string {
+	for _, a := range args {
+		switch {
+		case a.text == "--":
+			return ""
+		case strings.HasPrefix(a.text, "--o"), strings.HasPrefix(a.text, "--co"):
+			return a.text
+		case strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "o"):
+			return a.text
+		}
+	}
+	return ""
+}
+
+func firstOf(args []word, options ...string) string {
+	for _, a := range args {
+		if slices.Contains(options, a.text) {
+			return a.text
+		}
+	}
+	return ""
+}
+
+func firstWith(args []word, prefixes ...string) string {
+	for _, a := range args {
+		for _, p := range prefixes {
+			if strings.HasPrefix(a.text, p) {
+				return a.text
+			}
+		}
+	}
+	return ""
+}
+
+// bare is an option without its value.
+func bare(option string) string {
+	option, _, _ = strings.Cut(option, "=")
+	return option
+}
+
+// paths lists the words that may name files.
+func paths(name string, args []word) []Path {
+	var out []Path
+	if name == "echo" || name == "printf" { // their words are texts, but for globs
+		for _, a := range args {
+			if a.glob {
+				out = append(out, Path{Name: a.text, Glob: true})
+			}
+		}
+		return out
+	}
+	skip := pattern(name, args)
+	for i, a := range args {
+		if i == skip || !a.known {
+			continue
+		}
+		if !strings.HasPrefix(a.text, "-") || a.text == "-" {
+			out = append(out, Path{Name: a.text, Glob: a.glob})
+			continue
+		}
+		// A value may be attached: --file=x, -fx, -vfx.
+		if _, value, ok := strings.Cut(a.text, "="); ok {
+			out = append(out, Path{Name: value, Glob: a.glob})
+		}
+		if strings.HasPrefix(a.text, "--") {
+			continue
+		}
+		if i := strings.IndexByte(a.text, '/'); i >= 0 {
+			out = append(out, Path{Name: a.text[i:]})
+		}
+		if i := strings.Index(a.text, ".."); i >= 0 {
+			out = append(out, Path{Name: a.text[i:]})
+		}
+		if len(a.text) > 2 && strings.Trim(a.text[1:], "0123456789") != "" {
+			out = append(out, Path{Name: a.text[2:]})
+		}
+	}
+	return out
+}
+
+// pattern returns which argument is the pattern of a search, which is no path; -1 if
+// there is none.
+func pattern(name string, args []word) int {
+	switch name {
+	case "grep", "egrep", "fgrep", "rg", "jq":
+	default:
+		return -1
+	}
+	first := -1
+	for i, a := range args {
+		switch {
+		case a.loose():
+			return -1
+		case strings.HasPrefix(a.text, "-e"), strings.HasPrefix(a.text, "-f"), strings.HasPrefix(a.text, "--regexp"), strings.HasPrefix(a.text, "--file"), strings.HasPrefix(a.text, "--from"):
+			return -1
+		case first < 0 && !strings.HasPrefix(a.text, "-"):
+			first = i
+		}
+	}
+	// An option in front may have taken the word as its value.
+	if first > 0 && len(args[first-1].text) == 2 && strings.ContainsAny(args[first-1].text[1:], "ABCmdDgtTjM") {
+		return -1
+	}
+	return first
+}

@@ -1,0 +1,142 @@
+package cmdline
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// word is one word of a command.
+type word struct {
+	text  string // without quotes; as written if it is not known
+	known bool   // nothing in it is expanded but globs
+	glob  bool   // has * or ? that the shell expands
+}
+
+// loose says that a word may turn out to be an option, whatever it looks like.
+func (w word) loose() bool {
+	return !w.known || w.glob && strings.ContainsAny(w.text[:1], "*?")
+}
+
+// word returns a word's value, and lists the commands in its substitutions.
+func (w *walker) word(from *syntax.Word, depth int) word {
+	out := word{known: true}
+	var b strings.Builder
+	var part func(p syntax.WordPart, inQuotes bool)
+	part = func(p syntax.WordPart, inQuotes bool) {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			text, glob, ok := unescape(p.Value, inQuotes, b.Len() == 0)
+			b.WriteString(text)
+			out.known = out.known && ok
+			if !ok {
+				w.computed("words of it are computed")
+			}
+			out.glob = out.glob || glob
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				out.known = false
+				w.computed("words of it are computed")
+			}
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			out.known = out.known && !p.Dollar
+			for _, inner := range p.Parts {
+				part(inner, true)
+			}
+		case *syntax.CmdSubst:
+			out.known = false
+			w.stmts(p.Stmts, depth)
+		case *syntax.ParamExp:
+			out.known = false
+			w.computed("it uses variables")
+			if !plain(p) {
+				w.unresolved("it has an expansion whose effect is not known")
+				w.inside(p, depth)
+			}
+		default: // arithmetic, <( ), extended globs, braces
+			out.known = false
+			w.unresolved("it has an expansion whose effect is not known")
+			w.inside(p, depth)
+		}
+	}
+	switch lit := from.Lit(); lit {
+	case "{}", "[", "]": // which the shell leaves as they are
+		return word{text: lit, known: true}
+	}
+	for _, p := range from.Parts {
+		part(p, false)
+	}
+	out.text = b.String()
+	if !out.known {
+		out.text, out.glob = w.source(from), false
+	}
+	return out
+}
+
+// plain says that an expansion is the value of a variable and nothing else.
+func plain(p *syntax.ParamExp) bool {
+	return p.Param != nil && p.Flags == nil && !p.Excl && p.NestedParam == nil && p.Index == nil && len(p.Modifiers) == 0 &&
+		p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil
+}
+
+// unescape resolves the backslashes of a literal. It refuses what the shell would expand
+// in another way than a glob: braces, a leading tilde, brackets, a line that goes on.
+func unescape(s string, inQuotes, first bool) (text string, glob, ok bool) {
+	ok = true
+	if !inQuotes && (strings.ContainsAny(s, "{}[]") || first && strings.HasPrefix(s, "~")) {
+		ok = false
+	}
+	if !strings.ContainsAny(s, `\*?`) {
+		return s, false, ok
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\' && i+1 == len(s):
+			ok = false
+		case c == '\\' && s[i+1] == '\n':
+			i++ // a line that goes on; the parser left it
+		case c == '\\' && (!inQuotes || strings.ContainsRune("$`\"\\", rune(s[i+1]))):
+			i++
+			b.WriteByte(s[i])
+		case !inQuotes && (c == '*' || c == '?'):
+			glob = true
+			b.WriteByte(c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), glob, ok
+}
+
+// quoted says that a part of a here-document's end word is quoted.
+func quoted(w *syntax.Word) bool {
+	for _, p := range w.Parts {
+		lit, ok := p.(*syntax.Lit)
+		if !ok || strings.Contains(lit.Value, `\`) {
+			return true
+		}
+	}
+	return false
+}
+
+// literal is a here-document in which nothing is expanded.
+func literal(w *syntax.Word) string {
+	var b strings.Builder
+	for _, p := range w.Parts {
+		if lit, ok := p.(*syntax.Lit); ok {
+			b.WriteString(lit.Value)
+		}
+	}
+	return b.String()
+}
+
+// source is what was parsed, as it is written.
+func (w *walker) source(n syntax.Node) string {
+	from, to := int(n.Pos().Offset()), int(n.End().Offset())
+	if from < 0 || to < from || to > len(w.src) {
+		return "?"
+	}
+	return w.src[from:to]
+}

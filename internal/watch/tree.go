@@ -1,0 +1,182 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Bounds of what a Tree remembers until it is taken.
+const (
+	maxChanged = 50_000 // paths; more are as good as none
+	maxWritten = 20     // files; more are not somebody's work but a program's
+)
+
+// ErrTooMany says that a tree has more folders than are watched.
+var ErrTooMany = errors.New("there are more folders than can be watched")
+
+// TreeLimit is how many folders of a tree this system lets a program watch at a fair
+// price. On systems that need an open file for every file in them, it is none.
+func TreeLimit() int {
+	switch runtime.GOOS {
+	case "linux":
+		return 10_000 // of the user's share, which other programs need too
+	case "windows":
+		return 200 // each needs a buffer of 64 KiB
+	}
+	return 0
+}
+
+// Hints are what may have happened below some folders since the last hints.
+type Hints struct {
+	Changed map[string]bool // paths that came or went
+	Written []string        // files whose content changed, the last one last; none if there were many
+	Lost    bool            // anything may have happened: watch again from the beginning
+}
+
+// Tree watches folders that its owner names one by one, each without those below it. It
+// guarantees that what happens in a folder after Add leads to a value from Changed and to
+// hints, or to hints that say that some were lost, as long as the system tells.
+type Tree struct {
+	// Changed delivers a value when there are hints. Values that are not taken become one.
+	Changed <-chan struct{}
+
+	changed chan struct{}
+	events  *fsnotify.Watcher
+	limit   int
+	running sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	folders map[string]bool
+	hints   Hints
+	many    bool // too many files were written
+}
+
+// NewTree watches nothing so far, and never more than limit folders. Close must be called.
+func NewTree(limit int) (*Tree, error) {
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("files can not be watched: %w", err)
+	}
+	changed := make(chan struct{}, 1)
+	t := &Tree{Changed: changed, changed: changed, events: events, limit: limit, folders: map[string]bool{}}
+	t.running.Go(t.read)
+	return t, nil
+}
+
+// Close ends the tree. Changed stays open.
+func (t *Tree) Close() {
+	_ = t.events.Close() // nothing can be done about it
+	t.running.Wait()
+}
+
+// Add watches a folder, an absolute path without links. One that is gone is no error: the
+// folder above it tells.
+func (t *Tree) Add(dir string) error {
+	t.mu.Lock()
+	known, full := t.folders[dir], len(t.folders) >= t.limit
+	if !known && !full {
+		t.folders[dir] = true
+	}
+	t.mu.Unlock()
+	if !known && full {
+		return ErrTooMany
+	}
+	// Also if it is known: it may be another folder of the same name.
+	if err := t.events.Add(dir); err != nil {
+		if isGone(err) {
+			return nil
+		}
+		return fmt.Errorf("%s can not be watched: %w", dir, explain(err))
+	}
+	return nil
+}
+
+// Take returns the hints since the last call.
+func (t *Tree) Take() Hints {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.hints
+	if t.many {
+		h.Written = nil
+	}
+	t.hints, t.many = Hints{}, false
+	return h
+}
+
+// Pending says whether there are hints.
+func (t *Tree) Pending() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.hints.Changed) > 0 || t.hints.Lost
+}
+
+func (t *Tree) read() {
+	for {
+		select {
+		case ev, ok := <-t.events.Events:
+			if !ok {
+				return
+			}
+			t.note(ev)
+		case _, ok := <-t.events.Errors: // an overflow, or what amounts to one
+			if !ok {
+				return
+			}
+			t.mu.Lock()
+			t.hints.Lost = true
+			t.mu.Unlock()
+		}
+		select {
+		case t.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// note keeps what an event says.
+func (t *Tree) note(ev fsnotify.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := &t.hints
+	switch {
+	case ev.Has(fsnotify.Rename) && t.folders[ev.Name]:
+		h.Lost = true // the watches below it tell of paths that are wrong now
+	case ev.Has(fsnotify.Create) || ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename):
+		if ev.Has(fsnotify.Remove) {
+			delete(t.folders, ev.Name)
+		}
+		if len(h.Changed) == maxChanged {
+			h.Lost = true
+			return
+		}
+		if h.Changed == nil {
+			h.Changed = map[string]bool{}
+		}
+		h.Changed[ev.Name] = true
+		if !ev.Has(fsnotify.Create) {
+			return
+		}
+		t.written(ev.Name)
+	case ev.Has(fsnotify.Write):
+		t.written(ev.Name)
+	}
+}
+
+func (t *Tree) written(path string) {
+	h := &t.hints
+	for i, p := range h.Written {
+		if p == path {
+			h.Written = append(append(h.Written[:i], h.Written[i+1:]...), path)
+			return
+		}
+	}
+	if len(h.Written) == maxWritten {
+		t.many = true
+		return
+	}
+	h.Written = append(h.Written, path)
+}

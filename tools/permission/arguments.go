@@ -1,0 +1,101 @@
+package permission
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// forms are the values under which patterns see an argument.
+type forms struct {
+	value string   // as the model wrote it; what is no string, as JSON
+	more  []string // other ways to say it, of which any may deny
+	leads string   // a path: where it leads, if an allowing pattern has to match that too
+}
+
+// arguments are the forms of a call's top-level arguments by name.
+type arguments map[string]*forms
+
+// all returns the forms in which a value can be denied.
+func (f *forms) all() []string {
+	if f == nil {
+		return nil
+	}
+	out := append([]string{f.value}, f.more...)
+	if f.leads != "" {
+		out = append(out, f.leads)
+	}
+	return out
+}
+
+// formsOf returns the forms of a call's arguments. A path is also what it is without
+// detours and links; a command is also each of its parts.
+func formsOf(call tools.Call, plan tools.Plan) arguments {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(call.Arguments, &m) != nil {
+		return nil
+	}
+	out := make(arguments, len(m))
+	for name, raw := range m {
+		f := &forms{}
+		if json.Unmarshal(raw, &f.value) != nil {
+			f.value = string(bytes.TrimSpace(raw))
+			out[name] = f
+			continue
+		}
+		switch abs := workspace.Abs(call.Roots, f.value); {
+		case plan.Command != nil && f.value == plan.Command.Text:
+			f.more = parts(plan.Command)
+		case slices.Contains(plan.Paths, abs):
+			pathForms(f, abs, call.Roots)
+		}
+		out[name] = f
+	}
+	return out
+}
+
+// pathForms adds what a path is besides the way it is written.
+func pathForms(f *forms, abs string, roots []string) {
+	if abs != f.value {
+		f.more = append(f.more, abs)
+	}
+	if slash := filepath.ToSlash(abs); slash != abs {
+		f.more = append(f.more, slash)
+	}
+	real := workspace.Resolve(abs)
+	for _, root := range roots { // a workspace folder keeps the name it is opened under
+		rel, err := filepath.Rel(workspace.Resolve(root), real)
+		if err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+			real = filepath.Join(root, rel)
+			break
+		}
+	}
+	detour := filepath.IsAbs(f.value) && filepath.Clean(f.value) != f.value || strings.Contains(f.value, "..")
+	if real != abs || detour {
+		f.leads = real
+	}
+}
+
+// parts returns each command of a program in the ways in which it can be denied: as
+// written, without quotes, and without the folder of the program.
+func parts(c *tools.Command) []string {
+	var out []string
+	add := func(text string) {
+		if text != "" && text != c.Text && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	for _, cmd := range c.Program.Commands {
+		add(cmd.Source)
+		add(cmd.Text)
+		if _, file := filepath.Split(cmd.Name); file != cmd.Name {
+			add(strings.Join(append([]string{file}, cmd.Args...), " "))
+		}
+	}
+	return out
+}

@@ -1,0 +1,222 @@
+package permission
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dlclark/regexp2"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// allowed returns the name of the first allowing rule that covers a call, or "", and if
+// one nearly did, what is missing.
+func (p *Policy) allowed(set ruleSet, spec tools.Spec, plan tools.Plan, args arguments) (rule, but string) {
+	var patterns []pattern // of all rules for the command of this call
+	for _, r := range set {
+		if r.selects(spec) {
+			patterns = append(patterns, r.patternsFor(plan.Command, args)...)
+		}
+	}
+	for _, r := range set {
+		if !r.selects(spec) {
+			continue
+		}
+		if r.args == nil {
+			return r.name, ""
+		}
+		for arg, list := range r.args {
+			f := args[arg]
+			for i, re := range list {
+				if f == nil || !p.matches(re, f) {
+					continue
+				}
+				if plan.Command == nil || f.value != plan.Command.Text {
+					return r.name, ""
+				}
+				if missing := p.uncovered(plan.Command, pattern{re, r.sources[arg][i]}, patterns); missing != "" {
+					but = r.name + " matches the text, but " + missing
+					continue
+				}
+				return r.name, ""
+			}
+		}
+	}
+	return "", but
+}
+
+// matches says whether an allowing pattern matches an argument: as it is written and, for
+// a path, where it leads.
+func (p *Policy) matches(re *regexp2.Regexp, f *forms) bool {
+	if f.leads != "" && !fullMatch(re, f.leads) {
+		return false
+	}
+	return f.leads != "" || fullMatch(re, f.value) || slices.ContainsFunc(f.more, func(v string) bool {
+		return filepath.IsAbs(v) && fullMatch(re, v)
+	})
+}
+
+// pattern is an expression with its text.
+type pattern struct {
+	re     *regexp2.Regexp
+	source string
+}
+
+// patternsFor returns the patterns of a rule for the argument that is the command.
+func (r rule) patternsFor(c *tools.Command, args arguments) []pattern {
+	var out []pattern
+	for arg, list := range r.args {
+		if c == nil || args[arg] == nil || args[arg].value != c.Text {
+			continue
+		}
+		for i, re := range list {
+			out = append(out, pattern{re, r.sources[arg][i]})
+		}
+	}
+	return out
+}
+
+// everything says that a pattern is there to match everything.
+func (p pattern) everything() bool {
+	return slices.Contains([]string{".*", ".+", "^.*$", "^.+$", "(?s).*", "(?s).+", `[\s\S]*`, `[\s\S]+`}, p.source)
+}
+
+// mentions says whether a pattern names all of demands, whatever else it matches.
+func (p pattern) mentions(demands []string) bool {
+	source := strings.ReplaceAll(p.source, `\`, "")
+	return !slices.ContainsFunc(demands, func(d string) bool { return !strings.Contains(source, d) })
+}
+
+// uncovered returns what of a command no pattern is for, or "". whole is the pattern that
+// matches the text; each simple command must be matched by a pattern too, or only read in
+// the workspace, and a pattern for a program does not cover what makes of it another:
+// options that run or write, assignments, redirections, what it wraps.
+func (p *Policy) uncovered(c *tools.Command, whole pattern, patterns []pattern) string {
+	if whole.everything() {
+		return ""
+	}
+	program := c.Program
+	switch {
+	case program.Unresolved != "":
+		return program.Unresolved
+	case !whole.mentions(program.Demands):
+		return "names neither its redirections to files nor its loops"
+	}
+	single := len(program.Commands) == 1
+	places := newPlaces(c.Dir)
+	for _, cmd := range program.Commands {
+		known := places.enter(cmd)
+		if cmd.Effect == cmdline.Reads && known && p.pathsInside(cmd, places) == "" && !cmd.Git {
+			continue
+		}
+		matched := slices.ContainsFunc(patterns, func(pt pattern) bool {
+			return pt.mentions(cmd.Demands) && (single && pt.re == whole.re || fullMatch(pt.re, cmd.Text) || fullMatch(pt.re, cmd.Source))
+		})
+		// What a wrapper runs is covered by a pattern for the wrapper that names it.
+		if !matched && len(cmd.Demands) > 0 && whole.mentions(cmd.Demands) {
+			matched = slices.ContainsFunc(program.Commands, func(outer cmdline.Command) bool {
+				return outer.Text != cmd.Text && strings.Contains(outer.Text, cmd.Text) && fullMatch(whole.re, outer.Source)
+			})
+		}
+		if !matched && cmd.Effect == cmdline.Reads && cmd.Git && known {
+			if ok, _ := p.gitReads(cmd, places); ok {
+				continue
+			}
+		}
+		if !matched {
+			if len(cmd.Demands) > 0 {
+				return "no pattern for `" + cmd.Text + "` names " + strings.Join(cmd.Demands, ", ")
+			}
+			return "no pattern matches `" + cmd.Text + "` by itself"
+		}
+	}
+	return ""
+}
+
+// reads says whether a command only reads, in the workspace; if not, why is a reason.
+func (p *Policy) reads(c *tools.Command) (ok bool, why string) {
+	if ok, why := c.Program.Reads(); !ok {
+		return false, why
+	}
+	places := newPlaces(c.Dir)
+	for _, cmd := range c.Program.Commands {
+		if !places.enter(cmd) {
+			return false, "where it runs is not known"
+		}
+		if outside := p.pathsInside(cmd, places); outside != "" {
+			return false, outside + " is outside the workspace"
+		}
+		if cmd.Git {
+			if ok, why := p.gitReads(cmd, places); !ok {
+				return false, why
+			}
+		}
+	}
+	return true, ""
+}
+
+// places are the folders in which a command may run, after the cds in front of it.
+type places struct{ dirs []string }
+
+func newPlaces(dir string) *places { return &places{[]string{dir}} }
+
+// enter follows a cd. It may not have happened (`a || cd x`), so where the program was
+// before counts too. It returns false when there are too many places.
+func (l *places) enter(c cmdline.Command) bool {
+	if c.Name != "cd" || len(c.Args) != 1 {
+		return true
+	}
+	if c.Args[0] == "-" {
+		return false
+	}
+	const most = 8
+	for _, d := range slices.Clone(l.dirs) {
+		if to := under(d, c.Args[0]); !slices.Contains(l.dirs, to) {
+			l.dirs = append(l.dirs, to)
+		}
+	}
+	return len(l.dirs) <= most
+}
+
+// under returns the absolute path of a name in a folder.
+func under(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(dir, name)
+}
+
+// maxGlob bounds what a glob may match to be looked at.
+const maxGlob = 500
+
+// pathsInside returns the first path of a command that leads out of the workspace, or "".
+func (p *Policy) pathsInside(c cmdline.Command, l *places) string {
+	for _, dir := range l.dirs {
+		for _, path := range c.Paths {
+			full := under(dir, path.Name)
+			if !path.Glob {
+				if !p.inside(full) {
+					return path.Name
+				}
+				continue
+			}
+			found, err := filepath.Glob(full)
+			if err != nil || len(found) > maxGlob || !p.inside(fixed(full)) {
+				return path.Name
+			}
+			for _, f := range found {
+				if !p.inside(f) {
+					return f
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// fixed is the folder of a glob in front of its first wildcard.
+func fixed(glob string) string {
+	return filepath.Dir(glob[:strings.IndexAny(glob, "*?")] + "x")
+}

@@ -1,0 +1,201 @@
+package permission
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// real is a policy for a workspace on the disk.
+func real(t testing.TB, options string, roots ...string) *Policy {
+	t.Helper()
+	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(options), Getenv: func(string) string { return "" }})
+	if len(cfg.Problems) > 0 {
+		t.Fatal(cfg.Problems)
+	}
+	p, errs := New(cfg.Config, Options{Inside: workspace.New(roots...).Contains, Memory: NewMemory("")})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return p
+}
+
+// judge judges a command of an agent in a folder.
+func judge(t testing.TB, p *Policy, agent, dir, command string) tools.Verdict {
+	t.Helper()
+	args, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := tools.Plan{Paths: []string{dir}, Command: &tools.Command{Text: command, Dir: dir, Program: cmdline.Parse(command)}}
+	return p.Judge(tools.Call{Agent: agent, Arguments: args, Roots: []string{dir}}, spec("eca__shell_command"), plan)
+}
+
+// makeFiles writes files below a new folder.
+func makeFiles(t testing.TB, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// What a user's patterns allow, and what they let through when they saw the text only.
+func TestAllowedCommands(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": ""})
+	const rules = `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": [
+		"git (status|diff|log).*", "npm (test|run build).*", "find .*", "timeout \\d+ npm test", "ls.*", "tar .*", "echo .* > out\\.txt", "NODE_ENV=test npm .*", "sudo apt .*",
+		"git log --output=log\\.txt", "for f in .*", "npx (?!evil).*", "cat .*"]}}}}}}`
+	p := real(t, rules, dir)
+	for command, want := range map[string]tools.Decision{
+		"git status": tools.Allow, "git diff HEAD~1 -- a.txt": tools.Allow, "npm test": tools.Allow, "npm test -- --watch=false 'a b'": tools.Allow, "ls && git status": tools.Allow, "ls | head -3": tools.Allow,
+		"find . -name '*.go'": tools.Allow, "timeout 60 npm test": tools.Allow, "git status; npm test": tools.Allow, "echo a > out.txt": tools.Allow, "NODE_ENV=test npm test": tools.Allow,
+		"git log --output=log.txt": tools.Allow, "npm test 2>&1 | tail -5": tools.Allow, "npm test $FLAGS": tools.Allow, "npx tool": tools.Allow, "cat /etc/hostname": tools.Allow,
+		"sudo apt install x": tools.Allow, "npm run build >/dev/null": tools.Allow, "tar xf a.tar": tools.Allow,
+
+		"git status && rm -rf x": tools.Ask, "git status; rm x": tools.Ask, "git status | sh": tools.Ask, "git status\nrm x": tools.Ask, "git status & rm x": tools.Ask, "npm test || rm x": tools.Ask,
+		"git log $(rm x)": tools.Ask, "git log `rm x`": tools.Ask, "git log <(rm x)": tools.Ask, "git log \"$(rm x)\"": tools.Ask, "git log > x": tools.Ask, "npm test > package.json": tools.Ask, "git log >> x": tools.Ask,
+		"git log --output=hooks/post-commit": tools.Ask, "git diff --no-index --output=/x a b": tools.Ask, "git diff --ext-diff": tools.Ask, "git show HEAD:evil.sh | sh": tools.Ask,
+		"find . -exec sh -c 'id' {} \\;": tools.Ask, "find . -delete": tools.Ask, "find . -fprint x": tools.Ask, "find . -name x -ok rm {} \\;": tools.Ask, "ls | ssh host": tools.Ask, "ls && git reset --hard": tools.Ask,
+		"tar --to-command=sh -xf a": tools.Ask, "tar --checkpoint-action=exec=sh -xf a": tools.Ask, "tar -I sh -xf a": tools.Ask, "npm test; f() { rm x; }; f": tools.Ask, "ls; ls() { rm x; }": tools.Ask,
+		"npm test 'unclosed": tools.Ask, "npm test; $x": tools.Ask, "npm test; eval \"$x\"": tools.Ask, "npm test; X=1": tools.Ask, "npx evil": tools.Ask, "cat <<E | sh\nrm x\nE": tools.Ask,
+		"timeout 60 rm x": tools.Ask, "npm test \u202e": tools.Ask, "git log; for X in --output=x; do git log $X; done": tools.Ask, "cat x; xargs rm": tools.Ask, "npm run build; . x": tools.Ask,
+	} {
+		if v := judge(t, p, "code", dir, command); v.Decision != want || v.Reason == "" {
+			t.Errorf("%q: %+v", command, v)
+		}
+	}
+	every := real(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": [".*"]}}}}}}`, dir)
+	bare := real(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {}}}}}`, dir)
+	for _, command := range []string{"rm x", "npm test; $x", "f() { x; }; f"} {
+		if judge(t, every, "code", dir, command).Decision != tools.Allow || judge(t, bare, "code", dir, command).Decision != tools.Allow {
+			t.Errorf("%q: a rule for everything does not cover it", command)
+		}
+	}
+}
+
+// A denying or asking rule sees each part, however it is written.
+func TestDeniedCommands(t *testing.T) {
+	dir := t.TempDir()
+	p := real(t, `{"toolCall": {"approval": {"byDefault": "allow", "deny": {"eca__shell_command": {"argsMatchers": {"command": ["rm .*", "git push.*--force.*"]}}}}}}`, dir)
+	for command, want := range map[string]tools.Decision{
+		"ls": tools.Allow, "git push": tools.Allow,
+		"rm x": tools.Deny, "ls; rm x": tools.Deny, "ls && rm x": tools.Deny, "'rm' x": tools.Deny, `r\m x`: tools.Deny, "/bin/rm x": tools.Deny, "sudo rm x": tools.Deny, "env A=1 rm x": tools.Deny,
+		"sh -c 'rm x'": tools.Deny, "ls $(rm x)": tools.Deny, "xargs rm x": tools.Deny, "find . -exec rm {} +": tools.Deny, "if true; then rm x; fi": tools.Deny, "f() { rm x; }; f": tools.Deny,
+		"cd a && git push origin --force": tools.Deny, "git \\\npush --force": tools.Deny, "eval 'rm x'": tools.Deny, "bash <<E\nrm x\nE": tools.Deny, "cat <(rm x)": tools.Deny, "sudo -u root rm x": tools.Deny,
+	} {
+		if v := judge(t, p, "code", dir, command); v.Decision != want {
+			t.Errorf("%q: %+v", command, v)
+		}
+	}
+}
+
+// An agent that changes nothing: commands that only read in the workspace run, those that
+// change something are denied, and for all others the user is asked, always.
+func TestReadOnlyAgents(t *testing.T) {
+	outside := makeFiles(t, map[string]string{"secret": "", "fifo/x": ""})
+	dir := makeFiles(t, map[string]string{"a.txt": "", "sub/b.txt": "", "--pre=x": ""})
+	if err := os.Symlink(filepath.Join(outside, "secret"), filepath.Join(dir, "link")); err != nil {
+		t.Skip("no links here: ", err)
+	}
+	p := real(t, `{}`, dir)
+	for command, want := range map[string]tools.Decision{
+		"ls": tools.Allow, "cat a.txt | head": tools.Allow, "cd sub && cat b.txt": tools.Allow, "cat sub/../a.txt": tools.Allow, "grep -rn x .": tools.Allow, "ls *.txt": tools.Allow, "git log": tools.Allow,
+		"cat " + dir + "/a.txt": tools.Allow, "cat < a.txt": tools.Allow, "grep -n /etc a.txt": tools.Allow, "find . -name '*.go' | sort | uniq -c": tools.Allow, "cd sub; cd .. && ls": tools.Ask,
+
+		"npm test": tools.Ask, "make": tools.Ask, "./x.sh": tools.Ask, "cat /etc/passwd": tools.Ask, "cat ../x": tools.Ask, "cat link": tools.Ask, "cat *": tools.Ask, "cat li*": tools.Ask, "cat < link": tools.Ask,
+		"cd .. && cat x": tools.Ask, "cd / && ls": tools.Ask, "cd; ls": tools.Ask, "cd -; ls": tools.Ask, "cat ~/x": tools.Ask, "cat $HOME/x": tools.Ask, "grep -f/etc/passwd a.txt": tools.Ask, "rg x *": tools.Ask,
+		"ls | xargs cat": tools.Ask, "find . -exec cat {} +": tools.Ask, "git -C .. log": tools.Ask, "git diff /etc/passwd /dev/null": tools.Ask, "echo ../*": tools.Ask, "ls 'x": tools.Ask,
+
+		"rm a.txt": tools.Deny, "ls > x": tools.Deny, "ls; rm a.txt": tools.Deny, "find . -delete": tools.Deny, "git commit -m x": tools.Deny, "npm install": tools.Deny, "sed -i s/a/b/ a.txt": tools.Deny,
+	} {
+		v := judge(t, p, "plan", dir, command)
+		if v.Decision != want || v.Insist != (want == tools.Ask && !strings.HasPrefix(v.Rule, "agent.plan.toolCall")) {
+			t.Errorf("%q: %+v", command, v)
+		}
+		if v := judge(t, p, "code", dir, command); v.Decision != tools.Ask {
+			t.Errorf("agent code: %q: %+v", command, v)
+		}
+	}
+	all := real(t, `{"agent": {"plan": {"toolCall": {"approval": {"byDefault": "allow", "allow": {"eca__shell_command": {}}}}}}}`, dir)
+	if v := judge(t, all, "plan", dir, "npm test"); v.Decision != tools.Ask || !v.Insist {
+		t.Errorf("an allowing rule lets plan run anything: %+v", v)
+	}
+	ask := real(t, `{"agent": {"plan": {"toolCall": {"approval": {"ask": {"eca__shell_command": {}}}}}}}`, dir)
+	if v := judge(t, ask, "plan", dir, "ls"); v.Decision != tools.Ask {
+		t.Errorf("who wants to be asked is not: %+v", v)
+	}
+	if v := judge(t, p, "plan", outside, "ls"); v.Decision != tools.Ask {
+		t.Errorf("reading elsewhere: %+v", v)
+	}
+}
+
+// A repository's own configuration can make git run programs.
+func TestRepositoryHelpers(t *testing.T) {
+	const harmless = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote \"origin\"]\n\turl = x\n[branch \"a]b\"] remote = origin\n[user]\n\tname = n\n"
+	for extra, want := range map[string]tools.Decision{
+		"": tools.Allow, "[core]\n\thooksPath = .husky": tools.Allow, "[lfs]\n\trepositoryformatversion = 0": tools.Allow,
+		"[diff]\n\texternal = ./x": tools.Ask, "[diff \"p\"]\n\ttextconv = ./x": tools.Ask, "[diff \"p\"]\n\tcommand = ./x": tools.Ask, "[filter \"p\"]\n\tclean = ./x": tools.Ask, "[core]\n\tpager = ./x": tools.Ask,
+		"[pager]\n\tlog = ./x": tools.Ask, "[include]\n\tpath = x": tools.Ask, "[includeIf \"gitdir:/\"]\n\tpath = x": tools.Ask, "[gpg]\n\tprogram = ./x": tools.Ask, "[log]\n\tshowSignature = true": tools.Ask,
+		"[remote \"origin\"]\n\tuploadpack = ./x": tools.Ask, "[remote \"origin\"]\n\tpromisor = true": tools.Ask, "[core] alternateRefsCommand = ./x": tools.Ask, "[Diff]External=./x": tools.Ask,
+		"[core]\n\tbare = \\\nfalse": tools.Ask, "[diff": tools.Ask, "[credential]\n\thelper = ./x": tools.Ask, "[user]name=n\n[diff \"a]\"]textconv=./x": tools.Ask, "[diff.p]\n\ttextconv = ./x": tools.Ask,
+	} {
+		dir := makeFiles(t, map[string]string{".git/config": harmless + extra, "sub/x": ""})
+		p := real(t, `{}`, dir)
+		for _, command := range []string{"git status", "cd sub && git log", "git -C sub diff"} {
+			if v := judge(t, p, "plan", dir, command); v.Decision != want {
+				t.Errorf("%q with %q: %+v", command, extra, v)
+			}
+		}
+	}
+	const evil = "[diff]\n\texternal = ./x\n"
+	for name, files := range map[string]map[string]string{
+		"a folder that is a bare repository": {"HEAD": "", "objects/x": "", "refs/x": "", "config": evil},
+		"a linked folder":                    {".git": "gitdir: real\n", "real/config": evil},
+		"a worktree":                         {".git": "gitdir: main/worktrees/w\n", "main/worktrees/w/commondir": "../..\n", "main/config": evil},
+		"a worktree's own configuration":     {".git/config": harmless, ".git/config.worktree": evil},
+	} {
+		dir := makeFiles(t, files)
+		if v := judge(t, real(t, `{}`, dir), "plan", dir, "git status"); v.Decision != tools.Ask {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// Judging is on the path of each call.
+func BenchmarkJudge(b *testing.B) {
+	dir := makeFiles(b, map[string]string{".git/config": "[core]\n\tbare = false\n", "src/a.go": ""})
+	p := real(b, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["npm (test|run).*", "go (test|vet|build).*"]}}}}}}`, dir)
+	for agent, commands := range map[string][]string{
+		"code": {"npm test", "go test ./... 2>&1 | tail -20", "make && ./run --all", "sudo rm -rf /"},
+		"plan": {"ls -la", "git status", "grep -rn foo src | head"},
+	} {
+		for _, command := range commands {
+			args, err := json.Marshal(map[string]string{"command": command})
+			if err != nil {
+				b.Fatal(err)
+			}
+			call := tools.Call{Agent: agent, Arguments: args, Roots: []string{dir}}
+			b.Run(agent+"/"+command, func(b *testing.B) {
+				for b.Loop() {
+					plan := tools.Plan{Paths: []string{dir}, Command: &tools.Command{Text: command, Dir: dir, Program: cmdline.Parse(command)}}
+					p.Judge(call, spec("eca__shell_command"), plan)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package permission
+
+import (
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// Memory is what users chose to remember: for the session as long as the process lives,
+// for all chats; for a workspace and globally in a file (remembered.go).
+type Memory struct {
+	kept *kept // nil: sessions only
+
+	mu   sync.Mutex // guards keys
+	keys map[string]bool
+}
+
+// NewMemory returns an empty memory that keeps what outlives the process in the file at
+// path; an empty path keeps nothing.
+func NewMemory(path string) *Memory {
+	m := &Memory{keys: map[string]bool{}}
+	if path != "" {
+		m.kept = &kept{path: path}
+	}
+	return m
+}
+
+// keysOf lists what must be remembered for a call to be allowed; nil if it can not be
+// remembered. Commands are remembered by what they run; other tools by name, and outside
+// the workspace by path too.
+func keysOf(inside func(string) bool, spec tools.Spec, plan tools.Plan) []string {
+	name := spec.FullName()
+	if plan.Command == nil {
+		keys := []string{name}
+		for _, path := range plan.Paths {
+			if !inside(path) {
+				keys = append(keys, name+" "+filepath.ToSlash(workspace.Resolve(path)))
+			}
+		}
+		if len(keys) > 1 {
+			keys = keys[1:]
+		}
+		return keys
+	}
+	p := plan.Command.Program
+	if p.Unresolved != "" || p.Computed != "" || len(p.Writes) > 0 || len(p.Commands) == 0 {
+		return nil
+	}
+	var keys []string
+	for _, c := range p.Commands {
+		if c.Key == "" {
+			return nil
+		}
+		keys = append(keys, name+" "+c.Key)
+	}
+	if !inside(plan.Command.Dir) { // elsewhere, a word stands for another program
+		keys = append(keys, name+" in "+filepath.ToSlash(workspace.Resolve(plan.Command.Dir)))
+	}
+	return keys
+}
+
+// workspaceOf names the workspace of a call.
+func workspaceOf(call tools.Call) string {
+	if len(call.Roots) == 0 {
+		return ""
+	}
+	return workspace.Resolve(call.Roots[0])
+}
+
+// remembers returns how far the memory of a key reaches; Once if there is none.
+func (m *Memory) remembers(call tools.Call, key string) tools.Scope {
+	m.mu.Lock()
+	session := m.keys[key]
+	m.mu.Unlock()
+	if session {
+		return tools.ForSession
+	}
+	return m.kept.remembers(workspaceOf(call), key)
+}
+
+// allows says whether all of a call is remembered, and how far.
+func (m *Memory) allows(inside func(string) bool, call tools.Call, spec tools.Spec, plan tools.Plan) tools.Scope {
+	scope := tools.Once
+	for _, k := range keysOf(inside, spec, plan) {
+		if scope = m.remembers(call, k); scope == tools.Once {
+			return tools.Once
+		}
+	}
+	return scope
+}
+
+func (m *Memory) remember(inside func(string) bool, call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
+	keys := keysOf(inside, spec, plan)
+	m.mu.Lock()
+	for _, k := range keys { // for the session in any case, should the rest fail
+		m.keys[k] = m.keys[k] || scope != tools.Once
+	}
+	m.mu.Unlock()
+	switch scope {
+	case tools.ForWorkspace:
+		return m.kept.add(workspaceOf(call), keys)
+	case tools.Everywhere:
+		return m.kept.add("", keys)
+	}
+	return nil
+}
+
+// annotate marks the remembered commands of a shell line for the user; nil if there are
+// none.
+func (m *Memory) annotate(call tools.Call, spec tools.Spec, plan tools.Plan) *event.Details {
+	if plan.Details == nil || plan.Details.ShellCommand == nil {
+		return nil
+	}
+	commands := slices.Clone(plan.Details.ShellCommand.Commands)
+	found := false
+	for i, c := range commands {
+		commands[i].Remembered = c.Key != "" && m.remembers(call, spec.FullName()+" "+c.Key) != tools.Once
+		found = found || commands[i].Remembered
+	}
+	if !found {
+		return nil
+	}
+	sc := *plan.Details.ShellCommand
+	sc.Commands = commands
+	return &event.Details{ShellCommand: &sc}
+}

@@ -1,0 +1,160 @@
+package permission
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// Writes that make programs run later, or change what eca may do, always ask.
+func TestProtectedPlaces(t *testing.T) {
+	dir := makeFiles(t, map[string]string{".git/config": "", "a.txt": "", "own/state/x": ""})
+	for link, to := range map[string]string{"folder": ".git", "file": ".git/config"} {
+		if err := os.Symlink(filepath.Join(dir, to), filepath.Join(dir, link)); err != nil {
+			t.Skip("no links here: ", err)
+		}
+	}
+	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": {"byDefault": "allow", "allow": {"eca": {}}}}}`), Getenv: func(string) string { return "" }})
+	p, _ := New(cfg.Config, Options{Inside: workspace.New(dir).Contains, Memory: NewMemory(""), Protected: []string{filepath.Join(dir, "own")}})
+	call := tools.Call{Agent: "code", Roots: []string{dir}, Arguments: json.RawMessage(`{}`)}
+	if err := p.Remember(call, spec("eca__write_file"), tools.Plan{Paths: []string{filepath.Join(dir, "a.txt")}}, tools.ForSession); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{
+		"a.txt": false, "src/git/x": false, ".gitignore": false, ".github/x": false, "bashrc": false, "x.git/y": false, "ecabin": false, "owner": false,
+		".git/hooks/pre-commit": true, ".git/config": true, "sub/.git/config": true, ".git": true, ".eca/config.json": true, ".eca/new/x": true, ".husky/pre-commit": true, ".vscode/tasks.json": true,
+		".mcp.json": true, ".envrc": true, "AGENTS.md": true, "sub/CLAUDE.md": true, ".bashrc": true, ".profile": true, ".ssh/authorized_keys": true, ".config/fish/config.fish": true,
+		".GIT/config": true, ".Git/Config": true, ".ECA/Config.json": true, "agents.MD": true, ".git./config": true, ".git /config": true, "GIT~1/config": true, ".git::$INDEX_ALLOCATION/config": true, ".g\u200cit/config": true,
+		"folder/hooks/x": true, "file": true, "sub/../.git/x": true, "own/state/x": true, "own/new": true, "OWN/x": true,
+	} {
+		plan := tools.Plan{Paths: []string{dir + "/" + path}}
+		v := p.Judge(call, spec("eca__write_file"), plan)
+		if asks := v.Decision == tools.Ask && v.Insist && v.Rule == "protected"; asks != want {
+			t.Errorf("writing %q: %+v", path, v)
+		}
+		s := spec("eca__read_file")
+		s.ReadOnly = true
+		if v := p.Judge(call, s, plan); v.Decision != tools.Allow {
+			t.Errorf("reading %q: %+v", path, v)
+		}
+	}
+	for command, want := range map[string]bool{
+		"echo x > a.txt": false, "cat .git/config": false, "git commit -m .git": false, "npm test": false, "ls .eca": false, "git log > log.txt": false,
+		"echo x > .git/hooks/pre-commit": true, "echo x >> ~/.bashrc": true, "echo x >> $HOME/.zshrc": true, "cp a.txt .git/hooks/x": true, "tee .eca/config.json": true, "mv a.txt folder/x": true,
+		"cd .git && touch x": true, "cd .git/hooks; echo x > y": true, "sed -i s/a/b/ .git/config": true, "dd of=.git/config": true, "cp --target-directory=.git/hooks a.txt": true, "git config core.pager x": true,
+		"sh -c 'echo x > .git/config'": true, "ln -s x .bashrc": true, "sudo cp a.txt /root/.profile": true, "echo x > .GIT/config": true, "cp a own/x": true, "python -c 1 > AGENTS.md": true,
+	} {
+		v := judge(t, p, "code", dir, command)
+		if asks := v.Decision == tools.Ask && v.Insist && v.Rule == "protected"; asks != want {
+			t.Errorf("%q: %+v", command, v)
+		}
+	}
+}
+
+// Rules see paths as written and where they lead; in doubt the stricter counts.
+func TestPathRules(t *testing.T) {
+	outside := makeFiles(t, map[string]string{"secret": ""})
+	dir := makeFiles(t, map[string]string{"docs/a.md": "", "secret/key": "", "src/x": ""})
+	for link, to := range map[string]string{"docs/link": filepath.Join(dir, "secret"), "docs/out": outside, "dir-evil": outside} {
+		if err := os.Symlink(to, filepath.Join(dir, filepath.FromSlash(link))); err != nil {
+			t.Skip("no links here: ", err)
+		}
+	}
+	// As a pattern sees it on every system.
+	at := func(rel string) string { return strings.ReplaceAll(filepath.ToSlash(dir), `\`, `\\`) + rel }
+	options, err := json.Marshal(map[string]any{"toolCall": map[string]any{"approval": map[string]any{
+		"allow": map[string]any{"eca__write_file": map[string]any{"argsMatchers": map[string]any{"path": []string{at("/docs/.*")}}}},
+		"deny":  map[string]any{"eca__write_file": map[string]any{"argsMatchers": map[string]any{"path": []string{".*/secret(/.*)?"}}}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := real(t, string(options), dir)
+	for path, want := range map[string]tools.Decision{
+		dir + "/docs/a.md": tools.Allow, dir + "/docs/new/b.md": tools.Allow, dir + "/src/x": tools.Ask, "docs/a.md": tools.Allow,
+		dir + "/docs/../src/x": tools.Ask, dir + "/docs/link/../../src/x": tools.Ask, dir + "/docs/out/x": tools.Ask, dir + "-evil/docs/x": tools.Ask,
+		dir + "/secret/key": tools.Deny, dir + "/docs/link/key": tools.Deny, "secret/key": tools.Deny, dir + "/docs/../secret/key": tools.Deny, dir + "//secret/key": tools.Deny, dir + "/docs/out/secret": tools.Deny,
+	} {
+		args, err := json.Marshal(map[string]string{"path": path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := tools.Plan{Paths: []string{workspace.Abs([]string{dir}, path)}}
+		if v := p.Judge(tools.Call{Agent: "code", Arguments: args, Roots: []string{dir}}, spec("eca__write_file"), plan); v.Decision != want {
+			t.Errorf("%s: %+v", path, v)
+		}
+	}
+}
+
+// What is remembered for a workspace or everywhere is known to other processes, and after
+// a restart, and can be forgotten.
+func TestKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state", "permissions.json")
+	a, b := t.TempDir(), t.TempDir()
+	inside := func(string) bool { return true }
+	allows := func(m *Memory, root, command string) tools.Scope {
+		return m.allows(inside, tools.Call{Roots: []string{root}}, spec("eca__shell_command"), planOf(`{"command":"`+command+`"}`, root))
+	}
+	remember := func(m *Memory, root, command string, scope tools.Scope) {
+		t.Helper()
+		if err := m.remember(inside, tools.Call{Roots: []string{root}}, spec("eca__shell_command"), planOf(`{"command":"`+command+`"}`, root), scope); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, other := NewMemory(file), NewMemory(file)
+	remember(one, a, "npm test", tools.ForWorkspace)
+	remember(other, a, "go test", tools.Everywhere)
+	remember(one, a, "cargo test", tools.ForSession)
+	remember(one, a, "make", tools.Everywhere) // can not be remembered
+	again := NewMemory(file)
+	for _, c := range []struct {
+		root, command string
+		want          tools.Scope
+	}{
+		{a, "npm test", tools.ForWorkspace},
+		{b, "npm test", tools.Once},
+		{a, "go test", tools.Everywhere},
+		{b, "go test ./x", tools.Everywhere},
+		{a, "cargo test", tools.Once},
+		{a, "npm run x", tools.Once},
+		{a, "make", tools.Once},
+		{a, "npm test && go test", tools.Everywhere},
+	} {
+		if got := allows(again, c.root, c.command); got != c.want {
+			t.Errorf("%s: %q", c.command, got)
+		}
+	}
+	if got := allows(one, a, "cargo test"); got != tools.ForSession {
+		t.Errorf("in the session: %q", got)
+	}
+	kept, err := again.Kept()
+	if err != nil || len(kept) != 2 || kept[0].Key != "eca__shell_command go test" || kept[1].Workspace == "" {
+		t.Errorf("%+v %v", kept, err)
+	}
+	if existed, err := again.Forget("eca__shell_command go test"); !existed || err != nil {
+		t.Errorf("%v %v", existed, err)
+	}
+	if existed, err := again.Forget("eca__shell_command go test"); existed || err != nil {
+		t.Errorf("%v %v", existed, err)
+	}
+	if allows(NewMemory(file), b, "go test") != tools.Once {
+		t.Error("it is not forgotten")
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 && filepath.Separator == '/' {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	// A file that can not be used allows nothing, and is not overwritten.
+	if err := os.WriteFile(file, []byte(`{"version": 9, "global": ["eca__shell_command go test"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broken := NewMemory(file)
+	if allows(broken, a, "go test") != tools.Once || broken.remember(inside, tools.Call{}, spec("a__b"), tools.Plan{}, tools.Everywhere) == nil {
+		t.Error("a foreign file is used")
+	}
+}

@@ -1,0 +1,170 @@
+package permission
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// folders and files, wherever they are, whose content programs run or take orders from.
+func protectedFolders() []string {
+	return []string{
+		".git", ".hg", ".svn", ".eca", ".husky", ".githooks", ".vscode", ".idea", ".ssh", ".gnupg", ".direnv",
+		".config/fish", ".config/git", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/eca",
+		"library/launchagents", "library/launchdaemons", "start menu/programs/startup", "windowspowershell",
+	}
+}
+
+func protectedFiles() []string {
+	return []string{
+		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
+		".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".xprofile", ".xinitrc", ".xsession", ".envrc", ".gitconfig", ".netrc", ".npmrc", ".pypirc", ".vimrc", ".emacs",
+		".mcp.json", "agents.md", "claude.md", "profile.ps1", "microsoft.powershell_profile.ps1", "crontab",
+	}
+}
+
+// writesProtected returns a protected place that a call may write to, or "".
+func (p *Policy) writesProtected(spec tools.Spec, plan tools.Plan) string {
+	if spec.ReadOnly || plan.ReadOnly {
+		return ""
+	}
+	if plan.Command == nil {
+		for _, path := range plan.Paths {
+			if p.isProtected(path) {
+				return path
+			}
+		}
+		return ""
+	}
+	places := newPlaces(plan.Command.Dir)
+	resolved := map[string]string{} // folders by name
+	in := func(name string) string {
+		if strings.HasPrefix(name, "-") && !strings.Contains(name, "/") {
+			return "" // an option
+		}
+		name = strings.TrimPrefix(name, "file://")
+		for _, dir := range places.dirs {
+			path := under(dir, expandHome(name))
+			if p.protects(path) || p.protects(resolveIn(resolved, path)) {
+				return path
+			}
+		}
+		return ""
+	}
+	for _, c := range plan.Command.Program.Commands {
+		if !places.enter(c) {
+			break
+		}
+		switch {
+		case c.Effect == cmdline.Reads:
+			continue
+		case c.Name == "git": // its commands change .git, that is what they are for
+			if slices.Contains(c.Args, "config") {
+				return "git's configuration"
+			}
+			continue
+		}
+		for _, word := range append([]string{"."}, c.Args...) { // it works here, and on these
+			if at := in(afterOption(word)); at != "" {
+				return at
+			}
+		}
+	}
+	for _, name := range plan.Command.Program.Writes {
+		if at := in(name); at != "" {
+			return at
+		}
+	}
+	return ""
+}
+
+// resolveIn is workspace.Resolve for many names in few folders, which it keeps.
+func resolveIn(known map[string]string, path string) string {
+	dir, name := filepath.Split(path)
+	dir = filepath.Clean(dir)
+	info, err := os.Lstat(path)
+	if dir == path || err == nil && info.Mode()&(os.ModeSymlink|os.ModeIrregular) != 0 {
+		return workspace.Resolve(path)
+	}
+	parent, ok := known[dir]
+	if !ok {
+		parent = workspace.Resolve(dir)
+		known[dir] = parent
+	}
+	return filepath.Join(parent, name)
+}
+
+// afterOption returns the value of an option (--target=x, of=x), or the word.
+func afterOption(word string) string {
+	if i := strings.IndexByte(word, '='); i >= 0 {
+		return word[i+1:]
+	}
+	return word
+}
+
+// expandHome replaces what a shell takes for the home folder.
+func expandHome(name string) string {
+	name = strings.Trim(name, `"'`)
+	for _, home := range []string{"$HOME/", "${HOME}/"} {
+		if rest, ok := strings.CutPrefix(name, home); ok {
+			name = "~/" + rest
+		}
+	}
+	if strings.HasPrefix(name, "~/") {
+		return workspace.Abs(nil, name)
+	}
+	return name
+}
+
+// isProtected says whether a path, as written or where it leads, is protected.
+func (p *Policy) isProtected(path string) bool {
+	return p.protects(path) || p.protects(workspace.Resolve(path))
+}
+
+func (p *Policy) protects(path string) bool {
+	path = fold(path)
+	if slices.ContainsFunc(p.protected, func(own string) bool { return path == own || strings.HasPrefix(path, own+"/") }) {
+		return true
+	}
+	whole := path + "/"
+	if slices.ContainsFunc(protectedFolders(), func(f string) bool { return strings.Contains(whole, "/"+f+"/") }) {
+		return true
+	}
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	return slices.Contains(protectedFiles(), name)
+}
+
+// fold brings a path into the form in which file systems that know no case, drop dots
+// and spaces at the end, or do not see some characters compare names.
+func fold(path string) string {
+	path = strings.ToLower(filepath.ToSlash(filepath.Clean(path)))
+	path = strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) || r == 0 {
+			return -1
+		}
+		return r
+	}, path)
+	names := strings.Split(path, "/")
+	for i, n := range names {
+		if j := strings.IndexByte(n, ':'); j > 1 { // a stream of a file
+			n = n[:j]
+		}
+		if n != "." && n != ".." {
+			n = strings.TrimRight(n, ". ")
+		}
+		switch { // the short names of Windows
+		case strings.HasPrefix(n, "git~"):
+			n = ".git"
+		case strings.HasPrefix(n, "eca~"):
+			n = ".eca"
+		}
+		names[i] = n
+	}
+	return strings.Join(names, "/")
+}

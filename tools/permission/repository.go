@@ -1,0 +1,182 @@
+package permission
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+)
+
+// gitReads says whether git only reads in the repository where a command runs. What git
+// reads itself, a repository's own configuration can hand to other programs (diff.external,
+// textconv, filters, a transport): then git does not only read.
+//
+// Hooks, a file system monitor and submodules are not looked at: when such a command
+// runs, they are switched off.
+func (p *Policy) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
+	for _, dir := range l.dirs {
+		if c.Dir != "" {
+			dir = under(dir, c.Dir)
+			if !p.inside(dir) {
+				return false, c.Dir + " is outside the workspace"
+			}
+		}
+		repo, common := repository(dir)
+		if repo == "" {
+			continue // git says so and does nothing
+		}
+		for _, file := range []string{filepath.Join(common, "config"), filepath.Join(repo, "config.worktree")} {
+			data, err := readConfig(file)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return false, "the repository's configuration can not be read"
+			}
+			if key := foreignKey(data); key != "" {
+				return false, "the repository's own configuration sets " + key + ", which may run programs"
+			}
+		}
+	}
+	return true, ""
+}
+
+// repository returns the folder of the git repository that dir belongs to, and the one
+// that it shares with others (of a worktree); empty if there is none.
+func repository(dir string) (repo, common string) {
+	for d := dir; ; d = filepath.Dir(d) {
+		repo = filepath.Join(d, ".git")
+		info, err := os.Stat(repo)
+		switch {
+		case err == nil && info.Mode().IsRegular():
+			if data, err := readConfig(repo); err == nil {
+				if to, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir:"); ok {
+					repo = under(d, strings.TrimSpace(to))
+				}
+			}
+		case err == nil:
+		case bare(d):
+			repo = d
+		case filepath.Dir(d) == d:
+			return "", ""
+		default:
+			continue
+		}
+		common = repo
+		if data, err := readConfig(filepath.Join(repo, "commondir")); err == nil {
+			common = under(repo, strings.TrimSpace(string(data)))
+		}
+		return repo, common
+	}
+}
+
+// bare says whether a folder is itself a repository, as git would find.
+func bare(dir string) bool {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// readConfig reads a small regular file.
+func readConfig(path string) ([]byte, error) {
+	const most = 1 << 20
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return nil, errors.New("it is no file of a usual size")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// foreignKey returns the first key of a git configuration that is not known to be
+// harmless, or "".
+func foreignKey(data []byte) string {
+	section := ""
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, len(data)+1)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		for strings.HasPrefix(line, "[") {
+			end := strings.IndexByte(line, ']')
+			if quote := strings.IndexByte(line, '"'); quote >= 0 && quote < end { // ] may stand in the name
+				end = strings.LastIndexByte(line, ']')
+			}
+			if end < 0 {
+				return "a section that can not be read"
+			}
+			section, _, _ = strings.Cut(strings.ToLower(line[1:end]), " ")
+			section, _, _ = strings.Cut(section, ".")
+			if !harmlessSection(section) {
+				return section
+			}
+			line = strings.TrimSpace(line[end+1:])
+		}
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		if strings.HasSuffix(line, `\`) {
+			return "a value that goes on in the next line"
+		}
+		key, _, _ := strings.Cut(line, "=")
+		key = strings.ToLower(strings.TrimSpace(key))
+		if !harmlessKey(section, key) {
+			return section + "." + key
+		}
+	}
+	if lines.Err() != nil {
+		return "lines that can not be read"
+	}
+	return ""
+}
+
+// harmlessSection tells the sections of which some keys are harmless.
+func harmlessSection(section string) bool {
+	return slices.Contains([]string{
+		"core", "remote", "branch", "submodule", "user", "color", "pull", "push", "init", "lfs", "gc", "rerere", "status", "log", "diff", "fetch",
+		"advice", "extensions", "merge", "rebase", "commit", "tag", "pack", "index", "feature", "maintenance", "github", "gitlab", "column", "format", "help", "i18n", "blame", "grep", "versionsort",
+	}, section)
+}
+
+// harmlessKey tells the keys that make git start nothing when it reads.
+func harmlessKey(section, key string) bool {
+	switch section {
+	case "core":
+		return slices.Contains([]string{
+			"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks", "autocrlf", "eol",
+			"safecrlf", "abbrev", "quotepath", "untrackedcache", "splitindex", "preloadindex", "commitgraph", "multipackindex", "longpaths", "sharedrepository",
+			"worktree", "excludesfile", "compression", "sparsecheckout", "sparsecheckoutcone", "whitespace", "hidedotfiles", "protecthfs", "protectntfs",
+			"hookspath", "fsmonitor", // switched off
+			"editor", "sshcommand", // nothing that reads asks for them
+		}, key)
+	case "remote":
+		return slices.Contains([]string{"url", "fetch", "pushurl", "push", "tagopt", "prune", "gh-resolved", "skipdefaultupdate"}, key)
+	case "extensions":
+		return key == "objectformat" || key == "refstorage" || key == "worktreeconfig"
+	case "diff":
+		return slices.Contains([]string{"renames", "renamelimit", "algorithm", "colormoved", "mnemonicprefix", "noprefix", "context", "submodule", "wserrorhighlight", "indentheuristic"}, key)
+	case "log":
+		return key != "showsignature"
+	case "grep":
+		return key != "fallbacktonoindex"
+	case "format":
+		return key == "pretty"
+	}
+	return true
+}

@@ -1,0 +1,148 @@
+package permission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dlclark/regexp2"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// rules are one compiled toolCall.approval.
+type rules struct {
+	name             string
+	deny, ask, allow ruleSet
+	byDefault        tools.Decision
+}
+
+type ruleSet []rule
+
+// rule is one selector with its argument patterns.
+type rule struct {
+	name      string // for explanations, e.g. toolCall.approval.allow.eca__read_file
+	selector  string
+	args      map[string][]*regexp2.Regexp // nil: any arguments
+	restricts bool                         // denies or asks
+	sources   map[string][]string          // the patterns of args as written
+	broken    bool                         // a pattern could not be compiled
+}
+
+func compile(name string, a *config.Approval, errs *[]error) rules {
+	r := rules{name: name, byDefault: tools.Ask}
+	if a == nil {
+		return r
+	}
+	switch a.ByDefault {
+	case "", "ask":
+	case "allow":
+		r.byDefault = tools.Allow
+	case "deny":
+		r.byDefault = tools.Deny
+	default:
+		*errs = append(*errs, fmt.Errorf("%s.byDefault is %q; it must be ask, allow or deny. Asking", name, a.ByDefault))
+	}
+	r.deny = compileSet(name+".deny", a.Deny, true, errs)
+	r.ask = compileSet(name+".ask", a.Ask, true, errs)
+	r.allow = compileSet(name+".allow", a.Allow, false, errs)
+	return r
+}
+
+// compileSet compiles rules. restricts says that the rules deny or ask, so that doubt
+// counts as a match.
+func compileSet(name string, set map[string]config.ApprovalRule, restricts bool, errs *[]error) ruleSet {
+	var out ruleSet
+	for selector, cr := range set {
+		r := rule{name: name + "." + selector, selector: selector, restricts: restricts}
+		if cr.ArgsMatchers != nil {
+			r.args, r.sources = map[string][]*regexp2.Regexp{}, map[string][]string{}
+		}
+		for arg, patterns := range cr.ArgsMatchers {
+			for _, pat := range patterns {
+				re, err := compileRegexp(pat)
+				if err != nil {
+					*errs = append(*errs, fmt.Errorf("%s: %q is not a regular expression: %w", r.name, pat, err))
+					r.broken = true
+					continue
+				}
+				r.args[arg] = append(r.args[arg], re)
+				r.sources[arg] = append(r.sources[arg], pat)
+			}
+		}
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b rule) int { return strings.Compare(a.selector, b.selector) })
+	return out
+}
+
+// compileRegexp anchors a pattern: the reference matches whole values.
+func compileRegexp(pattern string) (*regexp2.Regexp, error) {
+	re, err := regexp2.Compile(`\A(?:`+pattern+`)\z`, regexp2.None)
+	if err != nil {
+		return nil, err
+	}
+	re.MatchTimeout = matchTimeout
+	return re, nil
+}
+
+// compileNames compiles disabledTools; what is no pattern is taken literally.
+func compileNames(names []string) []*regexp2.Regexp {
+	var out []*regexp2.Regexp
+	for _, n := range names {
+		re, err := compileRegexp(n)
+		if err != nil {
+			re, err = compileRegexp(regexp2.Escape(n))
+		}
+		if err == nil {
+			out = append(out, re)
+		}
+	}
+	return out
+}
+
+// selects says whether a selector names a tool: by full name, by bare name if it is
+// native, or by its server.
+func (r rule) selects(spec tools.Spec) bool {
+	return r.selector == spec.FullName() || r.selector == spec.Written() || r.selector == spec.Server ||
+		spec.Server == tools.Native && r.selector == spec.Name
+}
+
+// match returns the name of the first denying or asking rule that applies, or "". One
+// that names an argument applies if it matches any form of its value.
+func (s ruleSet) match(spec tools.Spec, args arguments) string {
+	for _, r := range s {
+		if !r.selects(spec) {
+			continue
+		}
+		if r.args == nil || r.broken && r.restricts {
+			return r.name
+		}
+		for arg, patterns := range r.args {
+			for _, value := range args[arg].all() {
+				if slices.ContainsFunc(patterns, func(re *regexp2.Regexp) bool {
+					ok, err := re.MatchString(value)
+					return ok || err != nil // out of time is doubt
+				}) {
+					return r.name
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func (s ruleSet) names(spec tools.Spec) bool {
+	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) })
+}
+
+func (s ruleSet) always(spec tools.Spec) bool {
+	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) && r.args == nil })
+}
+
+// fullMatch treats a pattern that runs out of time as one that does not match.
+func fullMatch(re *regexp2.Regexp, s string) bool {
+	ok, err := re.MatchString(s)
+	return err == nil && ok
+}

@@ -1,0 +1,408 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/ignore"
+	"github.com/seed-dec29ce4/eca/internal/watch"
+)
+
+const (
+	unwatchedAge = 5 * time.Second  // how long a walk answers queries where nothing tells of changes
+	watchedAge   = 2 * time.Minute  // the same where something does
+	keepFor      = 10 * time.Minute // how long an index is kept that nobody asks
+	pause        = 50 * time.Millisecond
+	longest      = 500 * time.Millisecond // for how long hints may be collected
+)
+
+// snapshot is what an index knows at one time. It does not change.
+type snapshot struct {
+	roots   []indexRoot
+	folders []placed // all of them, for those who look at all
+	at      time.Time
+	watched bool // changes since then are told
+}
+
+// indexRoot is one root of a snapshot.
+type indexRoot struct {
+	path   string // as the client named it
+	top    string // with links resolved
+	folder *folder
+}
+
+// placed is a folder of a root.
+type placed struct {
+	root int
+	*folder
+}
+
+// index keeps the files below some roots. One goroutine owns it: it walks, listens to
+// hints, and replaces the snapshot; queries read that and wait for nothing but the first.
+type index struct {
+	roots  []string
+	limit  int // folders that may be watched
+	noted  func(paths []string)
+	now    func() time.Time
+	ended  func() // called at the end
+	cancel context.CancelFunc
+
+	ready   chan struct{} // closed with the first snapshot
+	done    chan struct{} // closed at the end
+	refresh chan struct{} // asks for a walk if there was none lately, or for hints to be taken
+	current atomic.Pointer[snapshot]
+	asked   atomic.Int64 // when the last query was; unix nanoseconds
+	hints   atomic.Pointer[watch.Tree]
+
+	mu   sync.Mutex    // guards next
+	next chan struct{} // closed when the owner has looked
+}
+
+// snapshot returns what is known, at best what was true a moment ago: a query waits a
+// little for what is being found out.
+func (ix *index) snapshot(ctx context.Context) (*snapshot, error) {
+	ix.asked.Store(ix.now().UnixNano())
+	select {
+	case <-ix.ready:
+	case <-ix.done:
+		return nil, errEnded
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ix.mu.Lock()
+	next := ix.next
+	ix.mu.Unlock()
+	s := ix.current.Load()
+	if !ix.stale(s) {
+		return s, nil
+	}
+	select {
+	case ix.refresh <- struct{}{}:
+	default:
+	}
+	const patience = 100 * time.Millisecond
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-next:
+	case <-timer.C:
+	case <-ix.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return ix.current.Load(), nil
+}
+
+// stale says whether the owner should look before a query is answered.
+func (ix *index) stale(s *snapshot) bool {
+	if tree := ix.hints.Load(); tree != nil && tree.Pending() {
+		return true
+	}
+	return ix.old(s)
+}
+
+func (ix *index) old(s *snapshot) bool {
+	age := ix.now().Sub(s.at)
+	return s.watched && age >= watchedAge || !s.watched && age >= unwatchedAge
+}
+
+// run owns the index until ctx ends or nobody asks any more.
+func (ix *index) run(ctx context.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Error("the index of the workspace panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+		ix.unwatch()
+		close(ix.done)
+		ix.ended()
+	}()
+	if ix.walk(ctx) != nil {
+		return
+	}
+	ix.watch(ctx)
+	ix.signal()
+	idle := time.NewTimer(keepFor)
+	defer idle.Stop()
+	for {
+		var told <-chan struct{}
+		if tree := ix.hints.Load(); tree != nil {
+			told = tree.Changed
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-idle.C:
+			left := keepFor - ix.now().Sub(time.Unix(0, ix.asked.Load()))
+			if left <= 0 {
+				return
+			}
+			idle.Reset(left)
+		case <-ix.refresh:
+			ix.apply(ctx)
+			again := ix.old(ix.current.Load())
+			if again && ix.walk(ctx) != nil {
+				continue
+			}
+			ix.signal()
+			if again && ix.hints.Load() == nil {
+				ix.watch(ctx)
+				ix.signal()
+			}
+		case <-told:
+			ix.settle(ctx, told)
+			ix.apply(ctx)
+			ix.signal()
+		}
+	}
+}
+
+// settle waits until hints stop for a moment, or somebody wants to know.
+func (ix *index) settle(ctx context.Context, told <-chan struct{}) {
+	quiet, limit := time.NewTimer(pause), time.NewTimer(longest)
+	defer quiet.Stop()
+	defer limit.Stop()
+	for {
+		select {
+		case <-told:
+			quiet.Reset(pause)
+		case <-quiet.C:
+			return
+		case <-limit.C:
+			return
+		case <-ix.refresh:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// walk reads everything. While a tree is watched, folders that it missed join it.
+func (ix *index) walk(ctx context.Context) error {
+	tree := ix.hints.Load()
+	s := &snapshot{at: ix.now(), watched: tree != nil}
+	left := maxEntries
+	for _, root := range ix.places() {
+		sc := ix.scanner(root.top, left)
+		if tree != nil {
+			sc.watch = ix.adder(tree, &s.watched)
+		}
+		root.folder = &folder{}
+		if err := sc.below(ctx, root.folder); err != nil {
+			return err
+		}
+		left = sc.left
+		s.roots = append(s.roots, root)
+	}
+	if tree != nil && !s.watched {
+		ix.unwatch()
+	}
+	ix.publish(s)
+	return nil
+}
+
+// places are the roots, each once, with links resolved. One that is missing is left out.
+func (ix *index) places() []indexRoot {
+	var out []indexRoot
+	for _, path := range ix.roots {
+		top, err := filepath.EvalSymlinks(path)
+		if err == nil && !slices.ContainsFunc(out, func(r indexRoot) bool { return r.top == top }) {
+			out = append(out, indexRoot{path: path, top: top})
+		}
+	}
+	return out
+}
+
+// scanner returns a scanner that leaves other roots out: one inside another is listed under
+// its own name only.
+func (ix *index) scanner(top string, left int) *scanner {
+	sc := &scanner{top: top, left: left, skip: map[string]bool{}}
+	for _, r := range ix.places() {
+		if r.top != top && within(top, r.top) {
+			sc.skip[r.top] = true
+		}
+	}
+	return sc
+}
+
+// adder watches folders as they are read; ok becomes false if one can not be.
+func (ix *index) adder(tree *watch.Tree, ok *bool) func(string) {
+	var mu sync.Mutex
+	failed := false
+	return func(dir string) {
+		mu.Lock()
+		skip := failed
+		mu.Unlock()
+		if skip || tree.Add(dir) == nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		failed, *ok = true, false
+	}
+}
+
+// watch walks once more, this time watching each folder before it is read. Where that is
+// not possible, walks go on to decide.
+func (ix *index) watch(ctx context.Context) {
+	s := ix.current.Load()
+	if len(s.folders) > ix.limit || len(s.roots) == 0 {
+		return
+	}
+	for _, r := range s.roots {
+		if watch.Remote(r.top) {
+			ix.limit = 0
+			return
+		}
+	}
+	tree, err := watch.NewTree(ix.limit)
+	if err != nil {
+		ix.limit = 0
+		return
+	}
+	ix.hints.Store(tree)
+	if ix.walk(ctx) == nil && ix.hints.Load() == nil {
+		ix.limit = 0 // the system does not let us, and will not soon
+	}
+}
+
+func (ix *index) unwatch() {
+	if tree := ix.hints.Swap(nil); tree != nil {
+		tree.Close()
+	}
+}
+
+// apply reads again what hints name.
+func (ix *index) apply(ctx context.Context) {
+	tree, s := ix.hints.Load(), ix.current.Load()
+	if tree == nil {
+		return
+	}
+	h := tree.Take()
+	if len(h.Written) > 0 {
+		ix.noted(h.Written)
+	}
+	now := *s
+	now.roots = slices.Clone(s.roots)
+	left := maxEntries
+	for _, r := range s.roots {
+		left -= r.folder.total()
+	}
+	changed := false
+	for i, r := range now.roots {
+		c, lost := r.changes(h.Changed)
+		if lost || h.Lost {
+			// Whoever asks next has it walked anew, and watched.
+			ix.unwatch()
+			now.watched, now.at = false, time.Time{}
+			ix.publish(&now)
+			return
+		}
+		if len(c) == 0 {
+			continue
+		}
+		sc := ix.scanner(r.top, max(left, 0))
+		sc.watch = ix.adder(tree, &now.watched)
+		f, err := sc.refresh(ctx, r.folder, c, c.withParents())
+		if err != nil {
+			return // ctx ended
+		}
+		now.roots[i].folder, left, changed = f, sc.left, true
+	}
+	if !now.watched {
+		ix.unwatch()
+		ix.limit = 0
+	}
+	if changed {
+		ix.publish(&now)
+	}
+}
+
+// changes are the folders that paths which came or went make it necessary to read again.
+// lost says that everything is.
+func (r indexRoot) changes(paths map[string]bool) (c changes, lost bool) {
+	c = changes{}
+	for path := range paths {
+		if path == r.top {
+			return nil, true
+		}
+		if !within(r.top, path) {
+			continue
+		}
+		rel, err := filepath.Rel(r.top, path)
+		if err != nil {
+			continue
+		}
+		rel = filepath.ToSlash(rel)
+		dir, name := "", rel
+		if i := strings.LastIndexByte(rel, '/'); i >= 0 {
+			dir, name = rel[:i+1], rel[i+1:]
+		}
+		switch {
+		case name == ".git":
+			return nil, true
+		case name == ignore.FileName:
+			c[dir] = true
+		case !c[dir]:
+			c[dir] = false
+		}
+		if r.folder.find(rel+"/") != nil {
+			c[rel+"/"] = true // another folder may have taken its place
+		}
+	}
+	return c, false
+}
+
+// find returns a folder below this one by its path, with a slash behind; nil if there is
+// none.
+func (f *folder) find(rel string) *folder {
+	for f != nil && f.text.plain != rel {
+		rest := rel[len(f.text.plain):]
+		want := f.text.plain + rest[:strings.IndexByte(rest, '/')+1]
+		i, ok := slices.BinarySearchFunc(f.subs, want, func(sub *folder, path string) int { return compareNames(sub.text.plain, path) })
+		if !ok {
+			return nil
+		}
+		f = f.subs[i]
+	}
+	return f
+}
+
+// publish makes a snapshot the current one.
+func (ix *index) publish(s *snapshot) {
+	s.folders = nil
+	for i, r := range s.roots {
+		s.folders = r.folder.list(i, s.folders)
+	}
+	if ix.current.Swap(s) == nil {
+		close(ix.ready)
+	}
+}
+
+// signal lets the queries go that wait.
+func (ix *index) signal() {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	close(ix.next)
+	ix.next = make(chan struct{})
+}
+
+// list appends a folder and all below it.
+func (f *folder) list(root int, out []placed) []placed {
+	out = append(out, placed{root, f})
+	for _, sub := range f.subs {
+		out = sub.list(root, out)
+	}
+	return out
+}
+
+// errEnded says that an index ended before its first walk did.
+var errEnded = errors.New("the workspace is closed")

@@ -1,0 +1,323 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/watch"
+)
+
+// patience is how long a change may take to be noticed. Only a broken test waits.
+const patience = 30 * time.Second
+
+// await queries until the answer is what is wanted, each time the index has looked.
+func await(t *testing.T, f *Finder, roots []string, query, want string) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		f.mu.Lock()
+		ix := f.current
+		f.mu.Unlock()
+		var looked chan struct{}
+		if ix != nil {
+			ix.mu.Lock()
+			looked = ix.next
+			ix.mu.Unlock()
+		}
+		got := find(t, f, roots, query)
+		if got == want {
+			return
+		}
+		if looked == nil {
+			continue
+		}
+		select {
+		case <-looked:
+		case <-deadline:
+			t.Fatalf("%q: got %s, want %s", query, got, want)
+		}
+	}
+}
+
+// watched queries until changes are told.
+func watched(t *testing.T, f *Finder, roots []string) *index {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		find(t, f, roots, "")
+		f.mu.Lock()
+		ix := f.current
+		f.mu.Unlock()
+		if ix.current.Load().watched {
+			return ix
+		}
+		time.Sleep(time.Millisecond) // it is on its way; only a query begins another walk
+	}
+	t.Fatal("nothing is watched")
+	return nil
+}
+
+func needsWatches(t *testing.T, dir string) {
+	t.Helper()
+	if watch.TreeLimit() == 0 || watch.Remote(dir) {
+		t.Skip("trees are not watched here; TestUnwatched shows what happens then")
+	}
+}
+
+func do(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func put(t *testing.T, root string, names ...string) {
+	t.Helper()
+	for _, n := range names {
+		path := filepath.Join(root, filepath.FromSlash(n))
+		do(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644))
+	}
+}
+
+// What happens in the workspace is known without another walk.
+func TestWatched(t *testing.T) {
+	root := tree(t, "a", "sub/b", "sub/deep/c", "other/d")
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		root = real
+	}
+	needsWatches(t, root)
+	f, roots := newFinder(t), []string{root}
+	ix := watched(t, f, roots)
+	walked := ix.current.Load().at
+	in := func(names ...string) string { return filepath.Join(append([]string{root}, names...)...) }
+
+	put(t, root, "sub/new")
+	await(t, f, roots, "new", "sub/new")
+	put(t, root, "sub/x/y/z/tree", "sub/x/y/tree2")
+	await(t, f, roots, "tree", "sub/x/y/tree2 sub/x/y/z/tree")
+	do(t, os.Remove(in("a")), os.RemoveAll(in("sub", "deep")))
+	put(t, root, "sub/x/y/late")
+	await(t, f, roots, "late", "sub/x/y/late")
+	await(t, f, roots, "deep", "")
+	// Another folder in the place of one is another folder.
+	do(t, os.RemoveAll(in("sub", "x")))
+	put(t, root, "sub/x/again")
+	await(t, f, roots, "x/", "sub/x/again")
+	put(t, root, "sub/x/more")
+	await(t, f, roots, "more", "sub/x/more")
+	// Rules count from when they are written on.
+	put(t, root, "sub/x/out.log", "sub/in.log")
+	await(t, f, roots, "log", "sub/in.log sub/x/out.log")
+	do(t, os.WriteFile(in("sub", "x", ".gitignore"), []byte("*.log\n"), 0o644))
+	await(t, f, roots, "log", "sub/in.log")
+	do(t, os.Remove(in("sub", "x", ".gitignore")))
+	await(t, f, roots, "log", "sub/in.log sub/x/out.log")
+	if now := ix.current.Load(); now.at != walked || !now.watched {
+		t.Errorf("it was walked again: %v, watched: %v", now.at.Sub(walked), now.watched)
+	}
+	// A folder that is renamed takes wrong watches along: everything is looked at anew.
+	do(t, os.Rename(in("sub"), in("moved")))
+	await(t, f, roots, "again", "moved/x/again")
+	watched(t, f, roots)
+	put(t, root, "moved/x/end")
+	await(t, f, roots, "end", "moved/x/end")
+	// What was written last comes first.
+	if got, want := find(t, f, roots, ""), "moved/x/end"; !strings.HasPrefix(got, want) {
+		t.Errorf("in use: %s", got)
+	}
+	f.mu.Lock()
+	same := f.current == ix
+	f.mu.Unlock()
+	if !same {
+		t.Error("another index was made")
+	}
+}
+
+// A root that goes and comes back, and folders of a repository that appears.
+func TestWatchedRoot(t *testing.T) {
+	root := tree(t, "dir/a", "dir/skip")
+	needsWatches(t, root)
+	f, roots := newFinder(t), []string{filepath.Join(root, "dir")}
+	watched(t, f, roots)
+	do(t, os.RemoveAll(roots[0]))
+	await(t, f, roots, "", "")
+	put(t, root, "dir/b")
+	f.mu.Lock()
+	ix := f.current
+	f.mu.Unlock()
+	s := *ix.current.Load()
+	s.at = time.Time{} // as if it had been long ago
+	ix.current.Store(&s)
+	await(t, f, roots, "", "b")
+}
+
+// What many changes at once leave is what there is; queries meanwhile are answered.
+func TestCheckout(t *testing.T) {
+	const folders, each = 30, 10
+	names := func(generation int) (out []string) {
+		for i := range folders * each {
+			out = append(out, fmt.Sprintf("dir%d/sub%d/file%d-%d", i%folders, i%7, generation*(i%3), i))
+		}
+		return out
+	}
+	root := tree(t, names(0)...)
+	needsWatches(t, root)
+	f, roots := newFinder(t), []string{root}
+	watched(t, f, roots)
+	stop, answered := make(chan struct{}), 0
+	var queries sync.WaitGroup
+	queries.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if _, err := f.Find(context.Background(), roots, "file"); err != nil {
+				t.Error(err)
+				return
+			}
+			answered++
+		}
+	})
+	for generation := 1; generation < 4; generation++ {
+		for _, n := range names(generation - 1) {
+			do(t, os.Remove(filepath.Join(root, n)))
+		}
+		if generation == 2 {
+			do(t, os.RemoveAll(filepath.Join(root, "dir1")))
+		}
+		put(t, root, names(generation)...)
+	}
+	close(stop)
+	queries.Wait()
+	if answered == 0 {
+		t.Error("no query was answered")
+	}
+	want := names(3)
+	slices.Sort(want)
+	deadline := time.Now().Add(patience)
+	for {
+		ix := watched(t, f, roots)
+		if _, err := f.Find(context.Background(), roots, "x"); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Fields(render(ix.current.Load().roots[0].folder))
+		got = slices.DeleteFunc(got, func(s string) bool { return strings.HasSuffix(s, "/") })
+		slices.Sort(got)
+		if slices.Equal(got, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d files, want %d", len(got), len(want))
+		}
+	}
+}
+
+// Where nothing can be watched, walks decide: at most one in five seconds, and a query is
+// answered from the last one if the next takes long.
+func TestUnwatched(t *testing.T) {
+	for name, limit := range map[string]int{"none": -1, "too many folders": 1} {
+		t.Run(name, func(t *testing.T) {
+			root := tree(t, "a", "d/e/f")
+			synctest.Test(t, func(t *testing.T) {
+				f := &Finder{watchLimit: limit}
+				defer f.Close()
+				roots := []string{root}
+				find(t, f, roots, "")
+				synctest.Wait()
+				put(t, root, "b")
+				time.Sleep(unwatchedAge - time.Millisecond)
+				if got := find(t, f, roots, ""); got != "a d/e/f" {
+					t.Errorf("before: %s", got)
+				}
+				time.Sleep(time.Millisecond)
+				if got := find(t, f, roots, ""); got != "a b d/e/f" {
+					t.Errorf("after: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// An index that nobody asks is given up.
+func TestIdle(t *testing.T) {
+	root := tree(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		f := &Finder{watchLimit: -1}
+		defer f.Close()
+		has := func() bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.current != nil
+		}
+		find(t, f, []string{root}, "")
+		time.Sleep(keepFor / 2)
+		find(t, f, []string{root}, "")
+		time.Sleep(keepFor - time.Second)
+		synctest.Wait()
+		if !has() {
+			t.Error("it was given up while it was used")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if has() {
+			t.Error("it is kept for nobody")
+		}
+		if got := find(t, f, []string{root}, ""); got != "a" {
+			t.Errorf("after that: %s", got)
+		}
+	})
+}
+
+// Queries that end, other roots, and the end of the Finder.
+func TestFinderEnds(t *testing.T) {
+	a, b := tree(t, "x"), tree(t, "y")
+	f := newFinder(t)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := f.Find(ended, []string{a}, "x"); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	var queries sync.WaitGroup
+	for i := range 20 {
+		queries.Go(func() {
+			root, want := a, "x"
+			if i%2 == 0 {
+				root, want = b, "y"
+			}
+			found, err := f.Find(context.Background(), []string{root}, want)
+			if !errors.Is(err, errEnded) && (err != nil || len(found) != 1) {
+				t.Errorf("%v %v", found, err)
+			}
+		})
+	}
+	queries.Wait()
+	f.Close()
+	if _, err := f.Find(context.Background(), []string{a}, "x"); !errors.Is(err, errEnded) {
+		t.Errorf("after Close: %v", err)
+	}
+	if found, err := f.Find(context.Background(), nil, a+"/"); err != nil || len(found) != 1 {
+		t.Errorf("a listing needs no index: %v %v", found, err)
+	}
+}
+
+// Links are listed and not followed.
+func TestLinks(t *testing.T) {
+	root, outside := tree(t, "a"), tree(t, "secret")
+	if err := os.Symlink(outside, filepath.Join(root, "way")); err != nil {
+		t.Skip(err)
+	}
+	if got := find(t, newFinder(t), []string{root}, ""); got != "a way" {
+		t.Error(got)
+	}
+}

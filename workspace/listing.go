@@ -1,0 +1,68 @@
+package workspace
+
+import (
+	"cmp"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// isPath says whether a query names a folder instead of searching.
+func isPath(query string) bool {
+	for _, prefix := range []string{"/", "~", "./", "../"} {
+		if strings.HasPrefix(query, prefix) {
+			return true
+		}
+	}
+	return filepath.IsAbs(query)
+}
+
+// maxListed bounds how many entries of one folder are looked at.
+const maxListed = 50_000
+
+// list returns what is in the folder that a query names, hidden and ignored entries
+// too, folders first. If it names none, its last name is a prefix of what it asks for.
+func list(roots []string, query string) []Found {
+	query = filepath.ToSlash(query)
+	cut := strings.LastIndexByte(query, '/') + 1
+	dir, prefix := Abs(roots, query[:cut]), strings.ToLower(query[cut:])
+	// "/a/." is on its way to "/a/.git".
+	if full := Abs(roots, query); prefix != "." && isDir(full) {
+		dir, prefix = full, ""
+	}
+	if !isDir(dir) {
+		return nil // opening anything else may block
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(maxListed) // what can be read counts
+	var dirs, files []Found
+	for _, e := range entries {
+		if !strings.HasPrefix(strings.ToLower(e.Name()), prefix) {
+			continue
+		}
+		f := Found{Path: filepath.Join(dir, e.Name())}
+		if f.Dir = e.IsDir() || e.Type()&fs.ModeSymlink != 0 && isDir(f.Path); f.Dir {
+			dirs = append(dirs, f)
+		} else {
+			files = append(files, f)
+		}
+	}
+	byName := func(a, b Found) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.Path), strings.ToLower(b.Path)), cmp.Compare(a.Path, b.Path))
+	}
+	slices.SortFunc(dirs, byName)
+	slices.SortFunc(files, byName)
+	out := append(dirs, files...)
+	return out[:min(len(out), maxFound)]
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,210 @@
+package workspace
+
+import "strings"
+
+// Kinds of matches, best first.
+const (
+	namePrefix = iota // the name begins with the query
+	nameInside        // the name contains it
+	pathInside        // only the path does
+	nameFuzzy         // its letters are in the name, in this order
+	pathFuzzy         // only in the path
+	noMatch
+)
+
+// maxTerms bounds the words of a query; what is beyond them is not looked for.
+const maxTerms = 8
+
+// query is what is looked for: all of its words, each in any part of a path.
+type query struct {
+	terms []term
+}
+
+type term struct {
+	text string // in lower case
+	mask uint64
+	head int // how much of it belongs to folders: up to its last slash
+}
+
+func newQuery(s string) query {
+	words := strings.Fields(lowered(s))
+	var q query
+	for _, w := range words[:min(len(words), maxTerms)] {
+		q.terms = append(q.terms, term{text: w, mask: maskOf(w), head: strings.LastIndexByte(w, '/') + 1})
+	}
+	return q
+}
+
+// quality says how well an entry answers a query; lower is better in every field.
+type quality struct {
+	kind   int
+	at     int // where the query is found: in the name, or in the path; or how scattered its letters are
+	length int // of the path
+}
+
+// matcher judges entries, folder by folder.
+type matcher struct {
+	query
+	worst  int // kinds that do not count any more begin here
+	folder *folder
+	found  [maxTerms]inPath
+
+	// Memory for paths that must be looked at as wholes.
+	plain, lower []byte
+}
+
+// inPath is what a folder's path has of a term.
+type inPath struct {
+	at   int  // where it is; -1 if it is not
+	head bool // it ends with the term's head
+	used int  // how many of its first letters are there, in this order
+}
+
+// enter says in which folder the next entries are.
+func (m *matcher) enter(f *folder) {
+	m.folder = f
+	for i, t := range m.terms {
+		m.found[i] = inPath{
+			at:   strings.Index(f.text.lower, t.text),
+			head: t.head > 0 && strings.HasSuffix(f.text.lower, t.text[:t.head]),
+			used: subsequence(f.text.lower, t.text),
+		}
+	}
+}
+
+// judge matches an entry of the folder. Without a query, every file matches and no folder
+// does: those nearest to the root come first.
+func (m *matcher) judge(name text, dir bool) (quality, bool) {
+	length := len(m.folder.text.plain) + len(name.plain)
+	if len(m.terms) == 0 {
+		return quality{at: strings.Count(m.folder.text.plain, "/")}, !dir
+	}
+	q := quality{length: length}
+	for i := range m.terms {
+		kind, at := m.term(i, name)
+		if kind >= m.worst {
+			return quality{}, false
+		}
+		q.kind, q.at = max(q.kind, kind), q.at+at
+	}
+	return q, true
+}
+
+// term matches one word.
+func (m *matcher) term(n int, name text) (kind, at int) {
+	t, path := &m.terms[n], m.found[n]
+	if t.head == 0 && name.mask&t.mask == t.mask {
+		switch i := strings.Index(name.lower, t.text); {
+		case i == 0:
+			return namePrefix, 0
+		case i > 0:
+			return nameInside, i
+		}
+	}
+	folder := m.folder.text
+	switch {
+	case m.worst <= pathInside || (folder.mask|name.mask)&t.mask != t.mask:
+		return noMatch, 0
+	case path.at >= 0:
+		return pathInside, path.at
+	case path.head && strings.HasPrefix(name.lower, t.text[t.head:]):
+		return pathInside, len(folder.lower) - t.head
+	}
+	return m.fuzzy(t, path, name)
+}
+
+// fuzzy looks for the letters of a word.
+func (m *matcher) fuzzy(t *term, path inPath, name text) (kind, at int) {
+	const fewest = 2 // letters; a single one is somewhere or nowhere
+	if len(t.text) < fewest || m.worst <= nameFuzzy {
+		return noMatch, 0
+	}
+	if name.mask&t.mask == t.mask && subsequence(name.lower, t.text) == len(t.text) {
+		gaps, inner := scatter(name.plain, name.lower, t.text)
+		return nameFuzzy, gaps + innerCost*inner
+	}
+	if m.worst <= pathFuzzy || subsequence(name.lower, t.text[path.used:]) < len(t.text)-path.used {
+		return noMatch, 0
+	}
+	m.lower = append(append(m.lower[:0], m.folder.text.lower...), name.lower...)
+	m.plain = append(append(m.plain[:0], m.folder.text.plain...), name.plain...)
+	gaps, inner := scatter(m.plain, m.lower, t.text)
+	if inner > 1 {
+		return noMatch, 0 // a long path has almost any letters
+	}
+	return pathFuzzy, gaps + innerCost*inner
+}
+
+// innerCost is what a piece that does not begin a word weighs, in letters that are left out.
+const innerCost = 8
+
+// subsequence says how many of the first bytes of q are in s, in this order.
+func subsequence(s, q string) int {
+	n := 0
+	for n < len(q) {
+		i := strings.IndexByte(s, q[n])
+		if i < 0 {
+			break
+		}
+		s, n = s[i+1:], n+1
+	}
+	return n
+}
+
+// scatter says how scattered the letters of q are in a text that has them in this order:
+// how many letters are between them, and how many pieces begin inside a word.
+func scatter[T string | []byte](plain, lower T, q string) (gaps, inner int) {
+	gaps, inner, ok := align(plain, lower, q, true)
+	otherGaps, otherInner, _ := align(plain, lower, q, false)
+	if !ok || otherGaps+innerCost*otherInner < gaps+innerCost*inner {
+		return otherGaps, otherInner
+	}
+	return gaps, inner
+}
+
+// align looks for each letter behind the one before: right there, else with words at the
+// next word that begins with it, else at the next place where it is.
+func align[T string | []byte](plain, lower T, q string, words bool) (gaps, inner int, ok bool) {
+	pos, first := 0, true
+	for k := range len(q) {
+		next := -1
+		for j := pos; j < len(lower); j++ {
+			if lower[j] != q[k] {
+				continue
+			}
+			if next < 0 {
+				next = j
+			}
+			if j == pos && !first || !words || beginsWord(plain, j) {
+				next = j
+				break
+			}
+		}
+		if next < 0 {
+			return 0, 0, false
+		}
+		if next > pos || first {
+			if !beginsWord(plain, next) {
+				inner++
+			}
+			if !first {
+				gaps += next - pos
+			}
+		}
+		pos, first = next+1, false
+	}
+	return gaps, inner, true
+}
+
+// beginsWord says whether a word begins at a place of a name: behind anything but letters
+// and digits, at a capital letter, and where digits begin.
+func beginsWord[T string | []byte](s T, i int) bool {
+	if i == 0 {
+		return true
+	}
+	before, c := s[i-1], s[i]
+	letter := func(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' || b >= 0x80 }
+	digit := func(b byte) bool { return b >= '0' && b <= '9' }
+	upper := func(b byte) bool { return b >= 'A' && b <= 'Z' }
+	return !letter(before) && !digit(before) || upper(c) && !upper(before) || digit(c) && !digit(before)
+}

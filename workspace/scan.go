@@ -1,0 +1,179 @@
+package workspace
+
+import (
+	"context"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// maxEntries bounds what an index holds, about 80 bytes each.
+const maxEntries = 1_500_000
+
+// scanner reads the folders below one root.
+type scanner struct {
+	top   string              // the root with links resolved
+	skip  map[string]bool     // folders that are roots of their own
+	left  int                 // entries that there is room for
+	watch func(folder string) // called before a folder is read; may be nil
+}
+
+// path returns where a folder is.
+func (s *scanner) path(f *folder) string {
+	return filepath.Join(s.top, filepath.FromSlash(f.text.plain))
+}
+
+// below fills a folder and all below it, level by level, so that what does not fit is what
+// is deepest, whoever is fastest. The error is that of a ctx that ended.
+func (s *scanner) below(ctx context.Context, top *folder) error {
+	level := []*folder{top}
+	for len(level) > 0 {
+		s.readAll(ctx, level)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var next []*folder
+		for _, f := range level {
+			if s.left -= f.entries(); s.left < 0 {
+				f.cut(-s.left)
+				s.left = 0
+			}
+			next = append(next, f.subs...)
+		}
+		level = next
+	}
+	return nil
+}
+
+// cut takes entries away that there is no room for.
+func (f *folder) cut(n int) {
+	drop := min(n, len(f.subs))
+	f.subs = f.subs[:len(f.subs)-drop]
+	keep := len(f.ends) - (n - drop)
+	f.ends, f.masks = f.ends[:keep], f.masks[:keep]
+}
+
+// readAll fills folders, several at once.
+func (s *scanner) readAll(ctx context.Context, level []*folder) {
+	var next atomic.Int64
+	var broken atomic.Pointer[any]
+	read := func() {
+		defer func() {
+			if p := recover(); p != nil {
+				broken.Store(&p)
+			}
+		}()
+		for ctx.Err() == nil {
+			i := int(next.Add(1)) - 1
+			if i >= len(level) {
+				return
+			}
+			s.read(level[i])
+		}
+	}
+	const fewest = 4 // folders that are worth a goroutine
+	workers := min(runtime.GOMAXPROCS(0), len(level)/fewest)
+	var running sync.WaitGroup
+	for range workers - 1 {
+		running.Go(read)
+	}
+	read()
+	running.Wait()
+	if p := broken.Load(); p != nil {
+		panic(*p) // on the goroutine that knows what to do about it
+	}
+}
+
+// read fills one folder. One that can not be read is empty.
+func (s *scanner) read(f *folder) {
+	path := s.path(f)
+	if s.watch != nil {
+		s.watch(path) // first: what appears while it is read must not be missed
+	}
+	entries, rules, _ := readFolder(path, f.above)
+	f.fill(entries, rules)
+	if len(s.skip) > 0 {
+		f.subs = slices.DeleteFunc(f.subs, func(sub *folder) bool { return s.skip[s.path(sub)] })
+	}
+}
+
+// changes are the folders of a root that must be read again, by their paths in it with a
+// slash behind; true means with all below them.
+type changes map[string]bool
+
+// withParents returns the changed folders and all above them.
+func (c changes) withParents() map[string]bool {
+	out := map[string]bool{}
+	for rel := range c {
+		for !out[rel] {
+			out[rel] = true
+			rel = parent(rel)
+		}
+	}
+	return out
+}
+
+// parent returns the folder above one; that of the root is the root.
+func parent(rel string) string {
+	for i := len(rel) - 2; i >= 0; i-- {
+		if rel[i] == '/' {
+			return rel[:i+1]
+		}
+	}
+	return ""
+}
+
+// refresh returns the folder as it is after some changes. It shares with f all that did not
+// change. touched is changes.withParents.
+func (s *scanner) refresh(ctx context.Context, f *folder, changed changes, touched map[string]bool) (*folder, error) {
+	if !touched[f.text.plain] {
+		return f, nil
+	}
+	all, read := changed[f.text.plain]
+	now := *f
+	if read {
+		now = folder{text: f.text, above: f.above}
+		if all {
+			s.left += f.total()
+			return &now, s.below(ctx, &now)
+		}
+		s.left += f.entries()
+		s.read(&now)
+		if s.left -= now.entries(); s.left < 0 {
+			now.cut(-s.left)
+			s.left = 0
+		}
+	}
+	now.subs = slices.Clone(now.subs)
+	for i, sub := range now.subs {
+		old, known := slices.BinarySearchFunc(f.subs, sub, func(a, b *folder) int { return compareNames(a.text.plain, b.text.plain) })
+		var err error
+		switch {
+		case read && !known:
+			err = s.below(ctx, sub)
+		default:
+			now.subs[i], err = s.refresh(ctx, f.subs[old], changed, touched)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &now, nil
+}
+
+// compareNames orders folders as their parent lists them: by name, without the slash.
+func compareNames(a, b string) int {
+	return strings.Compare(a[:len(a)-1], b[:len(b)-1])
+}
+
+// total says how many files and folders are below it.
+func (f *folder) total() int {
+	n := f.entries()
+	for _, sub := range f.subs {
+		n += sub.total()
+	}
+	return n
+}

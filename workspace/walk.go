@@ -1,0 +1,108 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/ignore"
+)
+
+// File is one entry of a walk.
+type File struct {
+	Path  string // absolute
+	Rel   string // relative to the walked folder, with slashes
+	Dir   bool
+	Depth int // 1 for direct children
+}
+
+// Walk visits what lies below dir (which may itself be a link to a folder), folders
+// before their content, in lexical order, leaving out hidden entries, `.git` and what
+// ignore files exclude. Links are visited, not followed. What can not be read below dir is
+// left out. fn may return filepath.SkipDir or filepath.SkipAll, as for filepath.WalkDir.
+func Walk(ctx context.Context, dir string, fn func(File) error) error {
+	top, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(top); err != nil || !info.IsDir() {
+		return err
+	}
+	w := walk{ctx: ctx, dir: dir, fn: fn}
+	err = w.folder(top, "", 1, nil)
+	if errors.Is(err, filepath.SkipAll) || errors.Is(err, filepath.SkipDir) {
+		return nil
+	}
+	return err
+}
+
+// walk is one run of Walk.
+type walk struct {
+	ctx context.Context
+	dir string // as the caller named it
+	fn  func(File) error
+}
+
+// folder visits what is in a folder. rel ends with a slash unless it is empty.
+func (w *walk) folder(path, rel string, depth int, rules *ignore.Rules) error {
+	entries, rules, err := readFolder(path, rules)
+	if err != nil && rel == "" && len(entries) == 0 {
+		return err
+	}
+	for _, e := range entries {
+		if w.ctx.Err() != nil {
+			return w.ctx.Err()
+		}
+		name := rel + e.Name()
+		err := w.fn(File{Path: filepath.Join(w.dir, filepath.FromSlash(name)), Rel: name, Dir: e.IsDir(), Depth: depth})
+		switch {
+		case errors.Is(err, filepath.SkipDir) && e.IsDir():
+			continue
+		case errors.Is(err, filepath.SkipDir):
+			return nil
+		case err != nil:
+			return err
+		case !e.IsDir():
+			continue
+		}
+		if err := w.folder(filepath.Join(path, e.Name()), name+"/", depth+1, rules); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFolder lists what counts in a folder, sorted by name, and returns the rules in it.
+// Those it is given are its parent's; nil is for the top of a walk. What could be read
+// before an error counts.
+func readFolder(path string, rules *ignore.Rules) ([]fs.DirEntry, *ignore.Rules, error) {
+	entries, err := os.ReadDir(path)
+	git, file := false, false
+	for _, e := range entries {
+		switch e.Name() {
+		case ".git":
+			git = true
+		case ignore.FileName:
+			file = e.Type().IsRegular()
+		}
+	}
+	if rules == nil {
+		rules = ignore.ForTree(path)
+	} else {
+		rules = rules.Below(path, git, file)
+	}
+	slashed := filepath.ToSlash(path)
+	if !strings.HasSuffix(slashed, "/") {
+		slashed += "/"
+	}
+	kept := entries[:0]
+	for _, e := range entries {
+		if e.Name()[0] != '.' && !rules.Ignored(slashed+e.Name(), e.IsDir()) {
+			kept = append(kept, e)
+		}
+	}
+	return kept, rules, err
+}
