@@ -274,7 +274,7 @@ func (t *turn) runTool(tool tools.Tool, tc tools.Call) (res tools.Result, err er
 			err = fmt.Errorf("internal error in %s: %v", tool.Spec().FullName(), p)
 		}
 	}()
-	return tool.Run(t.ctx, tc, nil)
+	return tool.Run(t.ctx, tc, t.liveOutput().add)
 }
 
 // arguments checks what the model wrote as arguments.

@@ -195,7 +195,11 @@ func (t *turn) start() Accepted {
 	if len(t.prompt.Contexts) > 0 {
 		t.emit(event.Progress{Text: progressContexts})
 	}
-	blocks, problems := t.s.eng.deps.Contexts.Resolve(t.ctx, contexts.Query{Roots: t.roots, Message: msg.Text, Refs: t.prompt.Contexts})
+	query := contexts.Query{Roots: t.roots, Message: msg.Text, Refs: t.prompt.Contexts}
+	if !isCommand || command.Prompt != "" {
+		query.ChatID = t.s.id
+	}
+	blocks, problems := t.s.eng.deps.Contexts.Resolve(t.ctx, query)
 	for _, b := range blocks {
 		msg.Context = append(msg.Context, event.Block(b))
 	}

@@ -62,6 +62,7 @@ type Query struct {
 	Roots   []string // workspace folders
 	Message string   // mentions of files in it count too
 	Refs    []Ref
+	ChatID  string // of a prompt that a model is to answer; else empty
 }
 
 // Source resolves references.

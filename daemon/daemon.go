@@ -160,7 +160,7 @@ func New(o Options) *Daemon {
 		opts:   o,
 		store:  store.New(o.StateDir),
 		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
-		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
+		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
 		logins: newLogins(),
 		maps:   newMapper(o),
 
@@ -188,7 +188,7 @@ func New(o Options) *Daemon {
 		Store:        d.store,
 		Models:       d.models,
 		ModelIDs:     d.models.ids,
-		Contexts:     pointing{contexts.Local{Mapper: d.maps}, &d.finder},
+		Contexts:     jobNews{pointing{contexts.Local{Mapper: d.maps}, &d.finder}, d},
 		Instructions: contexts.Nested,
 		Tools:        d.Tools,
 		Policy:       func() tools.Policy { return d.policy.Load() },
@@ -254,7 +254,8 @@ func (d *Daemon) Connect(e editor.Client, questions ask.Client) {
 	d.client.Store(&client{e, questions})
 }
 
-func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked client, outputs string) *tools.Registry {
+// builtIn returns the tools that eca has itself.
+func (d *Daemon) builtIn(cfg *config.Config, set *extensions.Set, asked client) []tools.Tool {
 	var list []tools.Tool
 	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
 	list = append(list, search.Tools()...)
@@ -268,7 +269,13 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 	list = append(list, ask.Tools(asked.questions)...)
 	list = append(list, task.Tools()...)
 	list = append(list, agent.Tools(subagentOptions(cfg))...)
-	list = d.guided(list, cfg, set)
+	return d.guided(list, cfg, set)
+}
+
+func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked client, outputs string) *tools.Registry {
+	list := d.builtIn(cfg, set, asked)
+	custom, _ := d.customTools(cfg, list) // what is wrong with them was said when they were loaded
+	list = append(list, custom...)
 	return tools.NewRegistry(d.bounded(list, cfg, outputs)...)
 }
 
@@ -278,7 +285,7 @@ func (d *Daemon) bounded(list []tools.Tool, cfg *config.Config, outputs string) 
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
 	}
 	for i, t := range list {
-		list[i] = tools.Limit(tools.Redact(t, d.cleanOutput), limits)
+		list[i] = tools.Limit(tools.Redact(tools.WithNews(t, d.jobs.News), d.cleanOutput), limits)
 	}
 	return list
 }

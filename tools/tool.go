@@ -202,8 +202,8 @@ type Result struct {
 // Text makes a successful result of one output.
 func Text(s string) Result { return Result{Outputs: []string{s}} }
 
-// Sink receives output while a call runs. It may be nil, and the engine passes nil: it
-// shows results only.
+// Sink receives output while a call runs, for users who watch; the result has it all the
+// same. It may be nil, is called by one goroutine or several, and does not wait.
 type Sink func(chunk string)
 
 // Decision is what a policy says about a call.

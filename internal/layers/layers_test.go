@@ -81,6 +81,7 @@ func onlyImporter(path string) string {
 		"github.com/zalando":          "internal/keychain",
 		"golang.org/x/term":           "cmd/eca",
 		"github.com/JohannesKaufmann": "tools/web",
+		"github.com/ledongthuc/pdf":   "internal/pdftext",
 		"golang.org/x/net/idna":       "internal/fetch",
 	} {
 		if strings.HasPrefix(path, prefix) {
