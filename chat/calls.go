@@ -18,6 +18,7 @@ import (
 // runCalls decides about the calls of one response one after the other, runs those
 // that may, concurrently, and waits for them (eca-protocol 8.2).
 func (t *turn) runCalls(calls []call) error {
+	t.instructed = nil // what earlier calls got is in the history now
 	rejected, byHook := false, false
 	for i := range calls {
 		stop, err := t.runCall(&calls[i])
@@ -129,10 +130,11 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		return false, context.Cause(t.ctx)
 	}
 	t.emit(event.ToolStarted{CallID: c.CallID}, event.Progress{Text: cmp.Or(tool.Spec().Progress, progressCalling)})
+	told := t.instructions(plan.Paths)
 	if tool.Spec().OwnChat {
-		t.execute(tool, tc)
+		t.execute(tool, tc, told)
 	} else {
-		t.calls.Go(func() { t.execute(tool, tc) })
+		t.calls.Go(func() { t.execute(tool, tc, told) })
 	}
 	return false, nil
 }
@@ -227,8 +229,8 @@ func (t *turn) ask(judged event.ToolJudged) (Decision, error) {
 	}
 }
 
-// execute runs a call and records its result.
-func (t *turn) execute(tool tools.Tool, tc tools.Call) {
+// execute runs a call and records its result, and what the model is told with it.
+func (t *turn) execute(tool tools.Tool, tc tools.Call, told []event.Instructions) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.s.eng.deps.Log.Error("tool call panicked", "tool", tool.Spec().FullName(), "panic", p, "stack", string(debug.Stack()))
@@ -257,7 +259,7 @@ func (t *turn) execute(tool tools.Tool, tc tools.Call) {
 		return
 	}
 	t.emit(event.ToolFinished{
-		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Context: extra,
+		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Context: extra, Instructions: told,
 	}, event.Progress{Text: progressGenerating})
 	if stop != nil {
 		t.say(stop.Notice())
@@ -275,7 +277,7 @@ func (t *turn) runTool(tool tools.Tool, tc tools.Call) (res tools.Result, err er
 			err = fmt.Errorf("internal error in %s: %v", tool.Spec().FullName(), p)
 		}
 	}()
-	return tool.Run(t.ctx, tc, nil)
+	return tool.Run(t.ctx, tc, t.liveOutput().add)
 }
 
 // arguments checks what the model wrote as arguments.

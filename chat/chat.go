@@ -192,15 +192,17 @@ type Deps struct {
 	Policy   func() tools.Policy
 	Files    Files
 	Commands Commands
-	Refresh  func()         // takes over what changed in files, before a turn; may be nil
-	System   []SystemSource // what the system prompt has besides the agent's own; may be nil
-	Machine  Machine
-	Config   func() *config.Config
-	Roots    func() []string   // workspace folders
-	Hooks    func() *hooks.Set // current hooks; asked once per turn; may be nil
-	Now      func() time.Time
-	NewID    func() string
-	Log      *slog.Logger
+	// Instructions finds what the project says about folders that calls touch; nil: nothing.
+	Instructions func(context.Context, contexts.NestedQuery) (files []contexts.AgentsFile, problems []string)
+	Refresh      func()         // takes over what changed in files, before a turn; may be nil
+	System       []SystemSource // what the system prompt has besides the agent's own; may be nil
+	Machine      Machine
+	Config       func() *config.Config
+	Roots        func() []string   // workspace folders
+	Hooks        func() *hooks.Set // current hooks; asked once per turn; may be nil
+	Now          func() time.Time
+	NewID        func() string
+	Log          *slog.Logger
 }
 
 // Engine owns the sessions of one process.

@@ -306,6 +306,7 @@ func (h *history) compact(c event.Compacted) {
 	h.flush()
 	h.used, h.fresh = 0, true
 	clear(h.rules)
+	clear(h.instructed)
 	if c.Summary == "" { // imported: a message with the summary follows
 		h.done = nil
 		clear(h.blind)
@@ -342,6 +343,7 @@ func (h *history) prune(callIDs []string) {
 	h.flush()
 	for _, id := range callIDs {
 		delete(h.rules, id)
+		delete(h.instructed, id)
 	}
 	out := make([]llm.Message, len(h.done))
 	for i, m := range h.done {

@@ -35,6 +35,9 @@ type history struct {
 	// rules are the path-scoped rules whose text is in the history, by the call that
 	// fetched them.
 	rules map[string]string
+	// instructed are the files whose instructions are in the history, by the call they came
+	// with.
+	instructed map[string][]string
 
 	// Subagents by call: those whose calls run, and those in the background whose reports
 	// are not there yet.
@@ -52,7 +55,7 @@ type history struct {
 func newHistory() *history {
 	return &history{
 		ids: map[string]bool{}, blind: map[string]int{}, reason: map[string]*strings.Builder{},
-		results: map[string]llm.ToolResult{}, rules: map[string]string{},
+		results: map[string]llm.ToolResult{}, rules: map[string]string{}, instructed: map[string][]string{},
 		children: map[string]event.Subagent{}, behind: map[string]event.Subagent{},
 	}
 }
@@ -97,7 +100,10 @@ func (h *history) add(b event.Body) {
 		if s, ok := h.children[b.CallID]; ok && s.Background && !b.Failed {
 			h.behind[b.CallID] = s
 		}
-		h.result(llm.ToolResult{ID: b.CallID, Text: joinContext(lines(b.Outputs), b.Context), Failed: b.Failed, Images: images(b.Images)})
+		h.result(llm.ToolResult{ID: b.CallID, Text: joinInstructions(joinContext(lines(b.Outputs), b.Context), b.Instructions), Failed: b.Failed, Images: images(b.Images)})
+		for _, i := range b.Instructions {
+			h.instructed[b.CallID] = append(h.instructed[b.CallID], i.Path)
+		}
 		if b.Details != nil && b.Details.Tasks != nil {
 			h.tasks = b.Details.Tasks
 		}

@@ -377,6 +377,9 @@ func weight(b event.Body) int {
 		for _, i := range b.Images {
 			n += len(i.Data)
 		}
+		for _, i := range b.Instructions {
+			n += len(i.Text)
+		}
 	case event.ReasoningFinished:
 		n += len(b.Opaque)
 	case event.Flag:

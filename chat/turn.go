@@ -59,9 +59,11 @@ type turn struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	calls  sync.WaitGroup // executing calls
-	behind sync.WaitGroup // subagents in the background
-	done   chan struct{}
-	ended  chan struct{} // closed when the terminal event is out
+
+	instructed []string       // files whose instructions this turn gave to calls
+	behind     sync.WaitGroup // subagents in the background
+	done       chan struct{}
+	ended      chan struct{} // closed when the terminal event is out
 
 	mu      sync.Mutex // guards what follows, and the order of emitted events
 	history *history
@@ -193,7 +195,11 @@ func (t *turn) start() Accepted {
 	if len(t.prompt.Contexts) > 0 {
 		t.emit(event.Progress{Text: progressContexts})
 	}
-	blocks, problems := t.s.eng.deps.Contexts.Resolve(t.ctx, contexts.Query{Roots: t.roots, Message: msg.Text, Refs: t.prompt.Contexts})
+	query := contexts.Query{Roots: t.roots, Message: msg.Text, Refs: t.prompt.Contexts}
+	if !isCommand || command.Prompt != "" {
+		query.ChatID = t.s.id
+	}
+	blocks, problems := t.s.eng.deps.Contexts.Resolve(t.ctx, query)
 	for _, b := range blocks {
 		msg.Context = append(msg.Context, event.Block(b))
 	}

@@ -52,7 +52,7 @@ func docOf(all map[string]keyDoc, path []string) (keyDoc, bool) {
 
 // pending are sections that eca accepts and does not act on yet.
 func pending() []string {
-	return []string{"remote", "otlp", "customTools", "index", "chatRetentionDays"}
+	return []string{"remote", "otlp", "index", "chatRetentionDays"}
 }
 
 func generalDocs() []keyDoc {

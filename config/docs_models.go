@@ -89,7 +89,7 @@ func agentDocs() []keyDoc {
 		{path: "agent.*.prompts", text: "Its own texts for the model."},
 		{path: "agent.*.defaultModel", text: "Its model, as provider/model."},
 		{path: "agent.*.variant", text: "The variant of its model."},
-		{path: "agent.*.readOnly", text: "Whether it changes nothing: calls that may are denied, whatever toolCall says; MCP tools are asked for each time."},
+		{path: "agent.*.readOnly", text: "Whether it changes nothing: calls that would are denied, whatever toolCall says; commands that only read run; other commands and MCP tools are asked for each time."},
 		{path: "agent.*.maxSteps", text: "As a subagent: how many batches of tool calls it may make.", rule: atLeast(1)},
 		{path: "agent.*.disabledTools", text: "Tools it does not get, in place of the general disabledTools."},
 		{path: "agent.*.toolCall", text: "Which of its calls run."},

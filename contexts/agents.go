@@ -196,14 +196,17 @@ func agentsText(path string) (string, error) {
 	if err != nil {
 		return "", errors.New("can not be read")
 	}
-	b, err := readFile(path, info, 0, 0)
+	if info.Size() > maxBlock {
+		return "", fmt.Errorf("has %d bytes, which is too much", info.Size())
+	}
+	b, err := readFile(path, info)
 	switch {
 	case err != nil:
 		return "", err
 	case b.Data != nil:
 		return "", errors.New("is an image")
 	}
-	return strings.ToValidUTF8(b.Text, "\uFFFD"), nil
+	return b.Text, nil
 }
 
 // cutText returns the beginning of a text: whole lines where there are any.

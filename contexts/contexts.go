@@ -1,8 +1,10 @@
 // Package contexts turns what the user points at, in a list or by @path in the
 // message, into blocks for the model.
 //
-// It serves files and images (as wholes or ranges of lines), folders, the cursor, a
-// map of the workspace, and texts. Web pages and MCP resources are left out so far.
+// It serves files and images (as wholes or ranges of lines, in any encoding that can be
+// told), folders, the cursor, a map of the workspace, texts, and what others fetch for it:
+// pages of the web, and resources of MCP servers. All that takes a connection comes at once,
+// and within ten seconds or not at all.
 //
 // It guarantees that a prompt carries nothing twice and no more than the limits below,
 // however much the user points at, and that what is left out is named with a reason: a
@@ -60,6 +62,7 @@ type Query struct {
 	Roots   []string // workspace folders
 	Message string   // mentions of files in it count too
 	Refs    []Ref
+	ChatID  string // of a prompt that a model is to answer; else empty
 }
 
 // Source resolves references.
@@ -71,7 +74,9 @@ type Source interface {
 
 // Local is the Source for what this machine has.
 type Local struct {
-	Mapper Mapper // nil: a tree of files is shown instead of a map
+	Mapper    Mapper    // nil: a tree of files is shown instead of a map
+	Web       Fetcher   // nil: no pages
+	Resources Resources // nil: no resources of MCP servers
 }
 
 var _ Source = Local{}
@@ -80,7 +85,7 @@ var _ Source = Local{}
 // message behind, and ranges of lines last: what a whole file or a folder has brought
 // is not brought again.
 func (l Local) Resolve(ctx context.Context, q Query) (blocks []Block, problems []string) {
-	r := &resolver{ctx: ctx, roots: q.Roots, seen: map[string]bool{}, mapper: l.Mapper}
+	r := &resolver{ctx: ctx, roots: q.Roots, seen: map[string]bool{}, given: map[string][]span{}, mapper: l.Mapper}
 	refs := append(slices.Clone(q.Refs), mentions(q.Roots, q.Message)...)
 	r.about.Message = q.Message
 	for _, ref := range refs {
@@ -89,6 +94,7 @@ func (l Local) Resolve(ctx context.Context, q Query) (blocks []Block, problems [
 		}
 	}
 	slices.SortStableFunc(refs, func(a, b Ref) int { return rangeRank(a) - rangeRank(b) })
+	r.far = l.fetch(ctx, refs)
 	left := 0
 	for _, ref := range refs {
 		if ctx.Err() != nil {
@@ -119,8 +125,10 @@ type resolver struct {
 	roots  []string
 	mapper Mapper
 	about  About
-	seen   map[string]bool // keys of what is there
-	size   int             // bytes of text
+	far    map[farKey]*farBlocks
+	seen   map[string]bool   // keys of what is there
+	given  map[string][]span // lines of files that are there in part, by key
+	size   int               // bytes of text
 	images int
 	blocks []Block
 }
@@ -145,10 +153,8 @@ func (r *resolver) add(ref Ref) error {
 			return err
 		}
 		return r.put(fmt.Sprintf("image %x", sha256.Sum256(b.Data)), b)
-	case "web":
-		return fmt.Errorf("%.200s: web pages can not be fetched yet", ref.URL)
-	case "mcpResource":
-		return fmt.Errorf("%.200s of MCP server %.100s: resources of MCP servers can not be read yet", ref.URL, ref.Server)
+	case "web", "mcpResource":
+		return r.fetched(ref)
 	}
 	return nil
 }

@@ -90,8 +90,8 @@ func TestResolve(t *testing.T) {
 		{Ref{Type: "image", Base64: "aGVsbG8="}, "! an image is no PNG, JPEG, GIF or WebP"},
 		{Ref{Type: "image"}, "! an image is no PNG, JPEG, GIF or WebP"},
 		{Ref{Type: "image", Base64: strings.Repeat("A", 5_000_004)}, "! an image has more than 3750000 bytes"},
-		{Ref{Type: "web", URL: "https://x.example/"}, "! https://x.example/: web pages can not be fetched yet"},
-		{Ref{Type: "mcpResource", URL: "db://t", Server: "pg"}, "! db://t of MCP server pg: resources of MCP servers can not be read yet"},
+		{Ref{Type: "web", URL: "https://x.example/"}, "! https://x.example/ is a web page: those can not be fetched here"},
+		{Ref{Type: "mcpResource", URL: "db://t", Server: "pg"}, "! db://t of MCP server pg is a resource of an MCP server: those can not be read here"},
 		{Ref{Type: "hologram", Path: "a.txt"}, ""},
 	} {
 		if got := resolve(root, "", c.ref); got != c.want {
@@ -271,18 +271,27 @@ func TestRepoMapOfMapper(t *testing.T) {
 func TestMentions(t *testing.T) {
 	root := folder(t, map[string]string{"a.txt": "", "b": "", "odd.": "", "sub/c": ""})
 	up := "../" + filepath.Base(root)
+	for _, leaving := range []string{"@sub/../" + up + "/b", "@sub/../../" + filepath.Base(root) + "/../../etc/hosts"} {
+		for _, r := range mentions([]string{root}, leaving) {
+			if !strings.HasPrefix(r.Path, root) {
+				t.Errorf("%s leads to %s", leaving, r.Path)
+			}
+		}
+	}
 	for message, want := range map[string]string{
-		"@./a.txt":                             "file a.txt",
-		"see @" + root + "/a.txt, @./b.":       "file a.txt|file b",
-		"(@./a.txt) \"@./b\"?! '@./sub/'":      "file a.txt|file b|directory sub",
-		"@./odd. @" + up + "/b":                "file odd.|file b",
-		"@./a.txt:L1-L3, @./b:L2":              "file a.txt:1-3|file b:2-2",
-		"@./a.txt:L3-L1 @./b:Lx @./b:L0":       "",
-		"me@./a.txt me@/etc/passwd @a.txt #./": "",
-		"@./none @./none/ @ @. @.. @~ @/ @./":  "",
-		"@./.. @../ @./... @~/ @/...":          "",
-		"@@./b":                                "file b",
-		"@./b)))) @./b)))))":                   "file b",
+		"@./a.txt":                              "file a.txt",
+		"see @" + root + "/a.txt, @./b.":        "file a.txt|file b",
+		"(@./a.txt) \"@./b\"?! '@./sub/'":       "file a.txt|file b|directory sub",
+		"@./odd. @" + up + "/b":                 "file odd.|file b",
+		"@./a.txt:L1-L3, @./b:L2":               "file a.txt:1-3|file b:2-2",
+		"@./a.txt:L3-L1 @./b:Lx @./b:L0":        "",
+		"me@./a.txt me@/etc/passwd #./ #a.txt":  "",
+		"@a.txt, @sub/c:L1. @sub/ @b":           "file a.txt|file sub/c:1-1|directory sub|file b",
+		"@sub @none.txt @sub/../../x @sub/none": "", // a bare word that is a folder may be somebody's name
+		"@./none @./none/ @ @. @.. @~ @/ @./":   "",
+		"@./.. @../ @./... @~/ @/...":           "",
+		"@@./b":                                 "file b",
+		"@./b)))) @./b)))))":                    "file b",
 	} {
 		var got []string
 		for _, r := range mentions([]string{root}, message) {

@@ -21,10 +21,11 @@ const (
 // directory adds the text files below a folder that the ignore rules leave. What is
 // left out is told to the model as well: it must not take a part for the whole.
 func (r *resolver) directory(dir string) error {
-	if r.seen["directory "+dir] {
+	real := workspace.Resolve(dir)
+	if r.seen["directory "+real] {
 		return nil
 	}
-	r.seen["directory "+dir] = true
+	r.seen["directory "+real] = true
 	var omitted []string
 	visited, files, added, size := 0, 0, 0, 0
 	err := workspace.Walk(r.ctx, dir, func(f workspace.File) error {
@@ -35,12 +36,13 @@ func (r *resolver) directory(dir string) error {
 			return nil
 		}
 		files++
-		if r.seen[fileKey(f.Path)] {
+		key := fileKey(filepath.Join(real, filepath.FromSlash(f.Rel)))
+		if r.seen[key] {
 			return nil
 		}
 		b, reason := member(f.Path, maxDirFiles-added, min(maxDirBytes-size, maxTotal-r.size))
 		if reason == nil {
-			reason = r.put(fileKey(f.Path), b)
+			reason = r.put(key, b)
 		}
 		if reason == nil {
 			added, size = added+1, size+len(b.Text)
@@ -81,7 +83,7 @@ func member(path string, files, bytes int) (Block, error) {
 	case info.Mode().IsRegular() && info.Size() > int64(bytes):
 		return Block{}, fmt.Errorf("has %d bytes, which is more than there is room for", info.Size())
 	}
-	b, err := readFile(path, info, 0, 0)
+	b, err := readFile(path, info)
 	if b.Data != nil {
 		return Block{}, errors.New("is an image")
 	}

@@ -1,7 +1,6 @@
 package contexts
 
 import (
-	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -13,9 +12,9 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// maxRanged bounds a file of which a range is wanted: it may be a small part of a large
-// file, but not of an absurd one.
-const maxRanged = 16 << 20
+// maxRead bounds a file that is read: what is wanted may be a small part of a large file,
+// but not of an absurd one.
+const maxRead = 16 << 20
 
 // path adds a file or a folder, whatever the client took it for.
 func (r *resolver) path(ref Ref) error {
@@ -31,25 +30,73 @@ func (r *resolver) path(ref Ref) error {
 		return fmt.Errorf("%s can not be read", path)
 	case info.IsDir():
 		return r.directory(path)
-	case r.seen[fileKey(path)]:
+	}
+	key := fileKey(workspace.Resolve(path))
+	if r.seen[key] {
 		return nil
 	}
-	b, err := readFile(path, info, ref.FirstLine, ref.LastLine)
+	b, err := readFile(path, info)
 	if err != nil {
 		return fmt.Errorf("%s %w", path, err)
 	}
-	key := fileKey(path)
-	if b.Label != path {
-		key += b.Label // a range is not the whole
+	if ref.FirstLine <= 0 || b.Data != nil {
+		if len(b.Text) > maxBlock {
+			return fmt.Errorf("%s has %d bytes, which is too much", path, info.Size())
+		}
+		return r.put(key, b)
 	}
-	return r.put(key, b)
+	return r.lines(key, b, ref.FirstLine, ref.LastLine)
+}
+
+// lines adds a range of a file's lines, 1-based and inclusive: those of them that are not
+// there yet.
+func (r *resolver) lines(key string, b Block, first, last int) error {
+	lines := strings.SplitAfter(strings.TrimSuffix(b.Text, "\n"), "\n")
+	last = min(max(last, first), len(lines))
+	if first > last {
+		return fmt.Errorf("%s has no line %d", b.Label, first)
+	}
+	for _, part := range without(span{first, last}, r.given[key]) {
+		piece := Block{Label: fmt.Sprintf("%s:L%d-L%d", b.Label, part.first, part.last), Text: strings.Join(lines[part.first-1:part.last], "")}
+		if err := r.put(key+piece.Label, piece); err != nil {
+			return err
+		}
+		r.given[key] = append(r.given[key], part)
+	}
+	return nil
+}
+
+// span is a range of lines.
+type span struct{ first, last int }
+
+// without returns the parts of a range that others leave.
+func without(s span, others []span) []span {
+	out := []span{s}
+	for _, o := range others {
+		var left []span
+		for _, p := range out {
+			if o.last < p.first || o.first > p.last {
+				left = append(left, p)
+				continue
+			}
+			if p.first < o.first {
+				left = append(left, span{p.first, o.first - 1})
+			}
+			if p.last > o.last {
+				left = append(left, span{o.last + 1, p.last})
+			}
+		}
+		out = left
+	}
+	return out
 }
 
 func fileKey(path string) string { return "file " + path }
 
-// readFile reads a file, or a range of its lines, or an image. The error completes a
-// sentence that begins with the file's name.
-func readFile(path string, info fs.FileInfo, first, last int) (Block, error) {
+// readFile reads a file's text, or an image. It may be larger than one prompt takes: who
+// wants a part of it gets that. The error completes a sentence that begins with the file's
+// name.
+func readFile(path string, info fs.FileInfo) (Block, error) {
 	if !info.Mode().IsRegular() {
 		return Block{}, errors.New("is not a regular file")
 	}
@@ -63,14 +110,11 @@ func readFile(path string, info fs.FileInfo, first, last int) (Block, error) {
 	if err != nil {
 		return Block{}, errors.New("can not be read")
 	}
-	image, limit := workspace.ImageType(data), int64(maxBlock)
-	switch {
-	case image != "":
+	image, limit := workspace.ImageType(data), int64(maxRead)
+	if image != "" {
 		limit = maxImage
-	case workspace.IsBinary(data):
+	} else if _, text := decode(data); !text {
 		return Block{}, errors.New("is a binary file")
-	case first > 0:
-		limit = maxRanged
 	}
 	if info.Size() > limit {
 		return Block{}, fmt.Errorf("has %d bytes, which is too much", info.Size())
@@ -85,16 +129,11 @@ func readFile(path string, info fs.FileInfo, first, last int) (Block, error) {
 	if image != "" {
 		return Block{Label: path, Text: "The image that follows.", MediaType: image, Data: data}, nil
 	}
-	if first <= 0 {
-		return Block{Label: path, Text: string(data)}, nil
+	text, ok := decode(data)
+	if !ok {
+		return Block{}, errors.New("is a binary file")
 	}
-	lines := bytes.SplitAfter(bytes.TrimSuffix(data, []byte("\n")), []byte("\n"))
-	from := min(first-1, len(lines))
-	to := min(max(last, first), len(lines))
-	if from >= to {
-		return Block{}, fmt.Errorf("has no line %d", first)
-	}
-	return Block{Label: fmt.Sprintf("%s:L%d-L%d", path, first, to), Text: string(bytes.Join(lines[from:to], nil))}, nil
+	return Block{Label: path, Text: text}, nil
 }
 
 // decodeImage reads an image that the client sends, as plain base64 or a data URL.

@@ -3,6 +3,7 @@ package contexts
 import (
 	"iter"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode"
@@ -18,9 +19,10 @@ const (
 	maxPunctuation = 4    // characters at its end that may belong to the sentence
 )
 
-// mentions finds @/path, @~/path, @./path and @../path in a message, each with an
-// optional :L<first>-L<last> (eca-protocol 2.4). Those that name nothing that exists
-// are just text.
+// mentions finds @/path, @~/path, @./path and @../path in a message, and @path below a
+// root, each with an optional :L<first>-L<last> (eca-protocol 2.4). Those that name nothing
+// that exists are just text, and so is #path: with it, clients name a file and do not give
+// it.
 func mentions(roots []string, message string) []Ref {
 	var out []Ref
 	for word := range words(message) {
@@ -42,7 +44,7 @@ func words(message string) iter.Seq[string] {
 			message = rest
 			// user@/x is no mention.
 			last, _ := utf8.DecodeLastRuneInString(before)
-			if unicode.IsLetter(last) || unicode.IsDigit(last) || !beginsPath(rest) {
+			if unicode.IsLetter(last) || unicode.IsDigit(last) || !beginsPath(rest) && !beginsName(rest) {
 				continue
 			}
 			word := rest
@@ -71,13 +73,36 @@ func beginsPath(s string) bool {
 	return false
 }
 
+// beginsName says whether a path below a root may begin here.
+func beginsName(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '.'
+}
+
+// named returns what a path in a message names. Without a beginning that says where it is,
+// it is below a root, and a word that is no path can only be a file: people have names, too.
+func named(roots []string, name string) (path string, dir, ok bool) {
+	if beginsPath(name) {
+		path = workspace.Abs(roots, name)
+		info, err := os.Stat(path)
+		return path, err == nil && info.IsDir(), err == nil
+	}
+	for _, root := range roots {
+		path = filepath.Join(root, filepath.FromSlash(name))
+		info, err := os.Stat(path)
+		if err == nil && (!info.IsDir() || strings.Contains(name, "/")) && workspace.New(root).Contains(path) {
+			return path, info.IsDir(), true
+		}
+	}
+	return "", false, false
+}
+
 // mention resolves a word; punctuation at its end is tried as a part of the path first.
 func mention(roots []string, word string) (Ref, bool) {
 	for range maxPunctuation + 1 {
 		name, first, last := cutRange(word)
-		path := workspace.Abs(roots, name)
-		if info, err := os.Stat(path); err == nil {
-			if info.IsDir() {
+		if path, dir, ok := named(roots, name); ok {
+			if dir {
 				return Ref{Type: "directory", Path: path}, true
 			}
 			return Ref{Type: "file", Path: path, FirstLine: first, LastLine: last}, true

@@ -102,8 +102,8 @@ type Daemon struct {
 	reconfigured chan struct{} // hears of Configure; for Watch
 	loginDone    chan struct{} // hears of LoginDone; for Watch
 	extended     chan struct{} // hears of another Set of extensions; for Watch
-	trusted      chan struct{} // hears of what the user trusts now; for Watch
 	served       chan struct{} // hears of MCP servers that changed; for Watch
+	trusted      chan struct{} // hears of what the user trusts now; for Watch
 
 	mu          sync.Mutex // guards what follows, and that configurations come in order
 	initOptions json.RawMessage
@@ -161,7 +161,7 @@ func New(o Options) *Daemon {
 		opts:   o,
 		store:  store.New(o.StateDir),
 		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
-		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs")),
+		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
 		logins: newLogins(),
 		maps:   newMapper(o),
 
@@ -170,10 +170,10 @@ func New(o Options) *Daemon {
 		reconfigured: make(chan struct{}, 1),
 		loginDone:    make(chan struct{}, 1),
 		extended:     make(chan struct{}, 1),
+		served:       make(chan struct{}, 1),
 		trusted:      make(chan struct{}, 1),
 		record:       trust.New(o.StateDir, o.Now),
 		asked:        map[string]bool{},
-		served:       make(chan struct{}, 1),
 	}
 	d.plugins = plugins.New(plugins.Options{
 		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString,
@@ -186,23 +186,24 @@ func New(o Options) *Daemon {
 	d.mcp = d.newServers()
 	d.commands = d.newCommands()
 	d.engine = chat.New(chat.Deps{
-		Store:    d.store,
-		Models:   d.models,
-		ModelIDs: d.models.ids,
-		Contexts: pointing{contexts.Local{Mapper: d.maps}, &d.finder},
-		Tools:    d.Tools,
-		Policy:   func() tools.Policy { return d.policy.Load() },
-		Files:    undo.New(d.artifacts.Load),
-		Commands: d.commands,
-		Hooks:    d.hooks.Load,
-		Refresh:  func() { d.refreshExtensions() },
-		System:   d.systemSources(),
-		Machine:  d.machine(),
-		Config:   func() *config.Config { return d.config.Load().Config },
-		Roots:    func() []string { return d.workspace.Load().Roots() },
-		Now:      o.Now,
-		NewID:    o.NewID,
-		Log:      o.Log,
+		Store:        d.store,
+		Models:       d.models,
+		ModelIDs:     d.models.ids,
+		Contexts:     jobNews{pointing{contexts.Local{Mapper: d.maps}, &d.finder}, d},
+		Instructions: contexts.Nested,
+		Tools:        d.Tools,
+		Policy:       func() tools.Policy { return d.policy.Load() },
+		Files:        undo.New(d.artifacts.Load),
+		Commands:     d.commands,
+		Hooks:        d.hooks.Load,
+		Refresh:      func() { d.refreshExtensions() },
+		System:       d.systemSources(),
+		Machine:      d.machine(),
+		Config:       func() *config.Config { return d.config.Load().Config },
+		Roots:        func() []string { return d.workspace.Load().Roots() },
+		Now:          o.Now,
+		NewID:        o.NewID,
+		Log:          o.Log,
 	})
 	d.inline = inline.New(inline.Deps{
 		Machine: d.machine(),
@@ -254,7 +255,8 @@ func (d *Daemon) Connect(e editor.Client, questions ask.Client) {
 	d.client.Store(&client{e, questions})
 }
 
-func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked client, outputs string) *tools.Registry {
+// builtIn returns the tools that eca has itself.
+func (d *Daemon) builtIn(cfg *config.Config, set *extensions.Set, asked client) []tools.Tool {
 	var list []tools.Tool
 	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
 	list = append(list, search.Tools()...)
@@ -268,7 +270,13 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 	list = append(list, ask.Tools(asked.questions)...)
 	list = append(list, task.Tools()...)
 	list = append(list, agent.Tools(subagentOptions(cfg))...)
-	list = d.guided(list, cfg, set)
+	return d.guided(list, cfg, set)
+}
+
+func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked client, outputs string) *tools.Registry {
+	list := d.builtIn(cfg, set, asked)
+	custom, _ := d.customTools(cfg, list) // what is wrong with them was said when they were loaded
+	list = append(list, custom...)
 	return tools.NewRegistry(d.bounded(list, cfg, outputs)...)
 }
 
@@ -278,7 +286,7 @@ func (d *Daemon) bounded(list []tools.Tool, cfg *config.Config, outputs string) 
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
 	}
 	for i, t := range list {
-		list[i] = tools.Limit(tools.Redact(t, d.cleanOutput), limits)
+		list[i] = tools.Limit(tools.Redact(tools.WithNews(t, d.jobs.News), d.cleanOutput), limits)
 	}
 	return list
 }

@@ -54,12 +54,27 @@ func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.P
 
 // callBounds returns how what a call runs is bound.
 func (d *Daemon) callBounds(cfg *config.Loaded, call tools.Call) sandbox.Policy {
-	by := users
+	return d.bounds(cfg.Config, call.Roots, callAuthor(cfg, call))
+}
+
+// callAuthor says whose word lets a call run.
+func callAuthor(cfg *config.Loaded, call tools.Call) author {
 	switch {
 	case call.Grant.Approved, strings.HasPrefix(call.Grant.Rule, "remembered"):
-		by = byHand
-	case !call.Grant.Auto:
-		by = ruleAuthor(cfg, call.Roots, call.Grant.Rule)
+		return byHand
+	case call.Grant.Auto:
+		return users
+	}
+	return ruleAuthor(cfg, call.Roots, call.Grant.Rule)
+}
+
+// customBounds returns how a custom tool is bound: unless the user approved the call, by
+// who wrote the tool.
+func (d *Daemon) customBounds(cfg *config.Loaded, name string, call tools.Call) sandbox.Policy {
+	by := callAuthor(cfg, call)
+	if by != byHand && by != workspaces {
+		origin, _ := cfg.Origin("customTools", name)
+		by = sourceAuthor(call.Roots, origin.Source)
 	}
 	return d.bounds(cfg.Config, call.Roots, by)
 }

@@ -61,6 +61,11 @@ func TestBounds(t *testing.T) {
 				t.Errorf("%s: %s: %+v, want %+v", c.mode, what, got, check.want)
 			}
 		}
+		for grant, want := range map[tools.Grant]sandbox.Policy{{Auto: true}: c.mine, {Approved: true}: c.hand, {Rule: "toolCall.approval.allow.theirs"}: c.theirs} {
+			if got := d.customBounds(d.Config(), "mine", tools.Call{Roots: []string{root}, Grant: grant}); got.Level != want.Level || got.Network != want.Network {
+				t.Errorf("%s: custom tool with %+v: %+v, want %+v", c.mode, grant, got, want)
+			}
+		}
 		for source, want := range map[string]sandbox.Policy{file + ":3": c.theirs, "/home/u/.config/eca/config.json:1": c.mine} {
 			got := d.hookBounds(d.Config().Config, []string{root}, hooks.Definition{Source: source})
 			if got.Level != want.Level || got.Network != want.Network || got.Required != want.Required {

@@ -107,7 +107,7 @@ func (m *Manager) newConnection(name string, t transport.Interface, l Launch, c 
 		slots: make(chan struct{}, parallelCalls(c)), limit: callLimit(c),
 	}
 	conn.ctx, conn.cancel = context.WithCancelCause(context.WithoutCancel(m.ctx))
-	conn.link = newLink(t, conn.ctx)
+	conn.link = newLink(conn.ctx, t)
 	if s, ok := t.(*stdio); ok {
 		s.over = conn.cancel
 	}
@@ -123,7 +123,7 @@ func (m *Manager) newConnection(name string, t transport.Interface, l Launch, c 
 // greet starts the transport and shakes hands in the way that servers of all versions but
 // the newest understand.
 func (c *connection) greet(ctx context.Context, version string) (*wire.InitializeResult, error) {
-	c.client = c.speak(client.WithLegacyProtocolOnly())
+	c.client = c.speak(client.WithLegacyProtocolOnly()) //nolint:staticcheck // most servers know nothing else
 	return c.shakeHands(ctx, version)
 }
 
@@ -243,7 +243,7 @@ const pingTime = 5 * time.Second
 func (c *connection) alive() {
 	ctx, cancel := context.WithTimeout(c.ctx, pingTime)
 	defer cancel()
-	err := c.client.Ping(ctx)
+	err := c.client.Ping(ctx) //nolint:staticcheck // most servers know it; for others it does nothing
 	switch {
 	case err == nil || c.ctx.Err() != nil:
 	case errors.Is(err, transport.ErrAuthorizationRequired):

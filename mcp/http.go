@@ -41,7 +41,9 @@ func (m *Manager) openHTTP(ctx context.Context, name string, l Launch, c config.
 		make   func() (transport.Interface, error)
 		modern bool
 	}{
-		{func() (transport.Interface, error) { return streamable(transport.WithContinuousListening()) }, false},
+		{func() (transport.Interface, error) {
+			return streamable(transport.WithContinuousListening()) //nolint:staticcheck // most servers know no other way to tell of changes
+		}, false},
 		{func() (transport.Interface, error) { return streamable() }, true},
 		{func() (transport.Interface, error) {
 			return transport.NewSSE(l.URL, transport.WithHTTPClient(client), transport.WithSSELogger(quiet), transport.WithResponseTimeout(noLimit))

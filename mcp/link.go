@@ -22,7 +22,7 @@ type link struct {
 	incoming map[string]context.CancelFunc
 }
 
-func newLink(t transport.Interface, ctx context.Context) *link {
+func newLink(ctx context.Context, t transport.Interface) *link {
 	return &link{Interface: t, ctx: ctx, incoming: map[string]context.CancelFunc{}}
 }
 

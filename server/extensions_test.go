@@ -133,6 +133,7 @@ func TestPlanChangesNothing(t *testing.T) {
 		{"directory_tree", `{path: "${workspace}"}`},
 		{"grep", `{path: "${workspace}", pattern: one}`},
 		{"repo_map", `{}`},
+		{"bg_job", `{action: list}`},
 		{"glob", `{pattern: "*"}`},
 		{"preview_file_change", `{path: "${workspace}/a.txt", original_content: one, new_content: two}`},
 		{"git", `{command: "git diff --no-index a.txt a.txt", operation: diff}`},

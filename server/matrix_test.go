@@ -70,6 +70,8 @@ turns:
     steps: [{calls: [{id: call_3, tool: eca__shell_command, arguments: {command: "echo '{\"a\": 1}'"}}]}, {text: Done.}]
   - user: 'json'
     steps: [{calls: [{id: call_7, tool: eca__read_file, arguments: {path: "${workspace}/a.json"}}]}, {text: Read.}]
+  - user: 'watch$'
+    steps: [{calls: [{id: call_9, tool: eca__shell_command, arguments: {command: "echo watching; sleep 300", background: "a watcher"}}]}, {text: Watching.}]
   - user: 'delegate'
     steps: [{calls: [{id: call_8, tool: eca__spawn_agent, arguments: {agent: explorer, task: look around, activity: looking}}]}, {text: Done.}]
   - {user: 'look around', steps: [{text: nothing there}]}

@@ -382,14 +382,3 @@ func TestProviderCredentialsBroken(t *testing.T) {
 		t.Errorf("the file was changed: %s, %v", data, err)
 	}
 }
-
-func TestJobs(t *testing.T) {
-	r := newRig(t, options{})
-	for method, want := range map[string]string{
-		"jobs/list": `{"jobs":[]}`, "jobs/kill": `{"killed":false}`, "jobs/readOutput": `{"lines":[],"status":null,"exitCode":null}`,
-	} {
-		if res := r.Call(method, map[string]any{"jobId": "job-1"}); string(res) != want {
-			t.Errorf("%s answered %s", method, res)
-		}
-	}
-}

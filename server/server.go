@@ -72,6 +72,13 @@ type Host interface {
 	// AskTrust asks the user in a chat whether what the workspace brings along may act, if
 	// that is a question. It waits for the answer.
 	AskTrust(ctx context.Context, chatID string)
+	// Jobs lists the background commands, the oldest first. KillJob ends one; false says that
+	// it had ended before, or that there is none. JobOutput is the end of its output.
+	Jobs() []tools.Job
+	KillJob(id string) bool
+	JobOutput(id string) (job tools.Job, list []tools.JobLine, ok bool)
+	// WatchJobs calls changed after each change of a job, until ctx ends.
+	WatchJobs(ctx context.Context, changed func())
 	// Notices are things the user should be told at start.
 	Notices() []string
 }
@@ -147,6 +154,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: s.traced(o.Trace), Log: o.Log})
 	s.methods = table(s)
 	s.background(s.watchConfig)
+	s.background(s.watchJobs)
 	s.conn.Start(ctx, s.handle)
 	select {
 	case <-s.exit:

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -38,5 +40,69 @@ func TestWebFetch(t *testing.T) {
 	bodies := r.bodies()
 	if last := bodies[len(bodies)-1]; asked != 1 || !strings.Contains(last, `# Title`) {
 		t.Errorf("asked %d times; the model got %s", asked, last)
+	}
+}
+
+// What a long command prints is shown while it runs, without secrets, and is no part of
+// what is stored.
+func TestLiveOutput(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("runs POSIX commands")
+	}
+	r := newRig(t, options{
+		model: `
+cassette: 1
+turns:
+  - steps:
+      - calls: [{id: call_1, tool: eca__shell_command, arguments: {timeout: 600000, command: "i=0; until [ -e go ]; do i=$((i+1)); echo line $i sk-mo''ck-0123456789; sleep 0.1; done"}}]
+      - {text: Done.}
+`, config: map[string]any{"providers": map[string]any{"mock": map[string]any{"key": "sk-mock-0123456789"}}},
+	})
+	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go", "trust": true})
+	r.Await(0, "a line", fake.Content("progress", `"text":"Calling tool: line `, "[REDACTED]"))
+	r.save(t, filepath.Join(r.root, "go"), "")
+	r.Await(0, "the end", fake.Finished())
+	for _, m := range r.Since(0) {
+		if strings.Contains(string(m.Params), "sk-mock-0123456789") {
+			t.Errorf("the client was told %s", m.Params)
+		}
+	}
+	if history := string(r.Call("chat/history", map[string]any{"chatId": "c"})); strings.Contains(history, "Calling tool: line") {
+		t.Errorf("stored: %s", history)
+	}
+}
+
+// A user's own tool gets its arguments as they are; one that can not be served safely, or
+// takes a name of ours, is left out and named.
+func TestCustomTools(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("runs POSIX commands")
+	}
+	schema := map[string]any{"properties": map[string]any{"x": map[string]any{"type": "string"}}, "required": []string{"x"}}
+	r := newRig(t, options{
+		model: `
+cassette: 1
+turns:
+  - steps:
+      - calls: [{id: call_1, tool: eca__shout, arguments: {x: "$(touch pwned); a 'b'"}}]
+      - {text: Done.}
+`, config: map[string]any{"customTools": map[string]any{
+			"shout":     map[string]any{"description": "Shouts.", "command": `printf '%s!' "{{x}}"`, "schema": schema},
+			"risky":     map[string]any{"description": "Risky.", "command": `sh -c "echo {{x}}"`, "schema": schema},
+			"read_file": map[string]any{"description": "Not ours.", "command": "true", "schema": schema},
+		}},
+	})
+	r.Await(0, "the risky one", fake.Contains("$/showMessage", "customTools.risky is left out: arguments would become code of sh"))
+	r.Await(0, "the false one", fake.Contains("$/showMessage", "customTools.read_file is left out: a tool of eca has this name"))
+	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
+	r.Await(0, "the question", fake.Content("toolCallRun", `"name":"shout"`, `"manualApproval":true`))
+	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "call_1"})
+	r.Await(0, "its result", fake.Content("toolCalled", `"error":false`, `Stdout:\n$(touch pwned); a 'b'!`))
+	r.Await(0, "the end", fake.Finished())
+	if strings.Contains(tree(t, r.root), "pwned") {
+		t.Error("an argument ran")
+	}
+	if body := r.bodies()[0]; strings.Contains(body, "eca__risky") || strings.Contains(body, "Not ours") {
+		t.Error("the model was offered what is left out")
 	}
 }

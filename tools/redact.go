@@ -3,6 +3,8 @@ package tools
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 )
 
 // Redact decorates a tool so that its outputs have no secrets: a command that prints its
@@ -17,7 +19,7 @@ type redacted struct {
 func (t *redacted) Run(ctx context.Context, call Call, out Sink) (Result, error) {
 	sink := out
 	if out != nil {
-		sink = func(chunk string) { out(t.clean(chunk)) }
+		sink = byLine(func(lines string) { out(t.clean(lines)) })
 	}
 	res, err := t.Tool.Run(ctx, call, sink)
 	for i, text := range res.Outputs {
@@ -29,4 +31,25 @@ func (t *redacted) Run(ctx context.Context, call Call, out Sink) (Result, error)
 		}
 	}
 	return res, err
+}
+
+// byLine passes on whole lines: a secret can come in two pieces.
+func byLine(out Sink) Sink {
+	const most = 64 << 10 // a longer line is not shown while it grows
+	var mu sync.Mutex
+	var open string
+	return func(chunk string) {
+		mu.Lock()
+		defer mu.Unlock()
+		i := strings.LastIndexByte(chunk, '\n')
+		if i < 0 {
+			if open += chunk; len(open) > most {
+				open = ""
+			}
+			return
+		}
+		lines := open + chunk[:i+1]
+		open = chunk[i+1:]
+		out(lines)
+	}
 }

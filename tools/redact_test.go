@@ -12,7 +12,8 @@ type leaking struct{ Tool }
 
 func (leaking) Run(_ context.Context, _ Call, out Sink) (Result, error) {
 	if out != nil {
-		out("chunk secret")
+		out("chunk sec")
+		out("ret\nopen")
 	}
 	return Result{Outputs: []string{"one secret", "none"}}, errors.New("error secret")
 }
@@ -20,8 +21,8 @@ func (leaking) Run(_ context.Context, _ Call, out Sink) (Result, error) {
 func TestRedact(t *testing.T) {
 	tool := Redact(leaking{}, func(s string) string { return strings.ReplaceAll(s, "secret", "*") })
 	var chunk string
-	res, err := tool.Run(t.Context(), Call{}, func(s string) { chunk = s })
-	if chunk != "chunk *" || res.Outputs[0] != "one *" || res.Outputs[1] != "none" || err.Error() != "error *" {
+	res, err := tool.Run(t.Context(), Call{}, func(s string) { chunk += s })
+	if chunk != "chunk *\n" || res.Outputs[0] != "one *" || res.Outputs[1] != "none" || err.Error() != "error *" {
 		t.Errorf("%q, %q, %v", chunk, res.Outputs, err)
 	}
 	if _, err := tool.Run(t.Context(), Call{}, nil); err.Error() != "error *" {

@@ -12,10 +12,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // Native is the server name of built-in tools.
@@ -105,6 +107,16 @@ type Call struct {
 	Tasks     *event.Tasks // the chat's list of tasks as it is now; nil if there is none
 	Rules     []string     // ids of the path-scoped rules that the model has fetched and still knows
 	Subagents Subagents    // starts chats that work for the call; nil where none can be
+}
+
+// Place returns where a path leads, links resolved. It is an error if that is not where
+// the path with number n of the plan led when the call was judged.
+func (c Call) Place(n int, path string) (string, error) {
+	real := workspace.Resolve(path)
+	if n < len(c.Places) && c.Places[n] != real {
+		return "", fmt.Errorf("%s leads elsewhere than when the call was judged; nothing was done", path)
+	}
+	return real, nil
 }
 
 // Subagent says whether the call is made by a subagent.
@@ -198,8 +210,8 @@ type Result struct {
 // Text makes a successful result of one output.
 func Text(s string) Result { return Result{Outputs: []string{s}} }
 
-// Sink receives output while a call runs. It may be nil, and the engine passes nil: it
-// shows results only.
+// Sink receives output while a call runs, for users who watch; the result has it all the
+// same. It may be nil, is called by one goroutine or several, and does not wait.
 type Sink func(chunk string)
 
 // Decision is what a policy says about a call.

@@ -106,3 +106,21 @@ func readFolder(path string, rules *ignore.Rules) ([]fs.DirEntry, *ignore.Rules,
 	}
 	return kept, rules, err
 }
+
+// Counted says how many of some folders, each in the one before and the first in root, the
+// ignore rules leave. Hidden ones count.
+func Counted(root string, dirs []string) int {
+	if len(dirs) == 0 {
+		return 0
+	}
+	rules := ignore.ForTree(resolve(root))
+	for i, dir := range dirs {
+		real := filepath.Join(resolve(filepath.Dir(dir)), filepath.Base(dir))
+		if rules.Ignored(filepath.ToSlash(real), true) {
+			return i
+		}
+		_, err := os.Lstat(filepath.Join(real, ".git"))
+		rules = rules.Below(real, err == nil, true)
+	}
+	return len(dirs)
+}

@@ -179,6 +179,16 @@ type ToolFinished struct {
 	ElapsedMS int64    `json:"elapsedMs"`
 	Details   *Details `json:"details,omitempty"` // replaces the details of ToolJudged when set
 	Context   []string `json:"context,omitempty"` // what hooks tell the model besides; it is not shown
+
+	// Instructions are what the folders that the call touched want the model to know. They
+	// are not shown.
+	Instructions []Instructions `json:"instructions,omitempty"`
+}
+
+// Instructions are what a file says to the model, framed as it is told.
+type Instructions struct {
+	Path string `json:"path"`
+	Text string `json:"text"`
 }
 
 // HookStarted says that an action of a hook runs.

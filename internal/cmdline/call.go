@@ -104,7 +104,7 @@ func (w *walker) command(r run) {
 		if c.Effect == Unknown && inner == transparent && len(r.demands) == 0 {
 			c.Effect, c.Why = Reads, ""
 		}
-	} else if len(r.demands) == 0 && j.option == "" && !(c.Effect != Reads && readable(first.text, texts[1:])) && !slices.ContainsFunc(r.words, func(w word) bool { return !w.known }) {
+	} else if len(r.demands) == 0 && j.option == "" && (c.Effect == Reads || !readable(first.text, texts[1:])) && !slices.ContainsFunc(r.words, func(w word) bool { return !w.known }) {
 		c.Key = key(texts)
 	}
 	w.add(c)
@@ -173,13 +173,6 @@ func (w *walker) wrapper(r run) (kind wrapping, ok bool) {
 		return opaque, true
 	}
 	return opaque, false
-}
-
-func transparentUnless(opaqueToo bool) wrapping {
-	if opaqueToo {
-		return opaque
-	}
-	return transparent
 }
 
 // inner lists the command that a wrapper runs.
@@ -283,34 +276,30 @@ func (w *walker) find(r run) (wrapping, bool) {
 // shell lists the program that a shell is given as a text.
 func (w *walker) shell(r run, name string) wrapping {
 	args := r.words[1:]
-	for i, a := range args {
-		switch {
-		case a.loose():
-			w.unresolved("what " + name + " runs is not known")
-			return opaque
-		case strings.HasPrefix(a.text, "--"), strings.HasPrefix(a.text, "+"):
-			w.unresolved("what " + name + " runs is not known")
-			return opaque
-		case strings.HasPrefix(a.text, "-") && strings.HasSuffix(a.text, "c") && strings.Trim(a.text[1:], "ceux") == "":
-			if i+1 == len(args) || !args[i+1].known || args[i+1].glob {
-				w.unresolved("what " + name + " runs is computed")
-				return opaque
-			}
-			w.text(args[i+1].text, r.depth+1)
-			if name == "sh" || name == "bash" || name == "dash" {
-				return transparentUnless(r.loose)
-			}
-			w.unresolved("what " + name + " runs is not known: it is another shell")
+	ours := name == "sh" || name == "bash" || name == "dash"
+	text := r.input
+	if len(args) > 0 {
+		option := args[0]
+		flags, ok := strings.CutSuffix(strings.TrimPrefix(option.text, "-"), "c")
+		if option.loose() || !strings.HasPrefix(option.text, "-") || !ok || strings.Trim(flags, "eux") != "" || len(args) == 1 || !args[1].known || args[1].glob {
+			w.unresolved(name + " runs a program that is not here to be read")
 			return opaque
 		}
-		break
+		text = &args[1].text
 	}
-	if len(args) == 0 && r.input != nil && *r.input != "$computed" && (name == "sh" || name == "bash" || name == "dash") {
-		w.text(*r.input, r.depth+1)
-		return transparent
+	if text == nil || *text == computedInput {
+		w.unresolved(name + " runs a program that is not here to be read")
+		return opaque
 	}
-	w.unresolved(name + " runs a program that is not here to be read")
-	return opaque
+	w.text(*text, r.depth+1)
+	if !ours {
+		w.unresolved("what " + name + " runs is not known: it is another shell")
+		return opaque
+	}
+	if r.loose {
+		return opaque
+	}
+	return transparent
 }
 
 // joined is what eval makes of its words.

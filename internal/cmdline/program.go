@@ -135,6 +135,9 @@ func (p Program) Changes() (yes bool, why string) {
 	return false, ""
 }
 
+// computedInput stands for what a command reads, where that is computed.
+const computedInput = "$computed"
+
 // walker collects a program.
 type walker struct {
 	out Program
@@ -312,7 +315,7 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **string) {
 			**input = body.text
 		} else {
 			w.computed("its here-document is computed")
-			**input = "$computed"
+			**input = computedInput
 		}
 		return
 	}

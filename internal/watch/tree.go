@@ -87,6 +87,9 @@ func (t *Tree) Add(dir string) error {
 	}
 	// Also if it is known: it may be another folder of the same name.
 	if err := t.events.Add(dir); err != nil {
+		t.mu.Lock()
+		delete(t.folders, dir)
+		t.mu.Unlock()
 		if isGone(err) {
 			return nil
 		}

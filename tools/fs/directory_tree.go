@@ -31,7 +31,11 @@ func directoryTree() tools.Tool {
 			return tools.Plan{Summary: "Listing tree: " + filepath.Base(path), Paths: []string{path}}, nil
 		},
 		Run: func(ctx context.Context, call tools.Call, a directoryTreeArgs, _ tools.Sink) (tools.Result, error) {
-			return runDirectoryTree(ctx, workspace.Abs(call.Roots, a.Path), a.MaxDepth)
+			path := workspace.Abs(call.Roots, a.Path)
+			if _, err := call.Place(0, path); err != nil {
+				return tools.Result{}, err
+			}
+			return runDirectoryTree(ctx, path, a.MaxDepth)
 		},
 	}.Build()
 }

@@ -27,7 +27,7 @@ func editFile(changing *sync.Mutex) tools.Tool {
 		Plan: func(_ context.Context, call tools.Call, a editFileArgs) (tools.Plan, error) {
 			path := workspace.Abs(call.Roots, a.Path)
 			plan := tools.Plan{Summary: "Editing " + filepath.Base(path), Paths: []string{path}}
-			before, after, err := edited(path, a)
+			before, after, err := edited(call, path, a)
 			if err != nil {
 				return tools.Plan{}, err
 			}
@@ -38,7 +38,7 @@ func editFile(changing *sync.Mutex) tools.Tool {
 			changing.Lock()
 			defer changing.Unlock()
 			path := workspace.Abs(call.Roots, a.Path)
-			before, after, err := edited(path, a)
+			before, after, err := edited(call, path, a)
 			if err != nil {
 				return tools.Result{}, err
 			}
@@ -52,8 +52,8 @@ func editFile(changing *sync.Mutex) tools.Tool {
 }
 
 // edited returns a file's text before and after the edit.
-func edited(path string, a editFileArgs) (before, after string, err error) {
-	if before, err = readText(path); err != nil {
+func edited(call tools.Call, path string, a editFileArgs) (before, after string, err error) {
+	if before, err = readText(call, 0, path); err != nil {
 		return "", "", err
 	}
 	after, err = replaceMatch(before, a.Original, a.New, a.All)

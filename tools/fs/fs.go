@@ -8,6 +8,10 @@
 // one file are both in it. Files are replaced atomically; a failed write leaves the old
 // content. Each change is told to the call's FileLog first.
 //
+// What is read and written is what the call's paths led to when it was judged: a path that
+// leads elsewhere by now, or is replaced meanwhile, is an error (place.go). Only regular
+// files are read and written.
+//
 // The package does not decide which paths may be touched: it reports them in the
 // plan, and the policy decides.
 package fs
@@ -18,7 +22,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -43,9 +46,9 @@ func Tools(o Options) []tools.Tool {
 	return []tools.Tool{directoryTree(), readFile(o), writeFile(changing), editFile(changing), multiEdit(changing), previewFileChange(), moveFile(changing)}
 }
 
-// readText reads a regular text file.
-func readText(path string) (string, error) {
-	data, err := readRegular(path)
+// readText reads a regular text file; n is the number of its path in the plan.
+func readText(call tools.Call, n int, path string) (string, error) {
+	data, err := readRegular(call, n, path)
 	if err != nil {
 		return "", err
 	}
@@ -56,7 +59,7 @@ func readText(path string) (string, error) {
 }
 
 // readRegular reads a regular file, whatever is in it.
-func readRegular(path string) ([]byte, error) {
+func readRegular(call tools.Call, n int, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -65,12 +68,13 @@ func readRegular(path string) ([]byte, error) {
 		return nil, err
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a directory", path)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%s has %d bytes, which is more than the limit of %d", path, info.Size(), maxFile)
 	}
-	return os.ReadFile(path)
+	p, err := open(call, n, path, false)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	return p.read()
 }
 
 // announce tells the call's log of a change that is about to be made. A log that fails
@@ -85,37 +89,20 @@ func announce(ctx context.Context, call tools.Call, tell func(tools.FileLog) err
 	return note, ctx.Err()
 }
 
-// replaceFile writes content to path atomically, creating folders as needed. A link
-// is followed, and the mode of an existing file kept. note is that of announce.
+// replaceFile writes content to path, the first of the plan, atomically, creating folders
+// as needed. A link is followed, and the mode of an existing file kept. note is that of
+// announce.
 func replaceFile(ctx context.Context, call tools.Call, path, content string) (note string, err error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	mode := fs.FileMode(0o644)
-	if info, err := os.Stat(path); err == nil {
-		if !info.Mode().IsRegular() {
-			return "", fmt.Errorf("%s is not a regular file", path)
-		}
-		mode = info.Mode().Perm()
-	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	tmp, err := os.CreateTemp(dir, ".eca-write-*")
+	p, err := open(call, 0, path, true)
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.WriteString(content)
-	if err = errors.Join(err, tmp.Chmod(mode), tmp.Close()); err != nil {
-		return "", err
-	}
-	note, err = announce(ctx, call, func(l tools.FileLog) error { return l.Writing(ctx, path, []byte(content)) })
-	if err != nil {
-		return "", err
-	}
-	return note, os.Rename(tmp.Name(), path)
+	defer p.close()
+	err = p.replace(content, func() error {
+		note, err = announce(ctx, call, func(l tools.FileLog) error { return l.Writing(ctx, p.path, []byte(content)) })
+		return err
+	})
+	return note, err
 }
 
 // change describes the change of a file from before to after.

@@ -34,23 +34,57 @@ func moveFile(changing *sync.Mutex) tools.Tool {
 			changing.Lock()
 			defer changing.Unlock()
 			src, dst := workspace.Abs(call.Roots, a.Source), workspace.Abs(call.Roots, a.Destination)
+			for i, path := range []string{src, dst} {
+				if _, err := call.Place(i, path); err != nil {
+					return tools.Result{}, err
+				}
+			}
 			if _, err := os.Lstat(src); err != nil {
 				return tools.Result{}, fmt.Errorf("%s does not exist", src)
 			}
 			if _, err := os.Lstat(dst); err == nil {
 				return tools.Result{}, fmt.Errorf("%s already exists", dst)
 			}
-			if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
-				return tools.Result{}, err
-			}
 			note, err := announce(ctx, call, func(l tools.FileLog) error { return l.Moving(ctx, src, dst) })
 			if err != nil {
 				return tools.Result{}, err
 			}
-			if err := os.Rename(src, dst); err != nil {
+			if err := rename(call.Roots, src, dst); err != nil {
 				return tools.Result{}, fmt.Errorf("could not move: %w", err)
 			}
 			return tools.Text(fmt.Sprintf("Moved %s to %s", src, dst) + note), nil
 		},
 	}.Build()
+}
+
+// rename moves what is at src, a link itself too. Inside one workspace folder nothing that
+// happens to its folders meanwhile can make it leave that.
+func rename(roots []string, src, dst string) error {
+	const mode = 0o755
+	src = filepath.Join(workspace.Resolve(filepath.Dir(src)), filepath.Base(src))
+	dst = filepath.Join(workspace.Resolve(filepath.Dir(dst)), filepath.Base(dst))
+	base := baseOf(roots, src)
+	if base != baseOf(roots, dst) {
+		if err := os.MkdirAll(filepath.Dir(dst), mode); err != nil {
+			return err
+		}
+		return os.Rename(src, dst)
+	}
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	from, err := filepath.Rel(base, src)
+	if err != nil {
+		return err
+	}
+	to, err := filepath.Rel(base, dst)
+	if err != nil {
+		return err
+	}
+	if err := root.MkdirAll(filepath.Dir(to), mode); err != nil {
+		return err
+	}
+	return root.Rename(from, to)
 }

@@ -32,7 +32,7 @@ func multiEdit(changing *sync.Mutex) tools.Tool {
 		Name: "multi_edit", Description: multiEditDoc, Preparing: "Editing file",
 		Plan: func(_ context.Context, call tools.Call, a multiEditArgs) (tools.Plan, error) {
 			path := workspace.Abs(call.Roots, a.Path)
-			before, after, err := editedAll(path, a.Edits)
+			before, after, err := editedAll(call, path, a.Edits)
 			if err != nil {
 				return tools.Plan{}, err
 			}
@@ -45,7 +45,7 @@ func multiEdit(changing *sync.Mutex) tools.Tool {
 			changing.Lock()
 			defer changing.Unlock()
 			path := workspace.Abs(call.Roots, a.Path)
-			before, after, err := editedAll(path, a.Edits)
+			before, after, err := editedAll(call, path, a.Edits)
 			if err != nil {
 				return tools.Result{}, err
 			}
@@ -61,11 +61,11 @@ func multiEdit(changing *sync.Mutex) tools.Tool {
 }
 
 // editedAll returns a file's text before and after a series of edits.
-func editedAll(path string, edits []editArgs) (before, after string, err error) {
+func editedAll(call tools.Call, path string, edits []editArgs) (before, after string, err error) {
 	if len(edits) == 0 {
 		return "", "", errors.New("INVALID_ARGS: multi_edit needs at least one edit")
 	}
-	if before, err = readText(path); err != nil {
+	if before, err = readText(call, 0, path); err != nil {
 		return "", "", err
 	}
 	after = before

@@ -19,14 +19,14 @@ func previewFileChange() tools.Tool {
 	preview := func(call tools.Call, a editFileArgs) (path string, d *event.Details, err error) {
 		path = workspace.Abs(call.Roots, a.Path)
 		before, after := "", a.New
-		_, existed, err := current(path)
+		_, existed, err := current(call, path)
 		switch {
 		case err != nil:
 			return "", nil, err
 		case a.Original == "" && existed:
 			return "", nil, fmt.Errorf("%s exists already: original_content must say what to replace", path)
 		case a.Original != "":
-			if before, after, err = edited(path, a); err != nil {
+			if before, after, err = edited(call, path, a); err != nil {
 				return "", nil, err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/pdftext"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -38,9 +39,9 @@ func readFile(o Options) tools.Tool {
 				Paths:   []string{path},
 			}, nil
 		},
-		Run: func(_ context.Context, call tools.Call, a readFileArgs, _ tools.Sink) (tools.Result, error) {
+		Run: func(ctx context.Context, call tools.Call, a readFileArgs, _ tools.Sink) (tools.Result, error) {
 			path := workspace.Abs(call.Roots, a.Path)
-			data, err := readRegular(path)
+			data, err := readRegular(call, 0, path)
 			switch image := workspace.ImageType(data); {
 			case err != nil:
 				return tools.Result{}, err
@@ -49,6 +50,12 @@ func readFile(o Options) tools.Tool {
 					Outputs: []string{fmt.Sprintf("%s is an image (%s, %d bytes).", path, image, len(data))},
 					Images:  []event.Image{{MediaType: image, Data: data}},
 				}, nil
+			case pdftext.Is(data):
+				text, err := pdftext.Text(ctx, data)
+				if err != nil {
+					return tools.Result{}, fmt.Errorf("%s: %w", path, err)
+				}
+				return window(text, max(a.LineOffset, 0), limit(a))
 			case workspace.IsBinary(data):
 				return tools.Result{}, fmt.Errorf("%s is a binary file", path)
 			}

@@ -27,7 +27,7 @@ func writeFile(changing *sync.Mutex) tools.Tool {
 		Name: "write_file", Description: writeFileDoc, Preparing: "Creating file",
 		Plan: func(_ context.Context, call tools.Call, a writeFileArgs) (tools.Plan, error) {
 			path := workspace.Abs(call.Roots, a.Path)
-			before, existed, err := current(path)
+			before, existed, err := current(call, path)
 			if err != nil {
 				return tools.Plan{}, err
 			}
@@ -45,7 +45,7 @@ func writeFile(changing *sync.Mutex) tools.Tool {
 			changing.Lock()
 			defer changing.Unlock()
 			path := workspace.Abs(call.Roots, a.Path)
-			before, _, err := current(path)
+			before, _, err := current(call, path)
 			if err != nil {
 				return tools.Result{}, err
 			}
@@ -60,7 +60,7 @@ func writeFile(changing *sync.Mutex) tools.Tool {
 
 // current returns the text a write would replace. A binary or huge file counts as
 // empty text: its diff helps nobody.
-func current(path string) (text string, existed bool, err error) {
+func current(call tools.Call, path string) (text string, existed bool, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", false, nil
@@ -74,7 +74,7 @@ func current(path string) (text string, existed bool, err error) {
 	if !info.Mode().IsRegular() {
 		return "", true, fmt.Errorf("%s is not a regular file", path)
 	}
-	if text, err = readText(path); err != nil {
+	if text, err = readText(call, 0, path); err != nil {
 		text = ""
 	}
 	return text, true, nil

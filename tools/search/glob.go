@@ -51,6 +51,11 @@ func glob() tools.Tool {
 			if err != nil {
 				return tools.Result{}, err
 			}
+			for i, dir := range dirs {
+				if _, err := call.Place(i, dir); err != nil {
+					return tools.Result{}, err
+				}
+			}
 			return runGlob(ctx, dirs, a.Pattern)
 		},
 	}.Build()

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -69,7 +70,11 @@ func grepTool() tools.Tool {
 			}, nil
 		},
 		Run: func(ctx context.Context, call tools.Call, a grepArgs, _ tools.Sink) (tools.Result, error) {
-			return grep(ctx, workspace.Abs(call.Roots, a.Path), a)
+			path := workspace.Abs(call.Roots, a.Path)
+			if _, err := call.Place(0, path); err != nil {
+				return tools.Result{}, err
+			}
+			return grep(ctx, path, workspace.New(append(slices.Clone(call.Roots), path)...), a)
 		},
 	}.Build()
 }
@@ -84,7 +89,7 @@ type search struct {
 	total int
 }
 
-func grep(ctx context.Context, path string, a grepArgs) (tools.Result, error) {
+func grep(ctx context.Context, path string, within *workspace.Workspace, a grepArgs) (tools.Result, error) {
 	re, err := regexp.Compile(a.Pattern)
 	if err != nil {
 		return tools.Result{}, fmt.Errorf("INVALID_ARGS: pattern: %w", err)
@@ -107,6 +112,9 @@ func grep(ctx context.Context, path string, a grepArgs) (tools.Result, error) {
 			if f.Dir || !included(a.Include, f.Rel) {
 				return nil
 			}
+			if !searched(f.Path, within) {
+				return nil
+			}
 			if s.left == 0 {
 				s.cut = true
 				return filepath.SkipAll
@@ -127,6 +135,16 @@ func grep(ctx context.Context, path string, a grepArgs) (tools.Result, error) {
 		out += "\n\n[stopped after max_results; narrow the search to see the rest]"
 	}
 	return tools.Text(out), nil
+}
+
+// searched says whether a file of a tree is looked into: pipes and devices would hold us
+// up, and links may lead to what nobody asked for.
+func searched(path string, within *workspace.Workspace) bool {
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode()&os.ModeSymlink != 0 && within.Contains(path) {
+		info, err = os.Stat(path)
+	}
+	return err == nil && info.Mode().IsRegular()
 }
 
 func included(glob, rel string) bool {

@@ -1,11 +1,11 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,98 +16,274 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Jobs are background commands. They outlive the turn that started them and die with
-// the daemon (if it is killed: on Linux, see package proc). Their output goes to files
-// that the model can read until then.
+// Jobs are background commands (eca-features 23). They outlive the turn that started them
+// and die with the daemon (if it is killed: on Linux, see package proc). The end of their
+// output is kept in memory, its beginning in files that the model can read until then.
 type Jobs struct {
 	dir string
+	now func() time.Time
 
-	mu     sync.Mutex // guards what follows
-	next   int
-	jobs   map[int]*proc.Process
-	logs   []string // files to remove at the end
-	closed bool
+	mu       sync.Mutex // guards what follows
+	next     int
+	jobs     []*job // by number; ended ones too, up to maxEnded
+	logs     []string
+	closed   bool
+	watchers map[chan struct{}]bool
 }
 
-// maxJobs bounds the background commands that run at the same time.
-const maxJobs = 10
+const (
+	maxJobs   = 10       // that run at the same time
+	maxEnded  = 20       // that are still listed
+	maxJobLog = 16 << 20 // bytes of a job's output file
+	newsLines = 20       // of the output, when a chat is told that its job has ended
+)
+
+// job is one of Jobs. Its tools.Job is guarded by theirs; what stands above never changes.
+type job struct {
+	process *proc.Process
+	lines   *lines
+	log     string // its output file
+	gone    chan struct{}
+
+	tools.Job
+	kill bool // somebody wanted it to end
+	told bool // the chat knows that it has ended
+}
 
 // NewJobs keeps the output files of background commands below dir, which is created
 // when the first one starts.
-func NewJobs(dir string) *Jobs { return &Jobs{dir: dir, jobs: map[int]*proc.Process{}} }
+func NewJobs(dir string, now func() time.Time) *Jobs {
+	return &Jobs{dir: dir, now: now, watchers: map[chan struct{}]bool{}}
+}
 
 // start starts a command and waits a moment to see whether it fails at once.
-func (j *Jobs) start(ctx context.Context, label string, spec proc.Spec) (tools.Result, error) {
+func (j *Jobs) start(ctx context.Context, info tools.Job, spec proc.Spec) (tools.Result, error) {
 	const settle = 2 * time.Second
-	p, path, err := j.launch(spec)
+	b, err := j.launch(info, spec)
 	if err != nil {
 		return tools.Result{}, err
 	}
 	t := time.NewTimer(settle)
 	defer t.Stop()
 	select {
-	case <-p.Done():
-		exit := p.Wait()
+	case <-b.gone:
+		j.settleNews(b)
+		end := j.info(b)
 		return tools.Result{
-			Failed:  exit.Code != 0,
-			Outputs: []string{fmt.Sprintf("The background command %q ended at once with exit code %d.", label, exit.Code), readEnd(path)},
+			Failed:  end.Status != tools.JobCompleted,
+			Outputs: []string{fmt.Sprintf("The background command %q ended at once with exit code %d.", end.Label, end.ExitCode), render(b.lines.last(maxLines))},
 		}, nil
 	case <-ctx.Done():
-		p.Kill()
+		j.end(b)
 		return tools.Result{}, errors.New("the command was stopped")
 	case <-t.C:
 	}
-	return tools.Text(fmt.Sprintf("%q runs in the background as process %d. Its output is written to %s; read that file to see it. It ends with eca, or with `kill -- -%d`.",
-		label, p.Pid(), path, p.Pid())), nil
+	out := fmt.Sprintf("%q runs in the background as %s (process %d). bg_job reads its output and ends it; the whole output is written to %s.", info.Label, j.info(b).ID, b.process.Pid(), b.log)
+	if list, _ := b.lines.unread(); len(list) > 0 {
+		out += "\nSo far it has printed:\n" + render(list)
+	}
+	return tools.Text(out), nil
 }
 
-func (j *Jobs) launch(spec proc.Spec) (*proc.Process, string, error) {
+func (j *Jobs) launch(info tools.Job, spec proc.Spec) (*job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
-		return nil, "", errors.New("eca is shutting down")
+		return nil, errors.New("eca is shutting down")
 	}
-	if len(j.jobs) >= maxJobs {
-		return nil, "", fmt.Errorf("%d background commands run already; end one first", maxJobs)
+	running := 0
+	for _, b := range j.jobs {
+		if b.Status == tools.JobRunning {
+			running++
+		}
+	}
+	if running >= maxJobs {
+		return nil, fmt.Errorf("%d background commands run already; end one first", maxJobs)
 	}
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	j.next++
-	id := j.next
-	path := filepath.Join(j.dir, fmt.Sprintf("job-%d-%d.log", os.Getpid(), id))
+	path := filepath.Join(j.dir, fmt.Sprintf("job-%d-%d.log", os.Getpid(), j.next))
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	limited := &capped{f: out, left: maxJobLog}
-	spec.Stdout, spec.Stderr = limited, limited
-	p, err := proc.Start(spec)
-	if err != nil {
+	b := &job{lines: &lines{}, log: path, gone: make(chan struct{}), Job: info}
+	b.ID, b.Status, b.Started = fmt.Sprintf("job-%d", j.next), tools.JobRunning, j.now()
+	file := &capped{f: out, left: maxJobLog}
+	spec.Stdout, spec.Stderr = io.MultiWriter(stream{b.lines, false}, file), io.MultiWriter(stream{b.lines, true}, file)
+	if b.process, err = proc.Start(spec); err != nil {
 		_ = out.Close()
-		return nil, "", err
+		_ = os.Remove(path)
+		return nil, err
 	}
-	j.jobs[id] = p
-	j.logs = append(j.logs, path)
+	j.jobs, j.logs = append(j.jobs, b), append(j.logs, path)
+	j.changedLocked()
 	go func() {
-		<-p.Done()
+		exit := b.process.Wait()
 		_ = out.Close()
+		b.lines.end()
+		j.ended(b, exit)
+	}()
+	return b, nil
+}
+
+// ended records how a job ended.
+func (j *Jobs) ended(b *job, exit proc.Exit) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	defer close(b.gone)
+	b.Ended, b.ExitCode = j.now(), exit.Code
+	switch {
+	case b.kill:
+		b.Status = tools.JobKilled
+	case exit.Code == 0:
+		b.Status = tools.JobCompleted
+	default:
+		b.Status = tools.JobFailed
+	}
+	over := -maxEnded
+	for _, o := range j.jobs {
+		if o.Status != tools.JobRunning {
+			over++
+		}
+	}
+	j.jobs = slices.DeleteFunc(j.jobs, func(o *job) bool { // the oldest first
+		drop := over > 0 && o.Status != tools.JobRunning
+		if drop {
+			over--
+		}
+		return drop
+	})
+	j.changedLocked()
+}
+
+// end kills a job and waits until it is gone; false if it had ended before.
+func (j *Jobs) end(b *job) bool {
+	j.mu.Lock()
+	running := b.Status == tools.JobRunning
+	b.kill = b.kill || running
+	b.told = b.told || running // who ends it knows
+	j.mu.Unlock()
+	b.process.Kill()
+	<-b.gone
+	return running
+}
+
+func (j *Jobs) info(b *job) tools.Job {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return b.Job
+}
+
+func (j *Jobs) find(id string) (*job, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	i := slices.IndexFunc(j.jobs, func(b *job) bool { return b.ID == id })
+	if i < 0 {
+		return nil, false
+	}
+	return j.jobs[i], true
+}
+
+// List returns the jobs, the oldest first.
+func (j *Jobs) List() []tools.Job {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	out := make([]tools.Job, len(j.jobs))
+	for i, b := range j.jobs {
+		out[i] = b.Job
+	}
+	return out
+}
+
+// Kill ends a job and everything it started, and waits until that is gone. It returns
+// false if there is no such job, or it had ended before.
+func (j *Jobs) Kill(id string) bool {
+	b, ok := j.find(id)
+	return ok && j.end(b)
+}
+
+// Output returns the end of a job's output.
+func (j *Jobs) Output(id string) (job tools.Job, list []tools.JobLine, ok bool) {
+	b, ok := j.find(id)
+	if !ok {
+		return tools.Job{}, nil, false
+	}
+	return j.info(b), b.lines.all(), true
+}
+
+// Watch calls changed after each change of a job's state, until ctx ends. Changes that
+// come while it runs are one.
+func (j *Jobs) Watch(ctx context.Context, changed func()) {
+	hear := make(chan struct{}, 1)
+	j.mu.Lock()
+	j.watchers[hear] = true
+	j.mu.Unlock()
+	defer func() {
 		j.mu.Lock()
-		delete(j.jobs, id)
+		delete(j.watchers, hear)
 		j.mu.Unlock()
 	}()
-	return p, path, nil
+	for {
+		select {
+		case <-hear:
+			changed()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (j *Jobs) changedLocked() {
+	for hear := range j.watchers {
+		select {
+		case hear <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// News tells a chat, once, of its jobs that have ended since; empty if none has.
+func (j *Jobs) News(chatID string) []string {
+	j.mu.Lock()
+	var ended []*job
+	for _, b := range j.jobs {
+		if b.ChatID == chatID && b.Status != tools.JobRunning && !b.told {
+			b.told = true
+			ended = append(ended, b)
+		}
+	}
+	j.mu.Unlock()
+	var out []string
+	for _, b := range ended {
+		info := j.info(b)
+		text := fmt.Sprintf("[The background job %s (%s) has ended: %s, exit code %d, after %s.]", info.ID, info.Label, info.Status, info.ExitCode, info.Elapsed(info.Ended))
+		if last := b.lines.last(newsLines); len(last) > 0 {
+			text += "\nThe end of its output:\n" + render(last)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// settleNews says that the chat knows that a job has ended.
+func (j *Jobs) settleNews(b *job) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	b.told = true
 }
 
 // Close kills all background commands.
 func (j *Jobs) Close() {
 	j.mu.Lock()
 	j.closed = true
-	running, logs := slices.Collect(maps.Values(j.jobs)), j.logs
+	all, logs := slices.Clone(j.jobs), j.logs
 	j.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, p := range running {
-		wg.Go(p.Kill)
+	for _, b := range all {
+		wg.Go(func() { j.end(b) })
 	}
 	wg.Wait()
 	for _, path := range logs {
@@ -115,8 +291,18 @@ func (j *Jobs) Close() {
 	}
 }
 
-// maxJobLog bounds the output file of a background command.
-const maxJobLog = 16 << 20
+// of returns the jobs of a chat, those that run first.
+func (j *Jobs) of(chatID string) []tools.Job {
+	list := slices.DeleteFunc(j.List(), func(info tools.Job) bool { return info.ChatID != chatID })
+	rank := func(info tools.Job) int {
+		if info.Status == tools.JobRunning {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b tools.Job) int { return cmp.Compare(rank(a), rank(b)) })
+	return list
+}
 
 // capped writes the beginning of an output and says where it stopped.
 type capped struct {
@@ -126,6 +312,7 @@ type capped struct {
 	left int
 }
 
+// Write never fails: a full disk must not end a job.
 func (c *capped) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,24 +322,11 @@ func (c *capped) Write(p []byte) (int, error) {
 	n := min(len(p), c.left)
 	c.left -= n
 	if _, err := c.f.Write(p[:n]); err != nil {
-		return 0, err
+		c.left = 0
+		return len(p), nil
 	}
 	if c.left == 0 {
 		_, _ = c.f.WriteString("\n[further output is not kept]\n")
 	}
 	return len(p), nil
-}
-
-// readEnd returns the end of a file.
-func readEnd(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Size() > maxOutput {
-		_, _ = f.Seek(-maxOutput, io.SeekEnd)
-	}
-	data, _ := io.ReadAll(io.LimitReader(f, maxOutput))
-	return string(data)
 }

@@ -71,7 +71,7 @@ type shellArgs struct {
 
 // Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
-	return []tools.Tool{o.shellCommand(), o.git()}
+	return []tools.Tool{o.shellCommand(), o.git(), o.Jobs.bgJob()}
 }
 
 func (o Options) shellCommand() tools.Tool {
@@ -116,7 +116,8 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	spec := o.line(a.Command, dir)
 	spec.Sandbox = o.bounds(call)
 	if a.Background != "" {
-		return o.Jobs.start(ctx, a.Background, spec)
+		label := strings.Join(strings.Fields(a.Background), " ")
+		return o.Jobs.start(ctx, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), ChatID: call.ChatID, CallID: call.ID}, spec)
 	}
 	timeout := defaultTimeout
 	if a.Timeout > 0 {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ func run(t *testing.T, ctx context.Context, args map[string]any) (tools.Result, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs := NewJobs(t.TempDir())
+	jobs := NewJobs(t.TempDir(), time.Now)
 	t.Cleanup(jobs.Close)
 	tool := Tools(Options{Jobs: jobs, Supervisor: self(t)})[0]
 	call := tools.Call{Roots: []string{t.TempDir()}, Arguments: raw}
@@ -160,7 +161,7 @@ func alive(pid int) bool {
 
 func TestBackground(t *testing.T) {
 	posix(t)
-	jobs := NewJobs(t.TempDir())
+	jobs := NewJobs(t.TempDir(), time.Now)
 	tool := Tools(Options{Jobs: jobs, Supervisor: self(t)})[0]
 	call := func(command string) tools.Result {
 		raw, _ := json.Marshal(map[string]any{"command": command, "background": "server"})
@@ -178,7 +179,8 @@ func TestBackground(t *testing.T) {
 	if _, err := fmt.Sscanf(res.Outputs[0][strings.Index(res.Outputs[0], "process "):], "process %d", &pid); err != nil {
 		t.Fatalf("%v in %q", err, res.Outputs[0])
 	}
-	path := res.Outputs[0][strings.Index(res.Outputs[0], "written to ")+11 : strings.Index(res.Outputs[0], "; read")]
+	path, _, _ := strings.Cut(res.Outputs[0][strings.Index(res.Outputs[0], "written to ")+11:], ".log")
+	path += ".log"
 	if data, _ := os.ReadFile(path); string(data) != "ready\n" {
 		t.Errorf("output file: %q", data)
 	}
@@ -188,6 +190,133 @@ func TestBackground(t *testing.T) {
 	jobs.Close()
 	if alive(pid) {
 		t.Error("the command outlives the daemon")
+	}
+}
+
+// A chat looks after its jobs with bg_job: it reads what is new, ends what runs, hears
+// once of what has ended, and sees nothing of other chats.
+func TestJobs(t *testing.T) {
+	posix(t)
+	jobs := NewJobs(t.TempDir(), time.Now)
+	defer jobs.Close()
+	registry := tools.NewRegistry(Tools(Options{Jobs: jobs, Supervisor: self(t), SummaryMax: 20})...)
+	root := t.TempDir()
+	call := func(chat, tool string, args map[string]any) (string, tools.Plan) {
+		t.Helper()
+		raw, _ := json.Marshal(args)
+		c := tools.Call{ID: "call-1", ChatID: chat, Roots: []string{root}, Arguments: raw}
+		b, _ := registry.Lookup(tool)
+		plan, err := b.Plan(t.Context(), c)
+		if err != nil {
+			return err.Error(), plan
+		}
+		res, err := b.Run(t.Context(), c, nil)
+		if err != nil {
+			return err.Error(), plan
+		}
+		return strings.Join(res.Outputs, "|"), plan
+	}
+	var changes atomic.Int32
+	ctx, stop := context.WithCancel(t.Context())
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		jobs.Watch(ctx, func() { changes.Add(1) })
+	}()
+	defer func() {
+		stop()
+		<-watching
+	}()
+	started, _ := call("a", "shell_command", map[string]any{"command": "echo one; echo oops >&2; until [ -e go ]; do sleep 0.05; done; printf two; exit 3", "background": "a\nserver"})
+	if !strings.Contains(started, `"a server" runs in the background as job-1`) || !strings.Contains(started, "one") || !strings.Contains(started, "[stderr] oops") {
+		t.Fatal(started)
+	}
+	for _, c := range []struct {
+		chat, action, want string
+	}{
+		{"a", "list", "job-1: a server ($ echo one; echo oops ...), running for "},
+		{"b", "list", "There are no background jobs in this chat."},
+		{"a", "read_output", "job-1 is running. There is no new output."},
+		{"b", "read_output", "there is no job \"job-1\" in this chat"},
+		{"b", "kill", "there is no job \"job-1\" in this chat"},
+	} {
+		got, plan := call(c.chat, "bg_job", map[string]any{"action": c.action, "job_id": "job-1"})
+		if !strings.HasPrefix(got, c.want) || plan.ReadOnly && c.action == "kill" {
+			t.Errorf("%s of %s: %q, %+v", c.action, c.chat, got, plan)
+		}
+	}
+	if news := jobs.News("a"); news != nil {
+		t.Errorf("news of what runs: %q", news)
+	}
+	b, _ := jobs.find("job-1")
+	if err := os.WriteFile(filepath.Join(root, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-b.gone
+	if news := jobs.News("b"); news != nil {
+		t.Errorf("news of another chat: %q", news)
+	}
+	news := strings.Join(jobs.News("a"), "")
+	if !strings.HasPrefix(news, "[The background job job-1 (a server) has ended: failed, exit code 3, after ") || !strings.HasSuffix(news, "one\n[stderr] oops\ntwo") && !strings.HasSuffix(news, "[stderr] oops\none\ntwo") {
+		t.Errorf("news: %q", news)
+	}
+	if again := jobs.News("a"); again != nil {
+		t.Errorf("news twice: %q", again)
+	}
+	if got, _ := call("a", "bg_job", map[string]any{"action": "read_output", "job_id": "job-1"}); got != "job-1 has ended: failed, exit code 3.\ntwo" {
+		t.Errorf("output at the end: %q", got)
+	}
+	call("a", "shell_command", map[string]any{"command": "trap '' TERM; sleep 300 & sleep 300", "background": "b"})
+	if got, plan := call("a", "bg_job", map[string]any{"action": "kill", "job_id": "job-2"}); got != "job-2 was ended." || plan.ReadOnly {
+		t.Errorf("kill: %q", got)
+	}
+	second, _ := jobs.find("job-2")
+	if info := jobs.info(second); info.Status != tools.JobKilled || alive(second.process.Pid()) || jobs.News("a") != nil || jobs.Kill("job-2") || jobs.Kill("job-9") {
+		t.Errorf("after the kill: %+v", info)
+	}
+	if got, _ := call("a", "bg_job", map[string]any{"action": "kill"}); !strings.HasPrefix(got, "INVALID_ARGS") {
+		t.Errorf("no job: %q", got)
+	}
+	if changes.Load() == 0 {
+		t.Error("nobody heard of it")
+	}
+}
+
+// Memory is bounded, whatever a job prints, and nothing is counted wrong.
+func TestLines(t *testing.T) {
+	l := &lines{}
+	out, errs := stream{l, false}, stream{l, true}
+	fmt.Fprint(out, "a")
+	fmt.Fprint(errs, "x\r\ny")
+	fmt.Fprint(out, "b\n\n"+strings.Repeat("z", maxLineBytes+1)+"\n")
+	l.end()
+	want := "[stderr] x\nab\n\n" + strings.Repeat("z", maxLineBytes) + "\nz\n[stderr] y"
+	if got := render(l.all()); got != want {
+		t.Errorf("%q", got)
+	}
+	if list, lost := l.unread(); len(list) != 6 || lost != 0 {
+		t.Errorf("%d unread, %d lost", len(list), lost)
+	}
+	for i := range maxLines + 10 {
+		fmt.Fprintln(out, i)
+	}
+	list, lost := l.unread()
+	if len(list) != maxLines || lost != 10 || list[maxLines-1].Text != strconv.Itoa(maxLines+9) {
+		t.Errorf("%d unread, %d lost", len(list), lost)
+	}
+	fmt.Fprintln(out, "new")
+	if list, lost = l.unread(); len(list) != 1 || lost != 0 || list[0].Text != "new" {
+		t.Errorf("%v unread, %d lost", list, lost)
+	}
+	for range 2000 {
+		fmt.Fprintln(out, strings.Repeat("w", maxLineBytes))
+	}
+	size := 0
+	for _, line := range l.all() {
+		size += len(line.Text)
+	}
+	if size > maxLinesSize || size < maxLinesSize/2 {
+		t.Errorf("%d bytes are kept", size)
 	}
 }
 

@@ -1,0 +1,76 @@
+package contexts
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// decode returns the text of a file, whatever its encoding: UTF-8, UTF-16 with a byte order
+// mark, or one with a byte per letter, which is taken for Windows-1252 (and so Latin-1). ok
+// is false if it is no text. data may be the beginning of a file.
+func decode(data []byte) (text string, ok bool) {
+	switch {
+	case bytes.HasPrefix(data, []byte("\xff\xfe\x00\x00")):
+		return "", false // UTF-32, which nobody writes
+	case bytes.HasPrefix(data, []byte("\xff\xfe")):
+		return decode16(data[2:], 0)
+	case bytes.HasPrefix(data, []byte("\xfe\xff")):
+		return decode16(data[2:], 1)
+	case workspace.IsBinary(data):
+		return "", false
+	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if utf8.Valid(data) {
+		return string(data), true
+	}
+	good, bad, control := 0, 0, 0 // letters beyond ASCII, bytes that belong to none, and what texts do not have
+	for rest := data; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			bad++
+		case size > 1:
+			good++
+		case r < ' ' && !strings.ContainsRune("\t\n\r\f\x1b", r):
+			control++
+		}
+		rest = rest[size:]
+	}
+	const share = 20 // of all bytes
+	switch {
+	case control > len(data)/share:
+		return "", false
+	case good >= bad: // UTF-8 with a flaw, or cut
+		return strings.ToValidUTF8(string(data), "\uFFFD"), true
+	}
+	written := []rune(windows1252)
+	var b strings.Builder
+	for _, c := range data {
+		r := rune(c)
+		if c >= 0x80 && c < 0xa0 {
+			r = written[c-0x80]
+		}
+		b.WriteRune(r)
+	}
+	return b.String(), true
+}
+
+// windows1252 is what Windows-1252 has where Latin-1 has nothing that is written.
+const windows1252 = "€\uFFFD‚ƒ„…†‡ˆ‰Š‹Œ\uFFFDŽ\uFFFD\uFFFD‘’“”•–—˜™š›œ\uFFFDžŸ"
+
+// decode16 decodes UTF-16. low is the place of the lower byte of two.
+func decode16(data []byte, low int) (string, bool) {
+	units := make([]uint16, 0, len(data)/2)
+	for ; len(data) > 1; data = data[2:] {
+		u := uint16(data[1-low])<<8 | uint16(data[low])
+		if u == 0 {
+			return "", false
+		}
+		units = append(units, u)
+	}
+	return string(utf16.Decode(units)), true
+}

@@ -1,0 +1,266 @@
+package cmdline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Template is the command of a custom tool: a shell line in which {{name}} stands for an
+// argument. Arguments never become a part of the line: they are passed in the environment,
+// and the line refers to them with quotes that fit the place.
+type Template struct {
+	text  string // with marks in place of {{name}}
+	holes []hole
+}
+
+// hole is one {{name}}.
+type hole struct {
+	at    int // offset of its mark in text
+	name  string
+	place place
+}
+
+// place says what stands around a hole.
+type place int
+
+const (
+	ownWord  place = iota + 1 // a word of its own
+	inWord                    // a part of a word without quotes
+	inDouble                  // between double quotes
+	inSingle                  // between single quotes
+)
+
+const (
+	markText    = "ECAHOLE" // a mark; nothing in it means anything to a shell
+	maxArgument = 100 << 10 // bytes of one argument: systems have such a limit
+)
+
+var errPlace = errors.New("an argument can not be passed there safely: put {{...}} where a word of a command stands, or into quotes")
+
+// ParseTemplate reads a line. The error says which argument could become code.
+func ParseTemplate(line string) (*Template, error) {
+	if strings.Contains(line, markText) {
+		return nil, fmt.Errorf("the command must not contain %s", markText)
+	}
+	t := &Template{}
+	var b strings.Builder
+	at := 0
+	for _, m := range regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}`).FindAllStringSubmatchIndex(line, -1) {
+		b.WriteString(line[at:m[0]])
+		t.holes = append(t.holes, hole{at: b.Len(), name: line[m[2]:m[3]]})
+		b.WriteString(markText)
+		at = m[1]
+	}
+	b.WriteString(line[at:])
+	t.text = b.String()
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(t.text), "")
+	if err != nil {
+		return nil, fmt.Errorf("the command is no shell line: %w", err)
+	}
+	if len(t.holes) == 0 {
+		return t, nil
+	}
+	if err := t.placeAll(file); err != nil {
+		return nil, err
+	}
+	for _, h := range t.holes {
+		if h.place == 0 {
+			return nil, fmt.Errorf("{{%s}}: %w", h.name, errPlace)
+		}
+	}
+	return t, nil
+}
+
+// Names are the arguments that the line has.
+func (t *Template) Names() []string {
+	out := make([]string, len(t.holes))
+	for i, h := range t.holes {
+		out[i] = h.name
+	}
+	return out
+}
+
+// placeAll finds what stands around the holes in words of commands, and values that are
+// assigned. All other places stay without one.
+func (t *Template) placeAll(file *syntax.File) error {
+	var wrong error
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			if err := t.checkCall(n); err != nil && wrong == nil {
+				wrong = err
+			}
+			for _, w := range n.Args {
+				t.placeWord(w)
+			}
+			for _, a := range n.Assigns {
+				if a.Value != nil && a.Index == nil && a.Array == nil {
+					t.placeWord(a.Value)
+				}
+			}
+		case *syntax.Redirect:
+			if n.Hdoc == nil {
+				t.placeWord(n.Word)
+			}
+		}
+		return wrong == nil
+	})
+	return wrong
+}
+
+func (t *Template) placeWord(w *syntax.Word) {
+	for _, part := range w.Parts {
+		switch part := part.(type) {
+		case *syntax.Lit:
+			where := inWord
+			if len(w.Parts) == 1 && part.Value == markText {
+				where = ownWord
+			}
+			t.placeIn(part, where)
+		case *syntax.SglQuoted:
+			if !part.Dollar {
+				t.placeIn(part, inSingle)
+			}
+		case *syntax.DblQuoted:
+			if part.Dollar {
+				continue
+			}
+			for _, inner := range part.Parts {
+				if lit, ok := inner.(*syntax.Lit); ok {
+					t.placeIn(lit, inDouble)
+				}
+			}
+		}
+	}
+}
+
+func (t *Template) placeIn(n syntax.Node, where place) {
+	from, to := int(n.Pos().Offset()), int(n.End().Offset()) //nolint:gosec // offsets of a line
+	for i := range t.holes {
+		if h := &t.holes[i]; h.at >= from && h.at+len(markText) <= to {
+			h.place = where
+		}
+	}
+}
+
+// checkCall refuses arguments where a program takes them for code. Whole words are
+// arguments of a script for those that run scripts.
+func (t *Template) checkCall(c *syntax.CallExpr) error {
+	has := func(w *syntax.Word) (some, whole bool) {
+		from, to := int(w.Pos().Offset()), int(w.End().Offset()) //nolint:gosec // offsets of a line
+		text := t.text[from:to]
+		return strings.Contains(text, markText), slices.Contains([]string{markText, `"` + markText + `"`, "'" + markText + "'"}, text)
+	}
+	worst := ""
+	for i, w := range c.Args {
+		name := w.Lit()
+		if name != "." {
+			name = path.Base(name)
+		}
+		switch {
+		case w.Lit() == "", name == "." && i > 0: // a folder
+		case slices.Contains([]string{"eval", "ssh", "source", ".", "trap", "su", "parallel", "watch", "alias"}, name):
+			worst = name
+			for _, other := range c.Args {
+				if some, _ := has(other); some {
+					return fmt.Errorf("arguments would become code of %s; write a script and pass them to that", name)
+				}
+			}
+		case runsCode(name):
+			worst = name
+		}
+	}
+	if worst == "" {
+		return nil
+	}
+	code := false
+	for _, w := range c.Args {
+		some, whole := has(w)
+		if some && (!whole || code) {
+			return fmt.Errorf("arguments would become code of %s; pass them behind it, each as a word: sh -c 'echo \"$1\"' name {{argument}}", worst)
+		}
+		lit := w.Lit()
+		flag := strings.HasPrefix(lit, "-")
+		switch {
+		case slices.Contains([]string{"awk", "gawk", "mawk", "sed"}, path.Base(lit)):
+			code = true // their first word is
+		case flag && !strings.HasPrefix(lit, "--") && len(lit) <= 4 && strings.ContainsAny(lit[len(lit)-1:], "ceEr"):
+			code = true
+		case !flag:
+			code = false
+		}
+	}
+	return nil
+}
+
+// runsCode says whether a program takes code among its arguments.
+func runsCode(name string) bool {
+	name = strings.TrimRight(name, "0123456789.")
+	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh", "fish", "python", "perl", "ruby", "node", "deno", "bun", "php", "lua", "awk", "gawk", "mawk", "sed", "osascript", "powershell", "pwsh", "psql", "sqlite", "mysql", "jq", "find", "xargs"}, name)
+}
+
+// Fill returns the line for some arguments, and what to add to the environment.
+func (t *Template) Fill(args map[string]json.RawMessage) (line string, env []string, err error) {
+	var b strings.Builder
+	at, n := 0, 0
+	for _, h := range t.holes {
+		b.WriteString(t.text[at:h.at])
+		at = h.at + len(markText)
+		values, err := values(args[h.name])
+		if err != nil {
+			return "", nil, fmt.Errorf("INVALID_ARGS: %s: %w", h.name, err)
+		}
+		if h.place != ownWord {
+			values = []string{strings.Join(values, " ")}
+		}
+		for i, v := range values {
+			n++
+			name := fmt.Sprintf("ECA_ARG_%d", n)
+			env = append(env, name+"="+v)
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			switch h.place {
+			case inDouble:
+				b.WriteString("${" + name + "}")
+			case inSingle:
+				b.WriteString(`'"${` + name + `}"'`)
+			default:
+				b.WriteString(`"${` + name + `}"`)
+			}
+		}
+	}
+	return b.String() + t.text[at:], env, nil
+}
+
+// values returns the words that an argument is: those of a list, none if it is not given,
+// else one, other things than texts as JSON.
+func values(raw json.RawMessage) ([]string, error) {
+	var list []json.RawMessage
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return nil, nil
+	case json.Unmarshal(raw, &list) != nil:
+		list = []json.RawMessage{raw}
+	}
+	out := make([]string, len(list))
+	for i, one := range list {
+		if json.Unmarshal(one, &out[i]) != nil {
+			out[i] = string(one)
+		}
+		if strings.ContainsRune(out[i], 0) {
+			return nil, errors.New("it has a zero byte")
+		}
+		if len(out[i]) > maxArgument {
+			return nil, fmt.Errorf("it is longer than %d bytes; write it to a file and pass that", maxArgument)
+		}
+	}
+	return out, nil
+}

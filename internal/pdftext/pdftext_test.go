@@ -1,0 +1,88 @@
+package pdftext
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// file makes a PDF of one page for each text.
+func file(texts ...string) []byte {
+	var b bytes.Buffer
+	var offsets []int
+	object := func(body string) {
+		offsets = append(offsets, b.Len())
+		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", len(offsets), body)
+	}
+	b.WriteString("%PDF-1.4\n")
+	var kids []string
+	for i := range texts {
+		kids = append(kids, fmt.Sprintf("%d 0 R", 4+2*i))
+	}
+	object("<< /Type /Catalog /Pages 2 0 R >>")
+	object(fmt.Sprintf("<< /Type /Pages /Kids [%s] /Count %d >>", strings.Join(kids, " "), len(texts)))
+	object("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>")
+	for i, text := range texts {
+		object(fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Resources << /Font << /F1 3 0 R >> >> /Contents %d 0 R >>", 5+2*i))
+		stream := fmt.Sprintf("BT /F1 12 Tf 10 100 Td (%s) Tj ET", text)
+		object(fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", len(stream), stream))
+	}
+	start := b.Len()
+	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(offsets)+1)
+	for _, o := range offsets {
+		fmt.Fprintf(&b, "%010d 00000 n \n", o)
+	}
+	fmt.Fprintf(&b, "trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n", len(offsets)+1, start)
+	return b.Bytes()
+}
+
+func TestText(t *testing.T) {
+	got, err := Text(t.Context(), file("Hello world", "Second page"))
+	if want := "--- page 1 of 2 ---\nHello world\n--- page 2 of 2 ---\nSecond page\n"; err != nil || got != want {
+		t.Errorf("%q, %v", got, err)
+	}
+	for name, data := range map[string][]byte{
+		"no text": file(""), "cut": file("Hello")[:200], "nothing": []byte("%PDF-1.4\n"), "no PDF": []byte("hello"),
+		"circle": bytes.ReplaceAll(file("Hello"), []byte("/Kids [4 0 R]"), []byte("/Kids [2 0 R]")),
+	} {
+		if got, err := Text(t.Context(), data); err == nil {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Text(ctx, file("Hello")); err == nil {
+		t.Error("a cancelled reading went on")
+	}
+}
+
+// What is nested without end would take the whole program down: the module that we use
+// has a bound, and a version without it must not come in.
+func TestDeep(t *testing.T) {
+	deep := strings.Repeat("[", 8<<20)
+	plain := file(deep)
+	var z bytes.Buffer
+	w := zlib.NewWriter(&z)
+	if _, err := w.Write([]byte(deep)); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	raw := bytes.ReplaceAll(file("X"), []byte("BT /F1 12 Tf 10 100 Td (X) Tj ET"), z.Bytes())
+	packed := bytes.ReplaceAll(raw, []byte("<< /Length 32 >>"), []byte(fmt.Sprintf("<< /Length %d /Filter /FlateDecode >>", z.Len())))
+	bare := bytes.ReplaceAll(plain, []byte("(["), []byte("[["))
+	for name, data := range map[string][]byte{"plain": bare, "packed": packed} {
+		if got, err := Text(t.Context(), data); err == nil && !strings.Contains(got, "can not be read") {
+			t.Errorf("%s: %.100q", name, got)
+		}
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add(file("Hello", "two"))
+	f.Add(bytes.ReplaceAll(file("Hello"), []byte("/Kids [4 0 R]"), []byte("/Kids [2 0 R]")))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, _ = Text(t.Context(), data) // must end, without a panic
+	})
+}

@@ -1,0 +1,143 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+func newTree(t *testing.T, limit int, dirs ...string) *Tree {
+	t.Helper()
+	if TreeLimit() == 0 {
+		t.Skip("trees are not watched on this system")
+	}
+	tree, err := NewTree(limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tree.Close)
+	for _, d := range dirs {
+		if err := tree.Add(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tree
+}
+
+// told does something and collects hints until they are enough.
+func told(t *testing.T, tree *Tree, what string, do func() error, enough func(Hints) bool) {
+	t.Helper()
+	if err := do(); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	var all Hints
+	deadline := time.After(patience)
+	for {
+		h := tree.Take()
+		for p := range h.Changed {
+			if all.Changed == nil {
+				all.Changed = map[string]bool{}
+			}
+			all.Changed[p] = true
+		}
+		all.Written, all.Lost = append(all.Written, h.Written...), all.Lost || h.Lost
+		if enough(all) {
+			return
+		}
+		select {
+		case <-tree.Changed:
+		case <-deadline:
+			t.Fatalf("%s: %.2000s", what, fmt.Sprintf("%+v", all))
+		}
+	}
+}
+
+func TestTree(t *testing.T) {
+	root := tempDir(t)
+	sub := filepath.Join(root, "sub")
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	in := func(name string) string { return filepath.Join(sub, name) }
+	changed := func(paths ...string) func(Hints) bool {
+		return func(h Hints) bool {
+			return !slices.ContainsFunc(paths, func(p string) bool { return !h.Changed[p] })
+		}
+	}
+	tree := newTree(t, 10, root, sub)
+	told(t, tree, "a new file", save(in("a"), "1"), changed(in("a")))
+	told(t, tree, "a write", save(in("a"), "2"), func(h Hints) bool { return slices.Contains(h.Written, in("a")) })
+	told(t, tree, "a replacement", replace(in("a"), "3"), changed(in("a"), in("a~")))
+	told(t, tree, "a new folder", func() error { return os.Mkdir(in("deep"), 0o700) }, changed(in("deep")))
+	told(t, tree, "its end", remove(in("deep")), changed(in("deep")))
+	told(t, tree, "the end of a watched folder", remove(sub), changed(sub))
+	told(t, tree, "another in its place", func() error { return errors.Join(os.Mkdir(sub, 0o700), tree.Add(sub)) }, changed(sub))
+	told(t, tree, "a file in it", save(in("b"), ""), changed(in("b")))
+	told(t, tree, "a watched folder that is renamed", func() error { return os.Rename(sub, sub+"2") }, func(h Hints) bool { return h.Lost })
+}
+
+// What is remembered is bounded, and so is what is watched.
+func TestTreeBounds(t *testing.T) {
+	root := tempDir(t)
+	tree := newTree(t, 2, root)
+	var names []string
+	for i := range maxWritten + 1 {
+		names = append(names, filepath.Join(root, fmt.Sprint(i)))
+	}
+	told(t, tree, "many files", func() error {
+		for _, n := range names {
+			if err := os.WriteFile(n, nil, 0o600); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(h Hints) bool { return len(h.Changed) == len(names) })
+	tree.mu.Lock()
+	for _, n := range names {
+		tree.written(n)
+	}
+	many := tree.many
+	tree.mu.Unlock()
+	if h := tree.Take(); !many || len(h.Written) > 0 {
+		t.Errorf("a program's work is nobody's: %v", h.Written)
+	}
+
+	tree.Take()
+	for i := range maxChanged + 1 {
+		tree.note(fsnotify.Event{Name: fmt.Sprint(i), Op: fsnotify.Create})
+	}
+	if h := tree.Take(); !h.Lost || len(h.Changed) != maxChanged {
+		t.Errorf("too many changes: %d, lost: %v", len(h.Changed), h.Lost)
+	}
+
+	gone := filepath.Join(root, "gone")
+	if err := tree.Add(gone); err != nil {
+		t.Errorf("a folder that is gone: %v", err)
+	}
+	for _, dir := range []string{"one", "two"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tree.Add(filepath.Join(root, "one")); err != nil {
+		t.Errorf("it took no place: %v", err)
+	}
+	if err := tree.Add(filepath.Join(root, "two")); !errors.Is(err, ErrTooMany) {
+		t.Errorf("too many folders: %v", err)
+	}
+	if err := tree.Add(root); err != nil {
+		t.Errorf("a known one again: %v", err)
+	}
+}
+
+func TestRemote(t *testing.T) {
+	if dir := t.TempDir(); Remote(filepath.Join(dir, "none")) {
+		t.Error("what does not exist is nowhere")
+	}
+}

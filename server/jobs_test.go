@@ -1,0 +1,87 @@
+package server_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+)
+
+// A job outlives its turn. The client sees it come and go, reads what it prints without
+// secrets, and can end it; the model is told, once, that it has ended.
+func TestJobs(t *testing.T) {
+	r := newRig(t, options{})
+	for method, want := range map[string]string{
+		"jobs/list": `{"jobs":[]}`, "jobs/kill": `{"killed":false}`, "jobs/readOutput": `{"lines":[],"status":null,"exitCode":null}`,
+	} {
+		if res := r.Call(method, map[string]any{"jobId": "job-1"}); string(res) != want {
+			t.Errorf("%s answered %s", method, res)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return // the rest runs POSIX commands
+	}
+	r = newRig(t, options{model: `
+cassette: 1
+turns:
+  - user: start
+    steps:
+      - calls:
+          - {id: call_1, tool: eca__shell_command, arguments: {command: "echo key sk-mo''ck-0123456789; until [ -e go ]; do sleep 0.05; done; echo over; exit 3", background: one}}
+          - {id: call_2, tool: eca__shell_command, arguments: {command: "sleep 300", background: two}}
+      - {text: Started.}
+  - user: tools
+    steps:
+      - calls: [{id: call_3, tool: eca__bg_job, arguments: {action: list}}]
+      - {text: Listed.}
+default:
+  steps: [{text: Fine.}]
+`, config: map[string]any{"providers": map[string]any{"mock": map[string]any{"key": "sk-mock-0123456789"}}}})
+	say := func(text string) string {
+		t.Helper()
+		mark := r.Mark()
+		r.Call("chat/prompt", map[string]any{"chatId": "c", "message": text, "trust": true})
+		r.Await(mark, "the end", fake.Finished())
+		bodies := r.bodies()
+		return bodies[len(bodies)-1]
+	}
+	say("start")
+	// Which of the two came first is open.
+	var res struct {
+		Jobs []struct{ ID, Label, Status string }
+	}
+	if err := json.Unmarshal(r.Call("jobs/list", map[string]any{}), &res); err != nil || len(res.Jobs) != 2 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	ids := map[string]string{}
+	for _, j := range res.Jobs {
+		ids[j.Label] = j.ID
+		if j.Status != "running" {
+			t.Errorf("%+v", j)
+		}
+	}
+	if body := say("hello"); strings.Contains(body, "The background job job-") {
+		t.Errorf("news of jobs that run: %s", body)
+	}
+	mark := r.Mark()
+	r.save(t, filepath.Join(r.root, "go"), "")
+	r.Await(mark, "the end of the job", fake.Contains("jobs/updated", `"status":"failed","label":"one"`, `"exitCode":3`))
+	out := string(r.Call("jobs/readOutput", map[string]any{"jobId": ids["one"]}))
+	if strings.Contains(out, "sk-mock-0123456789") || !strings.Contains(out, `{"text":"over","stream":"stdout"}],"status":"failed","exitCode":3}`) {
+		t.Errorf("its output: %s", out)
+	}
+	if body := say("and?"); strings.Count(body, "(one) has ended: failed, exit code 3") != 1 || strings.Contains(body, "sk-mock-0123456789") {
+		t.Errorf("the model was not told: %s", body)
+	}
+	mark = r.Mark()
+	if got := string(r.Call("jobs/kill", map[string]any{"jobId": ids["two"]})); got != `{"killed":true}` {
+		t.Errorf("kill: %s", got)
+	}
+	r.Await(mark, "the kill", fake.Contains("jobs/updated", `"status":"killed","label":"two"`))
+	if body := say("tools"); strings.Count(body, "(one) has ended") != 1 || strings.Contains(body, "(two) has ended") {
+		t.Errorf("told twice, or of what the user did: %s", body)
+	}
+}

@@ -1,0 +1,109 @@
+package shell
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+//go:embed bg_job.md
+var bgJobDoc string
+
+const (
+	actionList = "list"
+	actionRead = "read_output"
+	actionKill = "kill"
+)
+
+type bgJobArgs struct {
+	Action string `json:"action" jsonschema:"What to do."`
+	JobID  string `json:"job_id,omitempty" jsonschema:"Which job; needed for read_output and kill."`
+}
+
+// bgJob returns the tool bg_job (eca-features 17, 23). A chat sees its own jobs only.
+func (j *Jobs) bgJob() tools.Tool {
+	own := func(call tools.Call, a bgJobArgs) (*job, error) {
+		if a.JobID == "" {
+			return nil, fmt.Errorf("INVALID_ARGS: %s needs job_id", a.Action)
+		}
+		b, ok := j.find(a.JobID)
+		if !ok || j.info(b).ChatID != call.ChatID {
+			return nil, fmt.Errorf("there is no job %q in this chat; list shows those that there are", a.JobID)
+		}
+		return b, nil
+	}
+	return tools.Definition[bgJobArgs]{
+		Name: "bg_job", Description: bgJobDoc, Preparing: "Preparing job",
+		Enums: map[string][]string{"action": {actionList, actionRead, actionKill}},
+		Plan: func(_ context.Context, call tools.Call, a bgJobArgs) (tools.Plan, error) {
+			if a.Action == actionList {
+				return tools.Plan{Summary: "Listing background jobs", ReadOnly: true}, nil
+			}
+			b, err := own(call, a)
+			if err != nil {
+				return tools.Plan{}, err
+			}
+			what := "Reading the output of "
+			if a.Action == actionKill {
+				what = "Ending "
+			}
+			return tools.Plan{Summary: fmt.Sprintf("%s%s (%s)", what, a.JobID, j.info(b).Label), ReadOnly: a.Action == actionRead}, nil
+		},
+		Run: func(_ context.Context, call tools.Call, a bgJobArgs, _ tools.Sink) (tools.Result, error) {
+			if a.Action == actionList {
+				return tools.Text(j.describe(call.ChatID)), nil
+			}
+			b, err := own(call, a)
+			if err != nil {
+				return tools.Result{}, err
+			}
+			if a.Action == actionKill {
+				if j.end(b) {
+					return tools.Text(a.JobID + " was ended."), nil
+				}
+				return tools.Text(fmt.Sprintf("%s had ended before, with exit code %d.", a.JobID, j.info(b).ExitCode)), nil
+			}
+			return tools.Text(j.readOutput(b)), nil
+		},
+	}.Build()
+}
+
+// describe lists a chat's jobs.
+func (j *Jobs) describe(chatID string) string {
+	list := j.of(chatID)
+	if len(list) == 0 {
+		return "There are no background jobs in this chat."
+	}
+	var b strings.Builder
+	for _, info := range list {
+		fmt.Fprintf(&b, "%s: %s (%s), %s for %s", info.ID, info.Label, info.Summary, info.Status, info.Elapsed(j.now()))
+		if info.Status != tools.JobRunning {
+			fmt.Fprintf(&b, ", exit code %d", info.ExitCode)
+		}
+		b.WriteByte('\n')
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// readOutput returns what was not read yet.
+func (j *Jobs) readOutput(b *job) string {
+	info := j.info(b) // before its output: nothing is missing of what has ended
+	if info.Status != tools.JobRunning {
+		j.settleNews(b)
+	}
+	list, lost := b.lines.unread()
+	head := fmt.Sprintf("%s is %s.", info.ID, info.Status)
+	if info.Status != tools.JobRunning {
+		head = fmt.Sprintf("%s has ended: %s, exit code %d.", info.ID, info.Status, info.ExitCode)
+	}
+	if lost > 0 {
+		head += fmt.Sprintf(" %d lines are not kept any more; all of the output's beginning is in %s.", lost, b.log)
+	}
+	if len(list) == 0 {
+		return head + " There is no new output."
+	}
+	return head + "\n" + render(list)
+}

@@ -1,0 +1,128 @@
+package shell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// customTimeout ends a custom tool that hangs. Users' tools may build and test for long.
+const customTimeout = time.Hour
+
+// Custom is a tool that the user configured (eca-features 17): a command with arguments
+// that the model gives.
+type Custom struct {
+	Name        string
+	Description string
+	Command     string         // a shell line; {{argument}} stands for an argument
+	Schema      map[string]any // of the arguments: properties and required
+}
+
+type customTool struct {
+	options Options
+	spec    tools.Spec
+	schema  *jsonschema.Resolved
+	command *cmdline.Template
+}
+
+var _ tools.Tool = (*customTool)(nil)
+
+// CustomTool makes a tool. The error says what is wrong with its configuration.
+func CustomTool(o Options, c Custom) (tools.Tool, error) {
+	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,58}$`).MatchString(c.Name) {
+		return nil, errors.New("its name must be 1 to 58 letters, digits, - and _")
+	}
+	if strings.TrimSpace(c.Command) == "" {
+		return nil, errors.New("it has no command")
+	}
+	if runtime.GOOS == "windows" && o.Path == "" {
+		return nil, errors.New("on Windows custom tools need a POSIX shell: name one in toolCall.shellCommand.path")
+	}
+	full := map[string]any{"type": "object", "properties": map[string]any{}}
+	for k, v := range c.Schema {
+		full[k] = v
+	}
+	raw, err := json.Marshal(full)
+	if err != nil {
+		return nil, err
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		return nil, fmt.Errorf("its schema is none: %w", err)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("its schema is none: %w", err)
+	}
+	command, err := cmdline.ParseTemplate(c.Command)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range command.Names() {
+		if _, ok := schema.Properties[name]; !ok {
+			return nil, fmt.Errorf("its command has {{%s}}, and its schema no such property", name)
+		}
+	}
+	return &customTool{o, tools.Spec{
+		Server: tools.Native, Name: c.Name, Origin: "native", Description: c.Description, Schema: raw, Preparing: "Preparing " + c.Name,
+	}, resolved, command}, nil
+}
+
+// Spec implements tools.Tool.
+func (t *customTool) Spec() tools.Spec { return t.spec }
+
+// Plan implements tools.Tool.
+func (t *customTool) Plan(_ context.Context, call tools.Call) (tools.Plan, error) {
+	_, _, err := t.fill(call.Arguments)
+	return tools.Plan{Summary: "Running tool " + t.spec.Name}, err
+}
+
+// Run implements tools.Tool.
+func (t *customTool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
+	line, env, err := t.fill(call.Arguments)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	dir, err := workingDir(call.Roots, "")
+	if err != nil {
+		return tools.Result{}, err
+	}
+	spec := t.options.line(line, dir)
+	spec.Env = append(spec.Env, env...)
+	spec.Sandbox = t.options.bounds(call)
+	return execute(ctx, spec, customTimeout, out)
+}
+
+// fill checks arguments and puts them where the command wants them.
+func (t *customTool) fill(raw json.RawMessage) (line string, env []string, err error) {
+	var args map[string]json.RawMessage
+	var loose map[string]any
+	if err := errors.Join(json.Unmarshal(raw, &args), json.Unmarshal(raw, &loose)); err != nil {
+		return "", nil, fmt.Errorf("INVALID_ARGS: the arguments of %s are not a JSON object: %w", t.spec.Name, err)
+	}
+	required := t.schema.Schema().Required
+	for name, v := range loose {
+		if (v == nil || v == "") && !slices.Contains(required, name) { // models fill in optional ones like that
+			delete(loose, name)
+			delete(args, name)
+		}
+	}
+	if err := t.schema.Validate(loose); err != nil {
+		for errors.Unwrap(err) != nil {
+			err = errors.Unwrap(err)
+		}
+		return "", nil, fmt.Errorf("INVALID_ARGS: %s: %w", t.spec.Name, err)
+	}
+	return t.command.Fill(args)
+}

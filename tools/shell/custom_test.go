@@ -1,0 +1,124 @@
+package shell
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// hostile are values that would do something if they became code.
+func hostile() []string {
+	return []string{
+		"plain", "two words", "", "$(touch pwned)", "`touch pwned`", "; touch pwned", "& touch pwned", "| touch pwned", "\ntouch pwned\n", "' ; touch pwned ; '", `" ; touch pwned ; "`,
+		"${HOME}", "$PATH", "*", "~", "{a,b}", "!!", "\\", "--", "> pwned", "$((1+1))", "a[$(touch pwned)]", "\xff\xfe", "é👋", "'", `"`, "ECA_ARG_1", "{{x}}",
+	}
+}
+
+// Wherever an argument may stand, the command gets exactly what the model gave, and
+// nothing of it runs.
+func TestCustomTool(t *testing.T) {
+	posix(t)
+	for _, c := range []struct{ command, want string }{
+		{`printf '<%s>' {{x}}`, "<$>"},
+		{`printf '<%s>' {{ x }} {{x}}`, "<$><$>"},
+		{`printf '<%s>' "{{x}}"`, "<$>"},
+		{`printf '<%s>' '{{x}}'`, "<$>"},
+		{`printf '<%s>' a{{x}}b "c{{x}}d" 'e{{x}}f'`, "<a$b><c$d><e$f>"},
+		{`V={{x}}; printf '<%s>' "$V"`, "<$>"},
+		{`printf '<%s>' "$(printf '%s' {{x}}; printf .)"`, "<$.>"},
+		{`sh -c 'printf "<%s>" "$1"' name {{x}}`, "<$>"},
+		{`if true; then printf '<%s>' {{x}} | cat; fi`, "<$>"},
+		{`env A=1 printf '<%s>' {{x}}`, "<$>"},
+	} {
+		tool, err := CustomTool(Options{Supervisor: self(t)}, Custom{Name: "mine", Command: c.command, Schema: map[string]any{"properties": map[string]any{"x": map[string]any{"type": "string"}}, "required": []any{"x"}}})
+		if err != nil {
+			t.Errorf("%s: %v", c.command, err)
+			continue
+		}
+		root := t.TempDir()
+		for _, value := range hostile() {
+			value = strings.ToValidUTF8(value, "�") // as JSON has it
+			raw, _ := json.Marshal(map[string]string{"x": value})
+			call := tools.Call{Roots: []string{root}, Arguments: raw}
+			if _, err := tool.Plan(t.Context(), call); err != nil {
+				t.Fatal(err)
+			}
+			res, err := tool.Run(t.Context(), call, nil)
+			want := "Exit code: 0|Stdout:\n" + strings.ReplaceAll(c.want, "$", value)
+			if got := strings.Join(res.Outputs, "|"); err != nil || got != want {
+				t.Errorf("%s with %q: %q, %v", c.command, value, got, err)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(root, "pwned")); err == nil {
+			t.Errorf("%s ran an argument", c.command)
+		}
+	}
+}
+
+// A list is several words, what is not given none, what is no text JSON.
+func TestCustomToolArguments(t *testing.T) {
+	posix(t)
+	tool, err := CustomTool(Options{}, Custom{Name: "mine", Command: `printf '<%s>' - {{list}} {{n}} {{opt}} "{{list}}"`, Schema: map[string]any{
+		"properties": map[string]any{"list": map[string]any{"type": "array", "items": map[string]any{"type": "string"}}, "n": map[string]any{"type": "integer"}, "opt": map[string]any{"type": "string"}},
+		"required":   []any{"n"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		`{"n": 1, "list": ["a b", "$c"], "opt": "o"}`: "<-><a b><$c><1><o><a b $c>",
+		`{"n": 1}`: "<-><1><>",
+		`{"n": 1, "opt": "", "list": null, "more": 2}`: "<-><1><>",
+		`{"n": "x"}`:                 "!INVALID_ARGS: mine",
+		`{}`:                         "!INVALID_ARGS: mine",
+		`[]`:                         "!INVALID_ARGS: the arguments",
+		`{"n": 1, "opt": "a\u0000"}`: "!INVALID_ARGS: opt: it has a zero byte",
+		`{"n": 1, "opt": "` + strings.Repeat("x", 100<<10+1) + `"}`: "!INVALID_ARGS: opt: it is longer",
+	} {
+		res, err := tool.Run(t.Context(), tools.Call{Roots: []string{t.TempDir()}, Arguments: json.RawMessage(args)}, nil)
+		if cause, failed := strings.CutPrefix(want, "!"); failed {
+			if err == nil || !strings.HasPrefix(err.Error(), cause) {
+				t.Errorf("%.60s: %v", args, err)
+			}
+		} else if err != nil || res.Outputs[1] != "Stdout:\n"+want {
+			t.Errorf("%s: %q, %v", args, res.Outputs, err)
+		}
+	}
+}
+
+// What can not be served safely is refused when it is configured.
+func TestCustomToolRefused(t *testing.T) {
+	posix(t)
+	schema := map[string]any{"properties": map[string]any{"x": map[string]any{"type": "string"}}}
+	for _, c := range []Custom{
+		{Name: "", Command: "true"},
+		{Name: "a b", Command: "true"},
+		{Name: "a", Command: " "},
+		{Name: "a", Command: "echo {{y}}", Schema: schema},
+		{Name: "a", Command: "echo 'unclosed", Schema: schema},
+		{Name: "a", Command: `sh -c "echo {{x}}"`, Schema: schema},
+		{Name: "a", Command: `bash -lc 'echo {{x}}'`, Schema: schema},
+		{Name: "a", Command: `sudo /bin/sh -c {{x}}`, Schema: schema},
+		{Name: "a", Command: `python3 -c "print('{{x}}')"`, Schema: schema},
+		{Name: "a", Command: `awk {{x}} file`, Schema: schema},
+		{Name: "a", Command: `sed -e {{x}} file`, Schema: schema},
+		{Name: "a", Command: `eval echo {{x}}`, Schema: schema},
+		{Name: "a", Command: `ssh host cat {{x}}`, Schema: schema},
+		{Name: "a", Command: `echo $(({{x}}))`, Schema: schema},
+		{Name: "a", Command: `echo ${V:-{{x}}}`, Schema: schema},
+		{Name: "a", Command: `[[ {{x}} -eq 1 ]]`, Schema: schema},
+		{Name: "a", Command: "cat <<EOF\n{{x}}\nEOF", Schema: schema},
+		{Name: "a", Command: `echo $'{{x}}'`, Schema: schema},
+		{Name: "a", Command: `f{{x}}() { true; }`, Schema: schema},
+		{Name: "a", Command: `echo # {{x}}`, Schema: schema},
+		{Name: "a", Command: "true", Schema: map[string]any{"properties": 7}},
+	} {
+		if _, err := CustomTool(Options{}, c); err == nil {
+			t.Errorf("%q is accepted", c.Command)
+		}
+	}
+}
