@@ -93,12 +93,14 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 	}
 	tc, plan, verdict := h.call, h.plan, h.verdict
 	tc.Places = verdict.Places
+	tc.Grant.Rule = verdict.Rule
 	switch verdict.Decision {
 	case tools.Deny:
 		t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig})
 		return false, nil
 	case tools.Ask:
 		if t.trusted() && !h.mustAsk && !verdict.Insist || tool.Spec().OwnChat {
+			tc.Grant.Auto = true
 			break
 		}
 		if !t.asks() {
@@ -114,6 +116,7 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 			t.emit(event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByUser})
 			return !d.GoOn && t.boss == nil, nil
 		}
+		tc.Grant.Approved, tc.Grant.Auto = !d.Auto, d.Auto
 		if d.Remember != tools.Once {
 			if err := t.policy.Remember(tc, tool.Spec(), plan, d.Remember); err != nil {
 				t.say("This is remembered until eca ends only: " + err.Error())

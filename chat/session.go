@@ -186,6 +186,9 @@ func (s *Session) Submit(p Prompt) *Submission {
 type Decision struct {
 	Approve  bool
 	Remember tools.Scope // allow calls like this one from now on
+	// Auto says that nobody looked at the call: it was approved as all are. It runs within
+	// the bounds of auto-approve.
+	Auto bool
 	// GoOn lets the turn go on after a rejection: the model is told and may try
 	// something else. Otherwise the turn ends and the user is asked.
 	GoOn bool

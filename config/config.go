@@ -249,6 +249,12 @@ type Chat struct {
 // ToolCall is the toolCall section.
 type ToolCall struct {
 	Approval *Approval `json:"approval"`
+
+	// Sandbox says when commands are bound: off, auto, on or required (docs/sandbox.md).
+	Sandbox string `json:"sandbox"`
+	// SandboxNetwork says whether what on and required bind reaches the network.
+	SandboxNetwork bool `json:"sandboxNetwork"`
+
 	ReadFile struct {
 		MaxLines int `json:"maxLines"`
 	} `json:"readFile"`

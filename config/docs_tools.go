@@ -16,6 +16,8 @@ func toolDocs() []keyDoc {
 		{path: "argsMatchers", text: "Patterns by argument, of which one must match the whole argument."},
 		{path: "argsMatchers.*", text: "Patterns for this argument."},
 		{path: "argsMatchers.*.[]", text: "A pattern, as in Java."},
+		{path: "toolCall.sandbox", text: "When commands, hooks and custom tools are bound: never, what nobody approved by hand, always, or always and not at all where the system can not.", rule: oneOf("off", "auto", "on", "required")},
+		{path: "toolCall.sandboxNetwork", text: "Whether what on and required bind reaches the network."},
 		{path: "toolCall.readFile", text: "The tool read_file."},
 		{path: "toolCall.readFile.maxLines", text: "How many lines one call returns at most.", rule: atLeast(1)},
 		{path: "toolCall.shellCommand", text: "The tool shell_command."},

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/shell"
 )
@@ -21,7 +22,9 @@ func (d *Daemon) customTools(cfg *config.Config, native []tools.Tool) (list []to
 	problems = map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.CustomTools)) {
 		c := cfg.CustomTools[name]
-		tool, err := shell.CustomTool(d.shellOptions(cfg), shell.Custom{Name: name, Description: c.Description, Command: c.Command, Schema: c.Schema})
+		options := d.shellOptions(cfg)
+		options.Sandbox = func(call tools.Call) sandbox.Policy { return d.customBounds(d.Config(), name, call) }
+		tool, err := shell.CustomTool(options, shell.Custom{Name: name, Description: c.Description, Command: c.Command, Schema: c.Schema})
 		if slices.Contains(taken, name) {
 			err = fmt.Errorf("a tool of eca has this name")
 		}

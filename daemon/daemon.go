@@ -2,8 +2,8 @@
 // store, from one configuration. The commands and the tests use it; nothing else
 // does. Besides wiring it decides which model a name means and how its provider is
 // reached (models.go, clients.go), keeps the configuration up to date (configure.go),
-// asks whether workspaces' files are trusted (trust.go), logs in and out (login.go,
-// logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go) and
+// asks whether workspaces' files are trusted (trust.go), bounds what runs (sandbox.go),
+// logs in and out (login.go, logins.go, oauth.go, copilot.go), edits the configuration of MCP servers (mcp.go) and
 // has them run (servers.go), has chats of the reference server imported (import.go), and
 // keeps the plugins (plugins.go).
 package daemon
@@ -35,6 +35,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/internal/trust"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/mcp"
@@ -296,6 +297,7 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
 		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs, Getenv: d.opts.Getenv,
+		Sandbox: func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
 	}
 }
 

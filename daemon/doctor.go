@@ -46,6 +46,7 @@ func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 		one("Storage", "chats", d.checkStore),
 		one("Storage", "credentials", d.checkCredentials),
 		one("Commands", "shell", d.checkShell),
+		one("Commands", "sandbox", d.checkSandbox),
 		one("Environment", "variables", d.checkEnvironment),
 	)
 	return doctor.Run(ctx, checkTime, checks).Map(redact.New(d.secrets()...).String)

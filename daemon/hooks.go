@@ -7,6 +7,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/importer"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
 // newHooks returns the hooks of a configuration, and adds what is wrong with them to its
@@ -24,6 +25,7 @@ func (d *Daemon) newHooks(cfg *config.Loaded, roots []string) *hooks.Set {
 	}
 	set, problems := hooks.New(append(defs, d.claude...), hooks.Options{
 		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor,
+		Sandbox: func(def hooks.Definition) sandbox.Policy { return d.hookBounds(cfg.Config, roots, def) },
 		Store:   d.store.Path,
 		Session: importer.Folder,
 		NewID:   d.opts.NewID, Log: d.opts.Log,

@@ -158,7 +158,7 @@ func (s *Server) ChatPromptSteerRemove(_ context.Context, p protocol.ChatParams)
 
 // ChatToolCallApprove implements protocol.Server.
 func (s *Server) ChatToolCallApprove(_ context.Context, p protocol.ToolCallParams) error {
-	d := chat.Decision{Approve: true}
+	d := chat.Decision{Approve: true, Auto: p.Auto}
 	switch scope := tools.Scope(p.Save); scope {
 	case tools.ForSession, tools.ForWorkspace, tools.Everywhere:
 		d.Remember = scope

@@ -99,6 +99,7 @@ type Call struct {
 	Model     string          // full id
 	Roots     []string        // workspace roots, absolute; may be empty
 	Arguments json.RawMessage // a JSON object
+	Grant     Grant           // who let it run; set when it does
 	Files     FileLog         // hears of changes of files; may be nil
 	// Places are where the paths of the plan led when the call was judged, links resolved,
 	// in the plan's order. A path that leads elsewhere by now must not be used.
@@ -142,6 +143,13 @@ type SubagentRequest struct {
 	Variant    string // of the model; empty: the agent's
 	Resume     string // the chat of a subagent that shall go on; empty: a new one
 	Background bool
+}
+
+// Grant says who let a call run. The zero Grant is a rule without a name.
+type Grant struct {
+	Rule     string // as in Verdict
+	Approved bool   // by the user, who saw this call
+	Auto     bool   // because the chat has auto-approve: a rule wanted to ask
 }
 
 // FileLog hears of each change of a file before it is made, so that it can be undone.

@@ -246,7 +246,7 @@ func (c *execClient) turn(ctx, alive context.Context, prompt, extra string) (int
 			if !approve {
 				method = "chat/toolCallReject"
 			}
-			_ = c.conn.Notify(alive, method, map[string]any{"chatId": call.ChatID, "toolCallId": call.ID, "goOn": true})
+			_ = c.conn.Notify(alive, method, map[string]any{"chatId": call.ChatID, "toolCallId": call.ID, "goOn": true, "auto": c.flags.approve == "all"})
 		case <-ctx.Done():
 			interrupted = true
 			ctx = alive

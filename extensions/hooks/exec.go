@@ -37,7 +37,7 @@ func (s *Set) run(ctx context.Context, a action, root string, input []byte) ran 
 	defer cancel()
 	exit, err := proc.Run(limited, proc.Spec{
 		Path: path, Args: args, Dir: root, Env: []string{"ECA_EXECUTABLE=" + s.opts.Executable, "CLAUDE_PROJECT_DIR=" + root},
-		Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: &stderr, Supervisor: s.opts.Supervisor,
+		Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: &stderr, Supervisor: s.opts.Supervisor, Sandbox: a.bound,
 	})
 	r := ran{status: exit.Code, stdout: stdout.text(), stderr: stderr.text(), whole: !stdout.cut}
 	switch {

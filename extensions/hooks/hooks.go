@@ -25,6 +25,7 @@ import (
 	"unicode"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
 // Event is something that hooks can be attached to.
@@ -124,6 +125,10 @@ type Problem struct {
 type Options struct {
 	Executable string // how eca was started, for scripts that call it
 	Supervisor string // see proc.Spec; empty runs scripts without one
+
+	// Sandbox says how the scripts of a definition are bound; nil binds none.
+	Sandbox func(Definition) sandbox.Policy
+
 	// Store is the file of the chats, and Session the name of the workspace's session, for
 	// the scripts.
 	Store   func() string
@@ -154,6 +159,7 @@ type action struct {
 	config.HookAction
 	name  string
 	limit time.Duration
+	bound sandbox.Policy
 }
 
 // defaultLimit is how long an action may take unless its definition says otherwise.
@@ -169,6 +175,11 @@ func New(defs []Definition, opts Options) (*Set, []Problem) {
 		h, errs := compile(d)
 		for _, err := range errs {
 			problems = append(problems, Problem{Name: d.Name, Source: d.Source, Cause: err.Error()})
+		}
+		for i := range h.actions {
+			if opts.Sandbox != nil {
+				h.actions[i].bound = opts.Sandbox(d)
+			}
 		}
 		if len(h.actions) > 0 {
 			s.list[h.event] = append(s.list[h.event], h)

@@ -80,6 +80,7 @@ func onlyImporter(path string) string {
 		"golang.org/x/oauth2":         "auth/oauth",
 		"github.com/zalando":          "internal/keychain",
 		"golang.org/x/term":           "cmd/eca",
+		"github.com/landlock-lsm":     "internal/sandbox",
 		"github.com/JohannesKaufmann": "tools/web",
 		"github.com/ledongthuc/pdf":   "internal/pdftext",
 		"golang.org/x/net/idna":       "internal/fetch",

@@ -23,6 +23,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
 // grace is how long a process group may react to a polite request to end.
@@ -41,6 +43,11 @@ type Spec struct {
 	// Supervisor is an executable whose main calls Supervise first; empty runs the child
 	// without one. Only Linux uses it.
 	Supervisor string
+
+	// Sandbox bounds what the child may do. Where the system can not hold that, or without
+	// a supervisor that has to, the child runs without bounds; or not at all (a
+	// sandbox.Error), if they are required.
+	Sandbox sandbox.Policy
 }
 
 // Exit says how a child ended.
@@ -71,6 +78,7 @@ func Run(ctx context.Context, spec Spec) (Exit, error) {
 type Process struct {
 	cmd  *exec.Cmd
 	sup  *supervision // nil without a supervisor
+	temp string       // the child's own temporary folder; empty if it has none
 	done chan struct{}
 
 	mu     sync.Mutex // guards what follows
@@ -80,6 +88,24 @@ type Process struct {
 
 // Start starts a child without waiting for it. Kill or Wait must be called.
 func Start(spec Spec) (*Process, error) {
+	temp, err := bound(&spec)
+	if err != nil {
+		return nil, err
+	}
+	p, err := start(spec)
+	if err != nil {
+		_ = removeTemp(temp)
+		return nil, err
+	}
+	p.temp = temp
+	go func() {
+		defer close(p.done)
+		p.end(p.cmd.Wait())
+	}()
+	return p, nil
+}
+
+func start(spec Spec) (*Process, error) {
 	cmd := exec.Command(found(spec), spec.Args...)
 	cmd.Dir = spec.Dir
 	cmd.Env = append(os.Environ(), spec.Env...)
@@ -97,11 +123,48 @@ func Start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	go func() {
-		defer close(p.done)
-		p.end(cmd.Wait())
-	}()
 	return p, nil
+}
+
+// bound prepares what a sandbox needs: a temporary folder, which it returns, for a child
+// that may write nowhere else.
+func bound(spec *Spec) (temp string, err error) {
+	if !spec.Sandbox.Bounds() {
+		return "", nil
+	}
+	if why := unbound(spec.Supervisor); why != "" {
+		if spec.Sandbox.Required {
+			return "", sandbox.Error{Cause: why}
+		}
+		spec.Sandbox = sandbox.Policy{}
+		return "", nil
+	}
+	if spec.Sandbox.Level == sandbox.ReadOnly {
+		if temp, err = os.MkdirTemp("", "eca-"); err != nil {
+			return "", fmt.Errorf("a temporary folder for the sandbox: %w", err)
+		}
+		spec.Sandbox.Temp = temp
+		spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], "TMPDIR="+temp)
+	}
+	spec.wrap()
+	return temp, nil
+}
+
+// removeTemp removes a child's own folder, also when the child took its rights away.
+func removeTemp(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	return os.RemoveAll(dir)
+}
+
+// Bounds says whether children can be bound, by what, and if not, why not.
+func Bounds(supervisor string) sandbox.Support {
+	s := sandbox.Probe()
+	if why := unbound(supervisor); why != "" {
+		return sandbox.Support{Without: why}
+	}
+	return s
 }
 
 // found is where a program is that is named without a folder, if the child gets a PATH of
@@ -139,6 +202,7 @@ func (p *Process) end(err error) {
 		p.exit.Code = p.sup.exitCode()
 		p.sup.close()
 	}
+	_ = removeTemp(p.temp)
 }
 
 // Pid returns the child's process id, which is also its group's.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
 // superviseArg, as first argument, makes a program that calls Supervise a supervisor.
@@ -36,6 +38,17 @@ func Gaps(supervisor string) []string {
 	return nil
 }
 
+// unbound says why children can not be bound; empty if they can.
+func unbound(supervisor string) string {
+	if supervisor == "" {
+		return "there is no supervisor that could"
+	}
+	return sandbox.Probe().Without
+}
+
+// wrap does nothing: the supervisor bounds the child.
+func (*Spec) wrap() {}
+
 // supervised starts spec below a supervisor and waits until the child runs.
 func supervised(cmd *exec.Cmd, spec Spec) (sup *supervision, err error) {
 	life, lifeW, err := os.Pipe()
@@ -49,7 +62,7 @@ func supervised(cmd *exec.Cmd, spec Spec) (sup *supervision, err error) {
 		return nil, err
 	}
 	defer status.Close()
-	cmd.Path, cmd.Args = spec.Supervisor, append([]string{"eca", superviseArg, spec.Path}, spec.Args...)
+	cmd.Path, cmd.Args = spec.Supervisor, append([]string{"eca", superviseArg, spec.Sandbox.Encode(), spec.Path}, spec.Args...)
 	cmd.Err = nil
 	cmd.ExtraFiles = []*os.File{life, status}
 	sup = &supervision{life: lifeW, file: statusR, status: bufio.NewReader(statusR)}
@@ -97,7 +110,7 @@ func (s *supervision) close() {
 // Spec.Supervisor. If this process was started to supervise, it does so and returns
 // true with the code to exit with.
 func Supervise(args []string) (code int, ok bool) {
-	if len(args) < 3 || args[1] != superviseArg {
+	if len(args) < 4 || args[1] != superviseArg {
 		return 0, false
 	}
 	// The child dies with the thread that started it; this one stays.
@@ -105,7 +118,14 @@ func Supervise(args []string) (code int, ok bool) {
 	unix.CloseOnExec(lifeFD)
 	unix.CloseOnExec(statusFD)
 	status := os.NewFile(statusFD, "status")
-	pid, err := startChild(args[2], args[2:])
+	policy, err := sandbox.Decode(args[2])
+	if err == nil {
+		err = sandbox.Apply(policy) // of this process too: it has nothing to do but to wait and to kill
+	}
+	pid := 0
+	if err == nil {
+		pid, err = startChild(args[3], args[3:])
+	}
 	if err != nil {
 		fmt.Fprintln(status, err)
 		return 127, true

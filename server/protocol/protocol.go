@@ -105,13 +105,15 @@ type ChatPromptResult struct {
 	Status string `json:"status"`
 }
 
-// ToolCallParams of chat/toolCallApprove and chat/toolCallReject (4.2, 4.3). GoOn is
+// ToolCallParams of chat/toolCallApprove and chat/toolCallReject (4.2, 4.3). Auto is
+// ours: nobody looked at the call, the client approves everything. GoOn is
 // an addition of ours: after a rejection the turn goes on and the model is told.
 type ToolCallParams struct {
 	ChatID     ID     `json:"chatId"`
 	ToolCallID ID     `json:"toolCallId"`
 	Save       string `json:"save"`
 	GoOn       bool   `json:"goOn"`
+	Auto       bool   `json:"auto"`
 }
 
 // ConfigUpdated (5.1). Absent keys mean: unchanged.

@@ -25,6 +25,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -48,6 +49,17 @@ type Options struct {
 	Jobs       *Jobs    // where background commands live
 
 	Getenv func(string) string // the environment that commands get
+
+	// Sandbox says how what a call runs is bound; nil binds nothing.
+	Sandbox func(tools.Call) sandbox.Policy
+}
+
+// bounds returns how what a call runs is bound.
+func (o Options) bounds(call tools.Call) sandbox.Policy {
+	if o.Sandbox == nil {
+		return sandbox.Policy{}
+	}
+	return o.Sandbox(call)
 }
 
 type shellArgs struct {
@@ -102,6 +114,7 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 		return tools.Result{}, err
 	}
 	spec := o.line(a.Command, dir)
+	spec.Sandbox = o.bounds(call)
 	if a.Background != "" {
 		label := strings.Join(strings.Fields(a.Background), " ")
 		return o.Jobs.start(ctx, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), ChatID: call.ChatID, CallID: call.ID}, spec)

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+)
+
+// What the model runs without the user's hand on it writes nowhere but where it may, in
+// the program as it is shipped.
+func TestSandboxedProgram(t *testing.T) {
+	if s := sandbox.Probe(); !s.Holds {
+		t.Skip("NOT TESTED: no sandbox on this machine: " + s.Without)
+	}
+	wd, err := os.Getwd() // not below the temporary folders, which may be written to
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.MkdirTemp(wd, "testing-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(out) })
+	outside := filepath.Join(out, "outside.txt")
+	p := newProvider(t, fmt.Sprintf(`
+cassette: 1
+default:
+  steps:
+    - calls: [{id: c, tool: eca__shell_command, arguments: {command: "echo x > inside.txt; echo x > %s"}}]
+    - {text: Done.}
+turns: []
+`, outside))
+	for _, c := range []struct {
+		name, toolCall, hook string
+		args                 []string
+		inside, outside      bool
+	}{
+		{"approve all", `{}`, "", []string{"--approve", "all"}, true, false},
+		{"the user's rule", `{"approval": {"allow": {"eca__shell_command": {}}}}`, "", nil, true, false},
+		{"auto-approve", `{}`, `"chat": {"title": false, "defaultTrust": true},`, nil, true, false},
+		{"required", `{"sandbox": "required"}`, "", []string{"--approve", "all"}, true, false},
+		{"off", `{"sandbox": "off"}`, "", []string{"--approve", "all"}, true, true},
+		{"the user's hook", `{}`, `"hooks": {"h": {"type": "preRequest", "actions": [{"type": "shell", "shell": "echo x > inside.txt; echo x > ` + outside + `"}]}},`, []string{"--approve", "none"}, true, false},
+	} {
+		here := newPlace(t, p.env()...)
+		here.env = append(here.env, `ECA_CONFIG={`+c.hook+`"toolCall": `+c.toolCall+`}`)
+		stdout, stderr, _ := runProgram(t, here, "", append([]string{"exec", "--json", "go"}, c.args...)...)
+		for path, want := range map[string]bool{filepath.Join(here.root, "inside.txt"): c.inside, outside: c.outside} {
+			if _, err := os.Stat(path); (err == nil) != want {
+				t.Errorf("%s: %s is there: %v\n%s%s", c.name, filepath.Base(path), err == nil, stdout, stderr)
+			}
+		}
+		_ = os.Remove(outside)
+	}
+	if report, _, _ := runProgram(t, newPlace(t), "", "doctor", "--offline"); !strings.Contains(report, "Landlock") {
+		t.Errorf("doctor:\n%s", report)
+	}
+}

@@ -1,0 +1,150 @@
+package daemon
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/internal/doctor"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// Words of toolCall.sandbox.
+const (
+	sandboxOff      = "off"
+	sandboxOn       = "on"
+	sandboxRequired = "required"
+)
+
+// author is whose word lets something run.
+type author int
+
+const (
+	ours       author = iota // a rule that is built in
+	users                    // the user's own configuration, or auto-approve
+	workspaces               // a workspace's file that the user trusts
+	byHand                   // the user saw it and approved
+)
+
+// bounds returns how a child is bound that somebody's word lets run (docs/sandbox.md).
+func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.Policy {
+	p := sandbox.Policy{Level: sandbox.Workspace, Write: append(roots[:len(roots):len(roots)], sandbox.Caches(d.opts.Getenv, d.opts.CacheDir)...)}
+	switch cfg.ToolCall.Sandbox {
+	case sandboxOff:
+		return sandbox.Policy{}
+	case sandboxOn, sandboxRequired:
+		p.Network, p.Required = cfg.ToolCall.SandboxNetwork, cfg.ToolCall.Sandbox == sandboxRequired
+		return p
+	}
+	switch by {
+	case byHand:
+		return sandbox.Policy{}
+	case ours:
+		return sandbox.Policy{Level: sandbox.ReadOnly}
+	case users:
+		p.Network = true
+	case workspaces:
+	}
+	return p
+}
+
+// callBounds returns how what a call runs is bound.
+func (d *Daemon) callBounds(cfg *config.Loaded, call tools.Call) sandbox.Policy {
+	return d.bounds(cfg.Config, call.Roots, callAuthor(cfg, call))
+}
+
+// callAuthor says whose word lets a call run.
+func callAuthor(cfg *config.Loaded, call tools.Call) author {
+	switch {
+	case call.Grant.Approved, strings.HasPrefix(call.Grant.Rule, "remembered"):
+		return byHand
+	case call.Grant.Auto:
+		return users
+	}
+	return ruleAuthor(cfg, call.Roots, call.Grant.Rule)
+}
+
+// customBounds returns how a custom tool is bound: unless the user approved the call, by
+// who wrote the tool.
+func (d *Daemon) customBounds(cfg *config.Loaded, name string, call tools.Call) sandbox.Policy {
+	by := callAuthor(cfg, call)
+	if by != byHand && by != workspaces {
+		origin, _ := cfg.Origin("customTools", name)
+		by = sourceAuthor(call.Roots, origin.Source)
+	}
+	return d.bounds(cfg.Config, call.Roots, by)
+}
+
+// ruleAuthor says whose a rule of the permission policy is. What is not found in the
+// configuration is built in.
+func ruleAuthor(cfg *config.Loaded, roots []string, rule string) author {
+	path := rulePath(rule)
+	origin, ok := cfg.Origin(path...)
+	if !ok || path == nil || origin.IsDefault() {
+		return ours
+	}
+	return sourceAuthor(roots, origin.Source)
+}
+
+// rulePath returns where a rule stands: its name is that of the approval it belongs to,
+// and what it selects. Names of agents and tools may have dots.
+func rulePath(rule string) []string {
+	const approval = "toolCall.approval."
+	var path []string
+	before, rest, ok := strings.Cut(rule, approval)
+	if !ok {
+		return nil
+	}
+	if name, isAgent := strings.CutPrefix(before, "agent."); isAgent {
+		path = append(path, "agent", strings.TrimSuffix(name, "."))
+	}
+	path = append(path, "toolCall", "approval")
+	kind, selector, _ := strings.Cut(rest, ".")
+	if path = append(path, kind); selector != "" {
+		path = append(path, selector)
+	}
+	return path
+}
+
+// sourceAuthor says whose a place is: a workspace's if it is a file in one.
+func sourceAuthor(roots []string, source string) author {
+	for _, root := range roots {
+		if rel, err := filepath.Rel(root, source); err == nil && filepath.IsAbs(source) && filepath.IsLocal(rel) {
+			return workspaces
+		}
+	}
+	return users
+}
+
+// hookBounds returns how a hook's scripts are bound. The user's own may read chats, for
+// which the store has to be opened.
+func (d *Daemon) hookBounds(cfg *config.Config, roots []string, def hooks.Definition) sandbox.Policy {
+	by := sourceAuthor(roots, def.Source)
+	p := d.bounds(cfg, roots, by)
+	if by == users && p.Bounds() {
+		p.Write = append(p.Write, d.opts.StateDir)
+	}
+	return p
+}
+
+// checkSandbox says what bounds commands here, and what does not.
+func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
+	mode, s := d.Config().ToolCall.Sandbox, proc.Bounds(d.opts.Supervisor)
+	switch {
+	case mode == sandboxOff:
+		return []doctor.Finding{finding(doctor.Note, "sandbox", "switched off (toolCall.sandbox)")}
+	case !s.Holds && mode == sandboxRequired:
+		return []doctor.Finding{finding(doctor.Problem, "sandbox", "required, but not possible: %s; no command runs", s.Without)}
+	case !s.Holds:
+		return []doctor.Finding{finding(doctor.Warning, "sandbox", "not possible: %s; commands run with your rights", s.Without)}
+	}
+	out := []doctor.Finding{finding(doctor.OK, "sandbox", "%s (toolCall.sandbox: %s)", s.With, mode)}
+	for _, gap := range sandbox.Gaps() {
+		out = append(out, finding(doctor.Note, "sandbox", "not held: %s", gap))
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package daemon
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// Who let a call run decides how it is bound.
+func TestBounds(t *testing.T) {
+	root, state := t.TempDir(), t.TempDir()
+	file := filepath.Join(root, ".eca", "config.json")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(`{"toolCall": {"approval": {"allow": {"theirs": {}}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	none, read := sandbox.Policy{}, sandbox.Policy{Level: sandbox.ReadOnly}
+	write, net := sandbox.Policy{Level: sandbox.Workspace}, sandbox.Policy{Level: sandbox.Workspace, Network: true}
+	must := sandbox.Policy{Level: sandbox.Workspace, Required: true}
+	for _, c := range []struct {
+		mode                           string
+		ours, mine, theirs, auto, hand sandbox.Policy
+	}{
+		{`"auto"`, read, net, write, net, none},
+		{`"off"`, none, none, none, none, none},
+		{`"on"`, write, write, write, write, write},
+		{`"on", "sandboxNetwork": true`, net, net, net, net, net},
+		{`"required"`, must, must, must, must, must},
+		{`"nonsense"`, read, net, write, net, none},
+	} {
+		d := New(Options{Getenv: func(string) string { return "" }, StateDir: state, CacheDir: t.TempDir()})
+		options := `{"toolCall": {"sandbox": ` + c.mode + `, "approval": {"allow": {"a.b": {}}}}, "agent": {"my.agent": {"toolCall": {"approval": {"byDefault": "allow"}}}}}`
+		d.Configure(json.RawMessage(options), []string{root})
+		if err := d.Trust(d.Untrusted()); err != nil {
+			t.Fatal(err)
+		}
+		for what, check := range map[string]struct {
+			grant tools.Grant
+			want  sandbox.Policy
+		}{
+			"a built-in rule":         {tools.Grant{Rule: "toolCall.approval.allow.eca__read_file"}, c.ours},
+			"no rule":                 {tools.Grant{}, c.ours},
+			"a read-only agent":       {tools.Grant{Rule: "agent.plan.readOnly"}, c.ours},
+			"a built-in default":      {tools.Grant{Rule: "toolCall.approval.byDefault"}, c.ours},
+			"the user's rule":         {tools.Grant{Rule: "toolCall.approval.allow.a.b"}, c.mine},
+			"the user's agent":        {tools.Grant{Rule: "agent.my.agent.toolCall.approval.byDefault"}, c.mine},
+			"the workspace's rule":    {tools.Grant{Rule: "toolCall.approval.allow.theirs"}, c.theirs},
+			"auto-approve":            {tools.Grant{Rule: "toolCall.approval.byDefault", Auto: true}, c.auto},
+			"the user's word":         {tools.Grant{Rule: "toolCall.approval.byDefault", Approved: true}, c.hand},
+			"the user's earlier word": {tools.Grant{Rule: "remembered.session"}, c.hand},
+		} {
+			got := d.callBounds(d.Config(), tools.Call{Roots: []string{root}, Grant: check.grant})
+			if got.Level != check.want.Level || got.Network != check.want.Network || got.Required != check.want.Required {
+				t.Errorf("%s: %s: %+v, want %+v", c.mode, what, got, check.want)
+			}
+		}
+		for grant, want := range map[tools.Grant]sandbox.Policy{{Auto: true}: c.mine, {Approved: true}: c.hand, {Rule: "toolCall.approval.allow.theirs"}: c.theirs} {
+			if got := d.customBounds(d.Config(), "mine", tools.Call{Roots: []string{root}, Grant: grant}); got.Level != want.Level || got.Network != want.Network {
+				t.Errorf("%s: custom tool with %+v: %+v, want %+v", c.mode, grant, got, want)
+			}
+		}
+		for source, want := range map[string]sandbox.Policy{file + ":3": c.theirs, "/home/u/.config/eca/config.json:1": c.mine} {
+			got := d.hookBounds(d.Config().Config, []string{root}, hooks.Definition{Source: source})
+			if got.Level != want.Level || got.Network != want.Network || got.Required != want.Required {
+				t.Errorf("%s: hook of %s: %+v, want %+v", c.mode, source, got, want)
+			}
+		}
+		d.Close()
+	}
+}

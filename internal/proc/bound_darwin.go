@@ -1,0 +1,19 @@
+package proc
+
+import (
+	"os/exec"
+
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+)
+
+// unbound says why children can not be bound; empty if they can.
+func unbound(string) string { return sandbox.Probe().Without }
+
+// wrap has the system's own program bound the child.
+func (s *Spec) wrap() {
+	path := s.Path
+	if full, err := exec.LookPath(path); err == nil {
+		path = full
+	}
+	s.Path, s.Args = sandbox.Wrap(s.Sandbox, path, s.Args)
+}

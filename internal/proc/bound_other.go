@@ -1,0 +1,11 @@
+//go:build !linux && !darwin
+
+package proc
+
+import "github.com/seed-dec29ce4/eca/internal/sandbox"
+
+// unbound says why children can not be bound.
+func unbound(string) string { return sandbox.Probe().Without }
+
+// wrap is not called: nothing is bound here.
+func (*Spec) wrap() {}

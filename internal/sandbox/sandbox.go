@@ -1,0 +1,136 @@
+// Package sandbox bounds what a child process can do: which folders it can write to, and
+// whether it reaches a network.
+//
+//	Linux    Landlock (ABI 3 or newer) for files, seccomp for sockets; applied by the
+//	         supervisor of package proc to itself before it starts the child
+//	macOS    sandbox-exec with a profile
+//	others   nothing
+//
+// It guarantees that a child either starts within its bounds or does not start, once Probe
+// said that they can be held; and that what the child starts is bound as it is. It does not
+// hide files: a child reads what the user can read. Gaps names what else it can not hold.
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Level is how much a child may write.
+type Level string
+
+// Levels.
+const (
+	None      Level = ""          // as the user
+	ReadOnly  Level = "read-only" // nothing but a temporary folder of its own
+	Workspace Level = "workspace" // the folders named, temporary ones, and caches of common tools
+)
+
+// Policy is what a child may do. The zero Policy bounds nothing.
+type Policy struct {
+	Level    Level    `json:"level"`
+	Write    []string `json:"write,omitempty"` // folders it may write to, absolute; not at ReadOnly
+	Network  bool     `json:"network,omitempty"`
+	Required bool     `json:"required,omitempty"` // it does not start where the bounds can not be held
+
+	// Temp is a folder that the child alone may use; package proc makes it.
+	Temp string `json:"temp,omitempty"`
+}
+
+// Bounds says whether the policy bounds anything.
+func (p Policy) Bounds() bool { return p.Level != None }
+
+// Support says what this system can hold.
+type Support struct {
+	Holds   bool   // bounds can be held
+	With    string // what holds them
+	Without string // why they can not be held
+}
+
+// Error is why a child did not start although it was to be bound.
+type Error struct{ Cause string }
+
+func (e Error) Error() string {
+	return "the sandbox that is required is not possible here: " + e.Cause + " (toolCall.sandbox)"
+}
+
+// Encode returns the policy as text, Decode reads it.
+func (p Policy) Encode() string {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		panic(fmt.Sprintf("a policy is plain data: %v", err))
+	}
+	return string(raw)
+}
+
+// Decode reads what Encode wrote.
+func Decode(text string) (Policy, error) {
+	var p Policy
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return Policy{}, fmt.Errorf("sandbox: %w", err)
+	}
+	return p, nil
+}
+
+// writable lists the folders that a child may write to, links resolved, as far as they
+// exist.
+func (p Policy) writable() []string {
+	var out []string
+	add := func(dir string) {
+		if real, err := filepath.EvalSymlinks(dir); dir != "" && err == nil && real != "/" && !slices.Contains(out, real) {
+			out = append(out, real)
+		}
+	}
+	add(p.Temp)
+	if p.Level == ReadOnly {
+		return out
+	}
+	for _, dir := range p.Write {
+		add(dir)
+	}
+	add(os.TempDir())
+	return out
+}
+
+// Caches lists the folders in which common build tools keep what they fetched or built,
+// without those that hold programs. own names those of eca, which are left out.
+func Caches(getenv func(string) string, own ...string) []string {
+	home := getenv("HOME")
+	if home == "" {
+		return nil
+	}
+	var out []string
+	add := func(dir string) {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() && !slices.Contains(own, dir) {
+			out = append(out, dir)
+		}
+	}
+	for _, name := range []string{
+		"go/pkg", ".npm", ".yarn", ".pnpm-store", ".local/share/pnpm/store", ".cargo/registry", ".cargo/git",
+		".gradle/caches", ".gradle/daemon", ".gradle/wrapper", ".m2/repository", ".ivy2", ".nuget/packages", ".pub-cache", ".bundle/cache", ".bun/install/cache",
+	} {
+		add(filepath.Join(home, filepath.FromSlash(name)))
+	}
+	for _, variable := range []string{"GOCACHE", "GOMODCACHE", "npm_config_cache", "PIP_CACHE_DIR", "UV_CACHE_DIR"} {
+		if dir := getenv(variable); filepath.IsAbs(dir) {
+			add(dir)
+		}
+	}
+	// Not the folder itself: eca's own cache is in it, with the programs of plugins.
+	bases := []string{getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"), filepath.Join(home, "Library", "Caches")}
+	for _, base := range bases {
+		entries, err := os.ReadDir(base)
+		if base == "" || err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if e.Name() != "eca" {
+				add(filepath.Join(base, e.Name()))
+			}
+		}
+	}
+	return out
+}
