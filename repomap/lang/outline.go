@@ -214,7 +214,7 @@ func (o *outline) sign(from, to, start int) {
 		t := &o.tokens[i]
 		gap := i > from && o.tokens[i-1].end < t.start
 		part := o.src[t.start:t.end]
-		if gap && !(t.first && (t.mark == ')' || t.mark == ']')) && (!t.first || !o.isMark(i-1, '(') && !o.isMark(i-1, '[')) {
+		if gap && (!t.first || t.mark != ')' && t.mark != ']') && (!t.first || !o.isMark(i-1, '(') && !o.isMark(i-1, '[')) {
 			o.sig = append(o.sig, ' ')
 		}
 		if t.kind == stringToken {
