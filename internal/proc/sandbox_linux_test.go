@@ -167,7 +167,7 @@ func TestSandboxRequired(t *testing.T) {
 // its bounds.
 func TestSandboxKill(t *testing.T) {
 	needSandbox(t)
-	for range 10 {
+	for range 3 {
 		_, out := bounded(t, sandbox.Policy{Level: sandbox.ReadOnly}, "/", "setsid sleep 300 >/dev/null 2>&1 & echo $!")
 		pid, err := strconv.Atoi(strings.TrimSpace(out))
 		if err != nil || Alive(pid) {
