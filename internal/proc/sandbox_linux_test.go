@@ -38,9 +38,11 @@ func needSandbox(t *testing.T) {
 	}
 }
 
-// outside makes folders outside of the temporary ones: these may be written to.
+// outside makes folders outside of the temporary ones, which may be written to: wherever
+// these tests run, those are elsewhere.
 func outside(t *testing.T) string {
 	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
 	wd, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
