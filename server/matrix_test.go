@@ -72,6 +72,10 @@ turns:
     steps: [{calls: [{id: call_7, tool: eca__read_file, arguments: {path: "${workspace}/a.json"}}]}, {text: Read.}]
   - user: 'watch$'
     steps: [{calls: [{id: call_9, tool: eca__shell_command, arguments: {command: "echo watching; sleep 300", background: "a watcher"}}]}, {text: Watching.}]
+  - user: 'tasks'
+    steps: [{calls: [{id: call_10, tool: eca__task, arguments: {op: plan, tasks: [{subject: Look}]}}]}, {text: Planned.}]
+  - user: 'picture'
+    steps: [{calls: [{id: call_11, tool: eca__read_file, arguments: {path: "${workspace}/a.gif"}}]}, {text: A picture.}]
   - user: 'delegate'
     steps: [{calls: [{id: call_8, tool: eca__spawn_agent, arguments: {agent: explorer, task: look around, activity: looking}}]}, {text: Done.}]
   - {user: 'look around', steps: [{text: nothing there}]}
@@ -91,8 +95,9 @@ default:
 // playClient plays a script, each section a subtest, and returns the sections' names.
 func playClient(t *testing.T, client, script string) (sections []string) {
 	root := tempDir(t)
-	write(t, root, map[string]string{"a.txt": "a\n", "a.json": "{\"a\": 1}\n", "src/b.go": "package b\n"})
+	write(t, root, map[string]string{"a.txt": "a\n", "a.json": "{\"a\": 1}\n", "a.gif": "GIF89a of a cat\n", "src/b.go": "package b\n"})
 	h := newHost(t, options{model: matrixTape, root: root, config: map[string]any{
+		"hooks": map[string]any{"note": map[string]any{"type": "postToolCall", "matcher": "eca__task", "actions": []any{map[string]any{"type": "shell", "shell": "exit 0"}}}},
 		"chat": map[string]any{"title": true}, "disabledTools": 7, // which is told to the user
 		"mcpServers": map[string]any{"files": map[string]any{"command": "eca-no-such-server", "args": []any{"-y"}}},
 		"toolCall":   map[string]any{"approval": map[string]any{"allow": map[string]any{"eca__shell_command": map[string]any{}}}},
