@@ -7,10 +7,10 @@
 // process wrote. A file that others may read, or that does not parse, is refused with
 // the reason and never overwritten. Where the system has a keychain, the secrets are
 // there, and the file says only that they are; a keychain that does not answer delays
-// nothing for long. Renew replaces tokens once, however many processes want it.
+// nothing for long. Store.Token replaces tokens once, however many processes want it.
 //
-// A secret leaves the package through Secret.Reveal alone: printed, logged or encoded
-// it is a mark. The file is protected by its mode, like an SSH key; it is not
+// A secret leaves the package through Secret.Reveal and Credential.Secrets (what others
+// must remove from texts) alone: printed, logged or encoded it is a mark. The file is protected by its mode, like an SSH key; it is not
 // encrypted. Which of several keys of a provider is used is not decided here, and how
 // one logs in is known to auth/oauth.
 package auth

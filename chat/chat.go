@@ -3,8 +3,8 @@
 // An Engine opens Sessions. A session is one goroutine that takes commands in order
 // (prompt, decision, stop); a turn of it runs as sequential code (turn.go): ask the
 // model, run the tools it calls, ask again. Everything that happens becomes an event
-// in the session's Log, is stored, and only then shown. Faces read the log and never
-// hear of anything else.
+// in the session's Log, is stored, and only then shown; but deltas are shown at once and
+// stored soon after (log.go). Faces read the log and never hear of anything else.
 //
 // Guarantees: exactly one TurnFinished per turn, whatever happens in it; nothing of a
 // turn after it; a chat whose daemon was killed can always be continued; the history

@@ -323,7 +323,9 @@ func (t *turn) stepped() error {
 }
 
 // follow keeps what the parent of a subagent's turn wants to know of an event. The caller
-// holds t.mu; the parent's comes second, always.
+// holds t.mu; the parent's comes second. The other way round goes only turn.finish, which
+// asks child.report and so child.result under the parent's lock: ended is closed by then,
+// and behind that nothing gets here any more (emitLocked).
 func (t *turn) follow(b event.Body) {
 	switch b := b.(type) {
 	case event.TextDelta:

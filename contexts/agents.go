@@ -27,7 +27,7 @@ type AgentsQuery struct {
 	Roots   []string // workspace folders, looked at in this order
 	Global  string   // folder of the user's own AGENTS.md; may be empty
 	Parents bool     // the folders above a root too, the outermost first (includeParentAgentsFiles)
-	Claude  bool     // a folder without AGENTS.md gives its CLAUDE.md (claudeFallback)
+	Claude  bool     // a folder without AGENTS.md gives its CLAUDE.md (claudeMdFallback)
 
 	// ClaudeHome is the folder of the user's own CLAUDE.md; empty: it does not count.
 	ClaudeHome string

@@ -16,7 +16,7 @@ func TestSandboxedProgram(t *testing.T) {
 	if s := sandbox.Probe(); !s.Holds {
 		t.Skip("NOT TESTED: no sandbox on this machine: " + s.Without)
 	}
-	wd, err := os.Getwd() // not below the temporary folders, which may be written to
+	wd, err := os.Getwd() // not below TMPDIR, which may be written to
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ turns: []
 		{"the user's hook", `{}`, `"hooks": {"h": {"type": "preRequest", "actions": [{"type": "shell", "shell": "echo x > inside.txt; echo x > ` + outside + `"}]}},`, []string{"--approve", "none"}, true, false},
 	} {
 		here := newPlace(t, p.env()...)
-		here.env = append(here.env, `ECA_CONFIG={`+c.hook+`"toolCall": `+c.toolCall+`}`)
+		here.env = append(here.env, "TMPDIR="+t.TempDir(), `ECA_CONFIG={`+c.hook+`"toolCall": `+c.toolCall+`}`)
 		stdout, stderr, _ := runProgram(t, here, "", append([]string{"exec", "--json", "go"}, c.args...)...)
 		for path, want := range map[string]bool{filepath.Join(here.root, "inside.txt"): c.inside, outside: c.outside} {
 			if _, err := os.Stat(path); (err == nil) != want {

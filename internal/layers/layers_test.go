@@ -14,10 +14,10 @@ import (
 const module = "github.com/seed-dec29ce4/eca"
 
 // level of a room: imports go to higher numbers, and within a level only where allowed
-// says so. A room that matches no entry
-// fails the test: give it a place first.
+// says so. A room that matches no entry fails the test: give it a place first.
 //
-//	1 commands   2 faces, daemon   3 engine   4 models, tools, contexts
+//	1 commands   2 faces, daemon   3 engine
+//	4 models, tools, contexts, mcp, extensions, repomap
 //	5 workspace, config, auth, artifact   6 event, wire types, mechanisms
 func level(room string) int {
 	switch {

@@ -1,12 +1,14 @@
 package proc
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,9 +38,11 @@ func needSandbox(t *testing.T) {
 	}
 }
 
-// outside makes folders outside of the temporary ones: these may be written to.
+// outside makes folders outside of the temporary ones, which may be written to: wherever
+// these tests run, those are elsewhere.
 func outside(t *testing.T) string {
 	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
 	wd, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -158,5 +162,36 @@ func TestSandboxRequired(t *testing.T) {
 	var refused sandbox.Error
 	if _, err := Run(context.Background(), spec); !errors.As(err, &refused) || !strings.Contains(err.Error(), "toolCall.sandbox") {
 		t.Errorf("%v", err)
+	}
+}
+
+// What a bounded child leaves behind is killed as well: signals reach it from outside of
+// its bounds.
+func TestSandboxKill(t *testing.T) {
+	needSandbox(t)
+	for range 3 {
+		_, out := bounded(t, sandbox.Policy{Level: sandbox.ReadOnly}, "/", "setsid sleep 300 >/dev/null 2>&1 & echo $!")
+		pid, err := strconv.Atoi(strings.TrimSpace(out))
+		if err != nil || Alive(pid) {
+			t.Fatalf("%q lives on: %v", out, err)
+		}
+		self, _ := os.Executable()
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Start(Spec{Path: "bash", Args: []string{"-c", "trap '' TERM; setsid sleep 300 & echo $!; wait"}, Stdout: w, Supervisor: self, Sandbox: sandbox.Policy{Level: sandbox.Workspace}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(r).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Kill()
+		_, _ = r.Close(), w.Close()
+		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err != nil || Alive(pid) {
+			t.Fatalf("%q lives on: %v", line, err)
+		}
 	}
 }

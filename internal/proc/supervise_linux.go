@@ -120,7 +120,7 @@ func Supervise(args []string) (code int, ok bool) {
 	status := os.NewFile(statusFD, "status")
 	policy, err := sandbox.Decode(args[2])
 	if err == nil {
-		err = sandbox.Apply(policy) // of this process too: it has nothing to do but to wait and to kill
+		err = sandbox.Apply(policy) // of this thread, which starts the child
 	}
 	pid := 0
 	if err == nil {

@@ -2,7 +2,7 @@
 // whether it reaches a network.
 //
 //	Linux    Landlock (ABI 3 or newer) for files, seccomp for sockets; applied by the
-//	         supervisor of package proc to itself before it starts the child
+//	         supervisor of package proc to the thread that starts the child
 //	macOS    sandbox-exec with a profile
 //	others   nothing
 //

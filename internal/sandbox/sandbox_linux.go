@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"unsafe"
 
-	"github.com/landlock-lsm/go-landlock/landlock"
 	llsyscall "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
@@ -43,7 +42,9 @@ func Gaps() []string {
 	return out
 }
 
-// Apply bounds this process and all that it starts from now on.
+// Apply bounds the calling thread, and all that it starts from now on. The caller has
+// locked its goroutine to the thread, and keeps it so. Other threads stay free: they have
+// to be able to kill what this one starts, and signals do not leave the bounds.
 func Apply(p Policy) error {
 	if !p.Bounds() {
 		return nil
@@ -51,29 +52,72 @@ func Apply(p Policy) error {
 	if s := Probe(); !s.Holds {
 		return Error{s.Without}
 	}
-	devices := []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/random", "/dev/urandom", "/dev/ptmx"}
-	rules := []landlock.Rule{
-		landlock.RODirs("/"),
-		landlock.RWFiles(devices...).IgnoreIfMissing(),
-		landlock.RWDirs("/dev/pts").IgnoreIfMissing(),
-	}
-	if dirs := p.writable(); len(dirs) > 0 {
-		rules = append(rules, landlock.RWDirs(dirs...).WithRefer().IgnoreIfMissing())
-	}
-	if p.Level == Workspace {
-		rules = append(rules, landlock.RWDirs("/dev/shm").IgnoreIfMissing())
-	}
-	// The third version alone: devices' ioctls are what terminals need.
-	if err := landlock.V3.RestrictPaths(rules...); err != nil {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	if err := landlock.V6.BestEffort().RestrictScoped(); err != nil {
-		return fmt.Errorf("sandbox: %w", err)
+	if err := restrict(p); err != nil {
+		return fmt.Errorf("sandbox: Landlock: %w", err)
 	}
 	if p.Network {
 		return nil
 	}
 	return noSockets()
+}
+
+// Rights of Landlock's third version. Newer ones would keep ioctls from terminals.
+const (
+	readRights   = llsyscall.AccessFSExecute | llsyscall.AccessFSReadFile | llsyscall.AccessFSReadDir
+	deviceRights = llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
+	writeRights  = llsyscall.AccessFSWriteFile | llsyscall.AccessFSRemoveDir | llsyscall.AccessFSRemoveFile |
+		llsyscall.AccessFSMakeChar | llsyscall.AccessFSMakeDir | llsyscall.AccessFSMakeReg | llsyscall.AccessFSMakeSock |
+		llsyscall.AccessFSMakeFifo | llsyscall.AccessFSMakeBlock | llsyscall.AccessFSMakeSym | llsyscall.AccessFSRefer | llsyscall.AccessFSTruncate
+)
+
+// restrict has Landlock hold what a policy says about files, and signals inside.
+func restrict(p Policy) error {
+	attr := llsyscall.RulesetAttr{HandledAccessFS: readRights | writeRights}
+	if abi, err := llsyscall.LandlockGetABIVersion(); err == nil && abi >= scopedABI {
+		attr.Scoped = llsyscall.ScopeSignal | llsyscall.ScopeAbstractUnixSocket
+	}
+	rules, err := llsyscall.LandlockCreateRuleset(&attr, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(rules)
+	if err := allow(rules, "/", readRights); err != nil {
+		return err
+	}
+	for _, device := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/random", "/dev/urandom", "/dev/ptmx"} {
+		if err := allow(rules, device, deviceRights); err != nil {
+			return err
+		}
+	}
+	dirs := append(p.writable(), "/dev/pts")
+	if p.Level == Workspace {
+		dirs = append(dirs, "/dev/shm")
+	}
+	for _, dir := range dirs {
+		if err := allow(rules, dir, readRights|writeRights); err != nil {
+			return err
+		}
+	}
+	return llsyscall.LandlockRestrictSelf(rules, 0)
+}
+
+// allow adds a rule for what is at and below a path, if there is anything.
+func allow(rules int, path string, rights uint64) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	defer unix.Close(fd)
+	if err := llsyscall.LandlockAddPathBeneathRule(rules, &llsyscall.PathBeneathAttr{ParentFd: fd, AllowedAccess: rights}, 0); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // x32 marks the system calls of another ABI of the same processor.
@@ -89,7 +133,7 @@ func nativeArch() uint32 {
 	return 0
 }
 
-// noSockets makes socket(2) fail in all threads, whatever the family: also a Unix socket
+// noSockets makes socket(2) fail, whatever the family: also a Unix socket
 // can lead to somebody who has the network. Pairs of sockets go on to work. io_uring could
 // make sockets without asking, so it is not there; nor are other ABIs, whose calls have
 // other numbers.
@@ -102,7 +146,7 @@ func noSockets() error {
 
 		nr, arch = 0, 4 // offsets in seccomp_data
 	)
-	refuse := uint32(unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM))
+	refuse := unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	filter := []unix.SockFilter{
 		{Code: load, K: arch},
 		{Code: eq, K: nativeArch(), Jt: 1},
@@ -115,17 +159,8 @@ func noSockets() error {
 		{Code: ret, K: unix.SECCOMP_RET_ALLOW},
 	}
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("sandbox: %w", err)
-	}
-	r, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
-	switch {
-	case errno != 0:
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
 		return fmt.Errorf("sandbox: seccomp: %w", errno)
-	case r != 0:
-		return errors.New("sandbox: seccomp: a thread could not be bound")
 	}
 	return nil
 }

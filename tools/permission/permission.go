@@ -23,9 +23,11 @@
 // of them, an allowing rule only if every one of them is covered (command.go). Paths are
 // judged as written and by where they lead.
 //
-// Every verdict names the rule that decided, and why. The package reads files only where
-// a command looks at a git repository (repository.go), and for what was remembered. It
-// decides and does nothing else: what holds a program that runs is a sandbox.
+// Every verdict names the rule that decided, and why. The package resolves links to find
+// where paths lead, reads files only where a command looks at a git repository
+// (repository.go), and reads and writes permissions.json for what is remembered
+// (remembered.go). Else it decides and does nothing: what holds a program that runs is a
+// sandbox.
 package permission
 
 import (

@@ -1,8 +1,8 @@
-// Package shell holds the native tool shell_command (eca-features, section 17).
+// Package shell holds the native tools shell_command, git, and bg_job with the background
+// jobs it is about, and makes the tools that users configure (eca-features, section 17).
 //
 // A command runs in bash (else sh; PowerShell on Windows; or as configured), in its own
-// process group. When it ends, times
-// out or is stopped, nothing of its group is left. Output is captured up to a
+// process group. When it ends, times out or is stopped, nothing of its group is left. Output is captured up to a
 // limit: the end of it, or the beginning of a background command's. What a timed-out
 // command had printed is kept.
 //
