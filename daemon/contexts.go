@@ -2,8 +2,11 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/seed-dec29ce4/eca/contexts"
+	"github.com/seed-dec29ce4/eca/internal/fetch"
+	"github.com/seed-dec29ce4/eca/tools/web"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -24,4 +27,20 @@ func (p pointing) Resolve(ctx context.Context, q contexts.Query) ([]contexts.Blo
 	}
 	p.finder.Touch(paths...)
 	return p.Source.Resolve(ctx, q)
+}
+
+// webPages fetches what users point at under the rules that hold for the tool web_fetch:
+// the addresses in a message may come from anywhere.
+type webPages struct{ d *Daemon }
+
+var _ contexts.Fetcher = webPages{}
+
+// Fetch implements contexts.Fetcher.
+func (w webPages) Fetch(ctx context.Context, address string) (contexts.Page, error) {
+	page, err := w.d.pages(w.d.Config().Config).Get(ctx, address, fetch.MaxBytes)
+	if err != nil {
+		return contexts.Page{}, fmt.Errorf("could not be fetched: %w", err)
+	}
+	text, err := web.Markdown(page)
+	return contexts.Page{URL: page.URL, Markdown: text, Cut: page.Cut}, err
 }

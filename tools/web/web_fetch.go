@@ -84,6 +84,19 @@ func render(p *fetch.Page, format string) tools.Result {
 	return res
 }
 
+// Markdown returns a page as Markdown. One that was not had, or is no text, is an error that
+// completes a sentence.
+func Markdown(p *fetch.Page) (string, error) {
+	if p.Status < 200 || p.Status > 299 {
+		return "", fmt.Errorf("could not be fetched: the server answered %d %s", p.Status, http.StatusText(p.Status))
+	}
+	body, err := text(p, formatMarkdown)
+	if err != nil {
+		return "", fmt.Errorf("could not be used: %w", err)
+	}
+	return body, nil
+}
+
 // shownType is a Content-Type fit for one line.
 func shownType(s string) string {
 	kind, _, err := mime.ParseMediaType(s)
