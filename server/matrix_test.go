@@ -98,7 +98,7 @@ func playClient(t *testing.T, client, script string) (sections []string) {
 	write(t, root, map[string]string{"a.txt": "a\n", "a.json": "{\"a\": 1}\n", "a.gif": "GIF89a of a cat\n", "src/b.go": "package b\n"})
 	h := newHost(t, options{model: matrixTape, root: root, config: map[string]any{
 		"hooks": map[string]any{"note": map[string]any{"type": "postToolCall", "matcher": "eca__task", "actions": []any{map[string]any{"type": "shell", "shell": "exit 0"}}}},
-		"chat": map[string]any{"title": true}, "disabledTools": 7, // which is told to the user
+		"chat":  map[string]any{"title": true}, "disabledTools": 7, // which is told to the user
 		"mcpServers": map[string]any{"files": map[string]any{"command": "eca-no-such-server", "args": []any{"-y"}}},
 		"toolCall":   map[string]any{"approval": map[string]any{"allow": map[string]any{"eca__shell_command": map[string]any{}}}},
 		"providers": map[string]any{
