@@ -76,7 +76,7 @@ func (t *turn) talkOn(d Dialog, text string) error {
 	switch {
 	case errors.Is(context.Cause(t.ctx), errStopped), errors.Is(context.Cause(t.ctx), errShutdown):
 		open = false
-	case t.ctx.Err() != nil:
+	case t.ctx.Err() != nil && err != nil: // it had not come to its end
 		open = true
 	}
 	if open {

@@ -34,7 +34,7 @@ func TestCustomTool(t *testing.T) {
 		{`if true; then printf '<%s>' {{x}} | cat; fi`, "<$>"},
 		{`env A=1 printf '<%s>' {{x}}`, "<$>"},
 	} {
-		tool, err := CustomTool(Options{Supervisor: self(t)}, Custom{Name: "mine", Command: c.command, Schema: map[string]any{"properties": map[string]any{"x": map[string]any{"type": "string"}}, "required": []any{"x"}}})
+		tool, err := CustomTool(Options{}, Custom{Name: "mine", Command: c.command, Schema: map[string]any{"properties": map[string]any{"x": map[string]any{"type": "string"}}, "required": []any{"x"}}})
 		if err != nil {
 			t.Errorf("%s: %v", c.command, err)
 			continue
