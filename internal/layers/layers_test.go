@@ -23,16 +23,17 @@ func level(room string) int {
 	switch {
 	case strings.HasPrefix(room, "cmd/"):
 		return 1
-	case room == "server", room == "daemon":
+	case room == "server", room == "daemon", room == "ecp/agent", room == "ecp/runtime":
 		return 2
 	case room == "chat", strings.HasPrefix(room, "chat/") && room != "chat/event":
 		return 3
 	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts",
-		room == "mcp", room == "extensions", strings.HasPrefix(room, "extensions/"), room == "repomap", strings.HasPrefix(room, "repomap/"):
+		room == "mcp", room == "extensions", strings.HasPrefix(room, "extensions/"), room == "repomap", strings.HasPrefix(room, "repomap/"),
+		room == "ecp/grade", room == "ecp/report":
 		return 4
 	case room == "workspace", room == "config", room == "auth", room == "auth/oauth", room == "esrp/artifact":
 		return 5
-	case room == "chat/event", room == "server/protocol", strings.HasPrefix(room, "internal/"):
+	case room == "chat/event", room == "server/protocol", room == "ecp", strings.HasPrefix(room, "internal/"):
 		return 6
 	}
 	return 0
