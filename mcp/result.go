@@ -13,7 +13,15 @@ import (
 )
 
 // result makes what the model gets of what a server sent.
-func result(r *wire.CallToolResult) tools.Result {
+func result(raw json.RawMessage) (tools.Result, error) {
+	var r struct {
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
+		IsError    bool              `json:"isError"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return tools.Result{}, fmt.Errorf("the result can not be read: %w", err)
+	}
 	out := tools.Result{Failed: r.IsError}
 	said := false
 	add := func(text string) { out.Outputs = append(out.Outputs, text) }
@@ -26,8 +34,13 @@ func result(r *wire.CallToolResult) tools.Result {
 		add(fmt.Sprintf("[%s, %d bytes]", what, len(raw)))
 		out.Images = append(out.Images, event.Image{MediaType: media, Data: raw})
 	}
-	for _, c := range r.Content {
-		switch c := c.(type) {
+	for _, one := range r.Content {
+		content, err := wire.UnmarshalContent(one)
+		if err != nil {
+			add(fmt.Sprintf("[content that eca can not read: %s]", cut(err.Error(), 200)))
+			continue
+		}
+		switch c := content.(type) {
 		case wire.TextContent:
 			said = said || strings.TrimSpace(c.Text) != ""
 			add(c.Text)
@@ -54,28 +67,13 @@ func result(r *wire.CallToolResult) tools.Result {
 		}
 	}
 	// Servers send structured content as text as well, for clients that do not know it.
-	if data := structured(r); data != "" && !said {
+	if data := string(r.Structured); data != "" && data != "null" && !said {
 		add(data)
 	}
 	if len(out.Outputs) == 0 {
 		add("(the tool returned nothing)")
 	}
-	return out
-}
-
-// structured returns structured content as it was sent; empty: there is none.
-func structured(r *wire.CallToolResult) string {
-	if len(r.RawStructuredContent) > 0 {
-		return string(r.RawStructuredContent)
-	}
-	if r.StructuredContent == nil {
-		return ""
-	}
-	data, err := json.Marshal(r.StructuredContent)
-	if err != nil {
-		return ""
-	}
-	return string(data)
+	return out, nil
 }
 
 // reference names a resource that the server has and did not send.
