@@ -84,10 +84,12 @@ func check(t *testing.T, l *Language, src []byte) {
 			t.Fatalf("%s: the signature %q is cut in a letter", l.Name, d.Signature)
 		}
 	}
-	for i := 1; i < len(uses); i++ {
-		if uses[i-1].Name >= uses[i].Name {
-			t.Fatalf("%s: uses are not in order", l.Name)
+	seen := map[uint64]bool{}
+	for _, u := range uses {
+		if seen[u.Name] || u.Count == 0 {
+			t.Fatalf("%s: a name is counted twice, or not at all", l.Name)
 		}
+		seen[u.Name] = true
 	}
 	again, uses2 := s.Scan(l, src)
 	if !reflect.DeepEqual(defs, again) || !reflect.DeepEqual(uses, uses2) {
