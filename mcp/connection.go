@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,12 +23,13 @@ type connection struct {
 	slots   chan struct{} // calls that run
 	limit   time.Duration // of a call that says nothing
 
-	toolsChanged chan struct{} // hears that the tools may be others
+	listsChanged chan struct{} // hears that there are lists to ask for
 
 	ctx context.Context // ends with the life
 
 	mu    sync.Mutex // guards what follows
-	calls []*ActiveCall
+	stale list       // what has to be asked for
+	calls []*activeCall
 }
 
 // reach starts a server or connects to it, and asks what it offers. The reason of an error
@@ -101,17 +101,17 @@ func (m *Manager) open(ctx context.Context, name string, l Launch, c config.MCPS
 func (m *Manager) newConnection(name string, t transport, l Launch, c config.MCPServer) *connection {
 	s := newSession(context.WithoutCancel(m.ctx), t)
 	conn := &connection{
-		session: s, ctx: s.ctx, clean: l.Clean, toolsChanged: make(chan struct{}, 1),
+		session: s, ctx: s.ctx, clean: l.Clean, listsChanged: make(chan struct{}, 1),
 		slots: make(chan struct{}, parallelCalls(c)), limit: callLimit(c),
 	}
 	s.self = self{server: name, info: wire.Implementation{Name: "ECA", Version: m.deps.Version}, capabilities: m.capabilities()}
-	s.handlers, s.calls, s.notified, s.log = m.deps.Handlers, conn.active, conn.notified, m.deps.Log.With("server", name)
+	s.handlers, s.calls, s.notified, s.log = m.handlers(), conn.active, conn.notified, m.deps.Log.With("server", name)
 	return conn
 }
 
 // capabilities are what eca can do for servers: what there are handlers for.
 func (m *Manager) capabilities() map[string]any {
-	out := map[string]any{}
+	out, handlers := map[string]any{}, m.handlers()
 	for method, can := range map[string]struct {
 		name  string
 		value any
@@ -120,7 +120,7 @@ func (m *Manager) capabilities() map[string]any {
 		string(wire.MethodSamplingCreateMessage): {"sampling", struct{}{}},
 		string(wire.MethodElicitationCreate):     {"elicitation", struct{}{}},
 	} {
-		if m.deps.Handlers[method] != nil {
+		if handlers[method] != nil {
 			out[can.name] = can.value
 		}
 	}
@@ -151,39 +151,16 @@ func (c *connection) cause() error {
 // close ends the connection, and its child, and returns when nothing is left.
 func (c *connection) close() { c.session.close() }
 
-// active lists the calls that run.
-func (c *connection) active() []ActiveCall {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := make([]ActiveCall, 0, len(c.calls))
-	for _, call := range c.calls {
-		out = append(out, *call)
-	}
-	return out
-}
-
-// enter notes a call that runs.
-func (c *connection) enter(call ActiveCall) (leave func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	entry := &call
-	c.calls = append(c.calls, entry)
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.calls = slices.DeleteFunc(c.calls, func(other *ActiveCall) bool { return other == entry })
-	}
-}
-
 // notified takes notice of what a server says on its own. It runs where the transport
 // reads, and never waits.
 func (c *connection) notified(method string, params json.RawMessage) {
 	switch method {
 	case wire.MethodNotificationToolsListChanged:
-		select {
-		case c.toolsChanged <- struct{}{}:
-		default:
-		}
+		c.outdated(toolsList)
+	case wire.MethodNotificationPromptsListChanged:
+		c.outdated(promptsList)
+	case wire.MethodNotificationResourcesListChanged:
+		c.outdated(resourcesList)
 	case "notifications/message":
 		var said struct {
 			Level string          `json:"level"`

@@ -27,7 +27,12 @@ type ServerRequest struct {
 }
 
 // ActiveCall is a call of a tool that runs.
-type ActiveCall struct{ ChatID, CallID, Agent, Tool string }
+type ActiveCall struct {
+	ChatID, CallID, Agent, Tool string
+	Model                       string // full id
+
+	hold func() (release func()) // stops the clock of the call
+}
 
 // RPCError is an error that a server gets with its code.
 type RPCError struct {

@@ -103,7 +103,8 @@ func (c *connection) call(ctx context.Context, spec tools.Spec, call tools.Call,
 	})
 	defer patience.Stop()
 
-	defer c.enter(ActiveCall{ChatID: call.ChatID, CallID: call.ID, Agent: call.Agent, Tool: spec.Name})()
+	running, leave := c.enter(call, spec.Name, patience)
+	defer leave()
 	arguments := call.Arguments
 	if len(arguments) == 0 {
 		arguments = json.RawMessage(`{}`)
@@ -112,7 +113,7 @@ func (c *connection) call(ctx context.Context, spec tools.Spec, call tools.Call,
 	raw, err := c.session.ask(ctx, request{
 		method: string(wire.MethodToolsCall), params: params, header: c.mirrored(spec, params),
 		progress: func(text string) {
-			patience.Reset(c.limit)
+			running.heard()
 			if out != nil && text != "" {
 				out(cut(c.clean(text), maxProgress))
 			}
