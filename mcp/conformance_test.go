@@ -53,7 +53,7 @@ const timed = 4
 // The client scenarios of the official conformance suite, against the manager that eca
 // runs servers with. The score stands in docs/mcp.md.
 func TestConformance(t *testing.T) {
-	node, modules := nodetest.Tools(t)
+	node, modules := nodetest.Tools(t, os.Getenv)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

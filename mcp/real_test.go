@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -29,7 +30,7 @@ func newRealRig(t *testing.T, c config.MCPServer) *rig {
 // The server that has everything, over each transport: reports of progress, a call that is
 // cancelled, calls beside each other, a list that changes.
 func TestRealEverything(t *testing.T) {
-	node, modules := nodetest.Tools(t)
+	node, modules := nodetest.Tools(t, os.Getenv)
 	for _, way := range []string{"stdio", "streamableHttp", "sse"} {
 		t.Run(way, func(t *testing.T) {
 			c := config.MCPServer{Command: node, Args: []string{nodetest.Server(modules, "everything"), "stdio"}}

@@ -61,7 +61,7 @@ func remaining(mark string) []string {
 // The reference server that has everything: what its tools answer reaches the editor and
 // the model, over each transport.
 func TestRealEverything(t *testing.T) {
-	node, modules := nodetest.Tools(t)
+	node, modules := nodetest.Tools(t, os.Getenv)
 	for _, way := range []string{"stdio", "streamableHttp", "sse"} {
 		t.Run(way, func(t *testing.T) {
 			mark := "ECA_TEST_MARK=" + t.TempDir()
@@ -116,7 +116,7 @@ func TestRealEverything(t *testing.T) {
 
 // The reference servers for files and for a memory, together.
 func TestRealFilesAndMemory(t *testing.T) {
-	node, modules := nodetest.Tools(t)
+	node, modules := nodetest.Tools(t, os.Getenv)
 	dir := tempDir(t)
 	if err := os.WriteFile(filepath.Join(dir, "a.png"), []byte("\x89PNG"), 0o600); err != nil {
 		t.Fatal(err)

@@ -17,9 +17,9 @@ import (
 
 // Tools returns the node to use and the folder of the installed packages. It skips the test
 // if there are none.
-func Tools(t testing.TB) (node, modules string) {
+func Tools(t testing.TB, getenv func(string) string) (node, modules string) {
 	t.Helper()
-	dir := os.Getenv("ECA_NODE_TOOLS")
+	dir := getenv("ECA_NODE_TOOLS")
 	if dir == "" {
 		t.Skip("SKIPPED, NOT PROVEN HERE: set ECA_NODE_TOOLS to a folder DIR made with: cp .ci/node/package*.json DIR && npm ci --ignore-scripts --prefix DIR")
 	}
@@ -27,7 +27,7 @@ func Tools(t testing.TB) (node, modules string) {
 	if found, _ := filepath.Glob(filepath.Join(modules, "node-*", "bin", "node")); len(found) > 0 {
 		return found[0], modules
 	}
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) { // there is no package of it for every system
+	for _, dir := range filepath.SplitList(getenv("PATH")) { // there is no package of it for every system
 		if path := filepath.Join(dir, "node"); fileExists(path) {
 			return path, modules
 		}
