@@ -52,6 +52,7 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 		}
 		conn.server = info.Capabilities
 		if offer.Tools, err = conn.listTools(ctx, s); err == nil {
+			conn.session.settle(ctx)
 			conn.watch(settings, launch.URL != "")
 			return attempt{conn: conn, offer: offer}
 		}
@@ -84,10 +85,10 @@ func (m *Manager) open(ctx context.Context, name string, l Launch, c config.MCPS
 	conn := m.newConnection(name, newStdio(l, m.deps.Supervisor, m.deps.Log.With("server", name)), l, c)
 	var info *wire.InitializeResult
 	err := conn.session.start(ctx)
-	if err == nil {
-		info, err = conn.session.greet(ctx)
+	if err == nil && !wire.IsModernProtocol(c.ProtocolVersion) {
+		info, err = conn.session.greet(ctx, c.ProtocolVersion)
 	}
-	if answered(err) && conn.ctx.Err() == nil {
+	if info == nil && (err == nil || answered(err) && c.ProtocolVersion == "") && conn.ctx.Err() == nil {
 		info, err = conn.greetModern(ctx, m.deps.After)
 	}
 	if err != nil {
