@@ -189,7 +189,7 @@ func New(o Options) *Daemon {
 		Store:        d.store,
 		Models:       d.models,
 		ModelIDs:     d.models.ids,
-		Contexts:     jobNews{pointing{contexts.Local{Mapper: d.maps, Web: webPages{d}}, &d.finder}, d},
+		Contexts:     jobNews{pointing{contexts.Local{Mapper: d.maps, Web: webPages{d}, Resources: servedResources{d}}, &d.finder}, d},
 		Instructions: contexts.Nested,
 		Tools:        d.Tools,
 		Policy:       func() tools.Policy { return d.policy.Load() },

@@ -34,7 +34,8 @@ func (d *Daemon) newServers() *mcp.Manager {
 			}
 			return l, err
 		},
-		HTTP: func() *http.Client { return d.network.Client(netclient.Options{Connect: serverConnect}) },
+		Roots: d.Roots,
+		HTTP:  func() *http.Client { return d.network.Client(netclient.Options{Connect: serverConnect}) },
 		Changed: func() {
 			select {
 			case d.served <- struct{}{}:

@@ -18,6 +18,8 @@ import (
 
 // connection is one life of a server, from its start to its end.
 type connection struct {
+	name   string
+	asks   *Manager // answers what the server asks
 	client *client.Client
 	link   *link
 	speak  func(...client.ClientOption) *client.Client // makes a client
@@ -25,13 +27,15 @@ type connection struct {
 	slots  chan struct{} // calls that run
 	limit  time.Duration // of a call that says nothing
 
-	toolsChanged chan struct{} // hears that the tools may be others
+	listsChanged chan struct{} // hears that there are lists to ask for
 
 	ctx    context.Context // ends with the life
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
+	stale    list       // what has to be asked for
+	active   []*activeCall
 	progress map[string]func(message string)
 	tokens   int
 	closed   bool
@@ -103,7 +107,8 @@ func (m *Manager) open(ctx context.Context, name string, l Launch, c config.MCPS
 
 func (m *Manager) newConnection(name string, t transport.Interface, l Launch, c config.MCPServer) *connection {
 	conn := &connection{
-		clean: l.Clean, toolsChanged: make(chan struct{}, 1), progress: map[string]func(string){},
+		name: name, asks: m,
+		clean: l.Clean, listsChanged: make(chan struct{}, 1), progress: map[string]func(string){},
 		slots: make(chan struct{}, parallelCalls(c)), limit: callLimit(c),
 	}
 	conn.ctx, conn.cancel = context.WithCancelCause(context.WithoutCancel(m.ctx))
@@ -113,7 +118,7 @@ func (m *Manager) newConnection(name string, t transport.Interface, l Launch, c 
 	}
 	log := m.deps.Log.With("server", name)
 	conn.speak = func(o ...client.ClientOption) *client.Client {
-		cl := client.NewClient(conn.link.transport(), o...)
+		cl := client.NewClient(conn.link.transport(), append(o, conn.answers()...)...)
 		cl.OnNotification(func(n wire.JSONRPCNotification) { conn.notified(n, log) })
 		return cl
 	}
@@ -215,10 +220,11 @@ func (c *connection) background(work func()) {
 func (c *connection) notified(n wire.JSONRPCNotification, log interface{ Debug(string, ...any) }) {
 	switch n.Method {
 	case wire.MethodNotificationToolsListChanged:
-		select {
-		case c.toolsChanged <- struct{}{}:
-		default:
-		}
+		c.outdated(toolsList)
+	case wire.MethodNotificationPromptsListChanged:
+		c.outdated(promptsList)
+	case wire.MethodNotificationResourcesListChanged:
+		c.outdated(resourcesList)
 	case string(wire.MethodNotificationProgress):
 		token, _ := n.Params.AdditionalFields["progressToken"].(string)
 		message, _ := n.Params.AdditionalFields["message"].(string)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // startBlocked starts a process that ignores SIGTERM, in a session of its own, and returns
@@ -56,7 +57,7 @@ func playDaemon() {
 		fmt.Println(err)
 		return
 	}
-	out, err := res.call(context.Background(), "fork", []byte(`{}`), nil)
+	out, err := res.call(context.Background(), "fork", tools.Call{Arguments: []byte(`{}`)}, nil)
 	child := res.link.Interface.(*stdio).child.Pid()
 	fmt.Println(child, strings.Join(out.Outputs, ""), err)
 	select {}

@@ -65,6 +65,8 @@ type Deps struct {
 	// Resolve makes a server ready to be started. Its error is the reason why it is not,
 	// and the start is not repeated because of it.
 	Resolve func(ctx context.Context, name string, c config.MCPServer) (Launch, error)
+	// Roots returns the workspace folders; nil: there are none.
+	Roots func() []string
 	// HTTP returns the client for remote servers.
 	HTTP func() *http.Client
 	// Changed is called after each change of a status. It must not wait.
@@ -94,6 +96,10 @@ type Offer struct {
 	Protocol     string // the version that was agreed on
 	Instructions string
 	Tools        []*Tool
+
+	// What follows is asked for when the server runs already.
+	Prompts   []Prompt
+	Resources []Resource
 }
 
 // limits of what servers may send and do.

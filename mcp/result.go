@@ -14,9 +14,28 @@ import (
 
 // result makes what the model gets of what a server sent.
 func result(r *wire.CallToolResult) tools.Result {
-	out := tools.Result{Failed: r.IsError}
-	said := false
-	add := func(text string) { out.Outputs = append(out.Outputs, text) }
+	got := contents(r.Content)
+	out := tools.Result{Failed: r.IsError, Outputs: got.texts, Images: got.images}
+	// Servers send structured content as text as well, for clients that do not know it.
+	if data := structured(r); data != "" && !got.said {
+		out.Outputs = append(out.Outputs, data)
+	}
+	if len(out.Outputs) == 0 {
+		out.Outputs = []string{"(the tool returned nothing)"}
+	}
+	return out
+}
+
+// content is what a server sent, for a model.
+type content struct {
+	texts  []string // what is no text is named in words
+	images []event.Image
+	said   bool // there is text of the server's own
+}
+
+// contents makes that of a list.
+func contents(list []wire.Content) (out content) {
+	add := func(text string) { out.texts = append(out.texts, text) }
 	image := func(what, media, data string) {
 		raw, err := base64.StdEncoding.DecodeString(data)
 		if err != nil {
@@ -24,12 +43,12 @@ func result(r *wire.CallToolResult) tools.Result {
 			return
 		}
 		add(fmt.Sprintf("[%s, %d bytes]", what, len(raw)))
-		out.Images = append(out.Images, event.Image{MediaType: media, Data: raw})
+		out.images = append(out.images, event.Image{MediaType: media, Data: raw})
 	}
-	for _, c := range r.Content {
+	for _, c := range list {
 		switch c := c.(type) {
 		case wire.TextContent:
-			said = said || strings.TrimSpace(c.Text) != ""
+			out.said = out.said || strings.TrimSpace(c.Text) != ""
 			add(c.Text)
 		case wire.ImageContent:
 			image("image "+c.MIMEType, c.MIMEType, c.Data)
@@ -40,7 +59,7 @@ func result(r *wire.CallToolResult) tools.Result {
 		case wire.EmbeddedResource:
 			switch res := c.Resource.(type) {
 			case wire.TextResourceContents:
-				said = true
+				out.said = true
 				add(fmt.Sprintf("[resource %s]\n%s", res.URI, res.Text))
 			case wire.BlobResourceContents:
 				if strings.HasPrefix(res.MIMEType, "image/") {
@@ -52,13 +71,6 @@ func result(r *wire.CallToolResult) tools.Result {
 		default:
 			add(fmt.Sprintf("[content that eca does not know: %T]", c))
 		}
-	}
-	// Servers send structured content as text as well, for clients that do not know it.
-	if data := structured(r); data != "" && !said {
-		add(data)
-	}
-	if len(out.Outputs) == 0 {
-		add("(the tool returned nothing)")
 	}
 	return out
 }

@@ -40,14 +40,14 @@ func (t *Tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.
 	if err != nil {
 		return tools.Result{}, err
 	}
-	res, err := conn.call(ctx, t.spec.Name, call.Arguments, out)
+	res, err := conn.call(ctx, t.spec.Name, call, out)
 	if errors.Is(err, transport.ErrSessionTerminated) {
 		// The server forgot us and did not do anything: with a new session it can.
 		conn.cancel(errors.New("the server ended the session"))
 		if conn, err = t.server.connection(ctx); err != nil {
 			return tools.Result{}, err
 		}
-		res, err = conn.call(ctx, t.spec.Name, call.Arguments, out)
+		res, err = conn.call(ctx, t.spec.Name, call, out)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -85,7 +85,7 @@ func callLimit(c config.MCPServer) time.Duration {
 var errLate = errors.New("no answer in time")
 
 // call calls a tool. The end of ctx cancels the call at the server.
-func (c *connection) call(ctx context.Context, name string, args json.RawMessage, out tools.Sink) (tools.Result, error) {
+func (c *connection) call(ctx context.Context, name string, call tools.Call, out tools.Sink) (tools.Result, error) {
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
@@ -105,15 +105,17 @@ func (c *connection) call(ctx context.Context, name string, args json.RawMessage
 	})
 	defer patience.Stop()
 
+	running, ended := c.begin(call, name, patience)
+	defer ended()
 	token, forget := c.hear(func(message string) {
-		patience.Reset(c.limit)
+		running.heard()
 		if out != nil && message != "" {
 			out(message)
 		}
 	})
 	defer forget()
 	request := wire.CallToolRequest{}
-	request.Params.Name, request.Params.Arguments = name, args
+	request.Params.Name, request.Params.Arguments = name, call.Arguments
 	request.Params.Meta = &wire.Meta{ProgressToken: token}
 	res, err := c.client.CallTool(ctx, request)
 	if err == nil {

@@ -1,0 +1,65 @@
+package mcp
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// activeCall is a call that runs, with the clock that ends it when the server says nothing.
+type activeCall struct {
+	ActiveCall
+	c        *connection
+	patience *time.Timer
+	held     int // questions of the server that are open; guarded by the connection's mutex
+}
+
+// begin notes that a call runs. The function that it returns notes the end.
+func (c *connection) begin(call tools.Call, tool string, patience *time.Timer) (a *activeCall, end func()) {
+	a = &activeCall{c: c, patience: patience}
+	a.ActiveCall = ActiveCall{ChatID: call.ChatID, CallID: call.ID, Agent: call.Agent, Model: call.Model, Tool: tool, hold: a.stopClock}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.active = append(c.active, a)
+	return a, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.active = slices.DeleteFunc(c.active, func(other *activeCall) bool { return other == a })
+	}
+}
+
+// activeCalls lists the calls that run, the oldest first.
+func (c *connection) activeCalls() []ActiveCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []ActiveCall
+	for _, a := range c.active {
+		out = append(out, a.ActiveCall)
+	}
+	return out
+}
+
+// heard starts the clock anew, unless it is stopped.
+func (a *activeCall) heard() {
+	a.c.mu.Lock()
+	defer a.c.mu.Unlock()
+	if a.held == 0 {
+		a.patience.Reset(a.c.limit)
+	}
+}
+
+// stopClock stops the clock as long as the server waits for the user.
+func (a *activeCall) stopClock() (release func()) {
+	a.c.mu.Lock()
+	defer a.c.mu.Unlock()
+	a.held++
+	a.patience.Stop()
+	return func() {
+		a.c.mu.Lock()
+		defer a.c.mu.Unlock()
+		if a.held--; a.held == 0 {
+			a.patience.Reset(a.c.limit)
+		}
+	}
+}
