@@ -28,6 +28,23 @@ func (e *loginError) Error() string { return e.cause.Error() }
 // Unwrap makes it a case of errUnauthorized.
 func (e *loginError) Unwrap() error { return errUnauthorized }
 
+// unauthorized is an errUnauthorized with the reason, if there is one.
+func unauthorized(err error) error {
+	var login *loginError
+	if errors.As(err, &login) {
+		return login
+	}
+	return errUnauthorized
+}
+
+// withLogin has requests carry the user's login, if the server can have one.
+func withLogin(l Launch, server *url.URL, next http.RoundTripper) http.RoundTripper {
+	if l.Login == nil {
+		return next
+	}
+	return &authorized{next: next, server: server, login: l.Login}
+}
+
 // RoundTrip implements http.RoundTripper.
 func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !strings.EqualFold(req.URL.Host, a.server.Host) || req.URL.Scheme != a.server.Scheme {

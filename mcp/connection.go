@@ -78,7 +78,10 @@ func explain(ctx context.Context, err error, clean func(string) string) error {
 	}
 	text := cut(clean(strings.TrimPrefix(err.Error(), "transport error: ")), 2000)
 	var permanent permanentError
+	var login *loginError
 	switch {
+	case errors.As(err, &login):
+		return login
 	case errors.Is(err, transport.ErrAuthorizationRequired):
 		return fmt.Errorf("%w: %s", errUnauthorized, text)
 	case errors.As(err, &permanent):
@@ -252,8 +255,8 @@ func (c *connection) alive() {
 	err := c.client.Ping(ctx) //nolint:staticcheck // most servers know it; for others it does nothing
 	switch {
 	case err == nil || c.ctx.Err() != nil:
-	case errors.Is(err, transport.ErrAuthorizationRequired):
-		c.cancel(errUnauthorized)
+	case errors.Is(err, transport.ErrAuthorizationRequired), errors.Is(err, errUnauthorized):
+		c.cancel(unauthorized(err))
 	case answered(err):
 	default:
 		c.cancel(fmt.Errorf("it does not answer any more: %w", err))

@@ -32,7 +32,7 @@ func (m *Manager) openHTTP(ctx context.Context, name string, l Launch, c config.
 	}
 	quiet := slog.New(lowered{m.deps.Log.Handler()})
 	d := &door{next: m.deps.HTTP().Transport, host: address.Host, headers: l.Headers}
-	client := &http.Client{Transport: d}
+	client := &http.Client{Transport: withLogin(l, address, d)}
 	streamable := func(o ...transport.StreamableHTTPCOption) (transport.Interface, error) {
 		return transport.NewStreamableHTTP(l.URL, append(o, transport.WithHTTPBasicClient(client), transport.WithHTTPLogger(quiet))...)
 	}
@@ -73,7 +73,7 @@ func (m *Manager) openHTTP(ctx context.Context, name string, l Launch, c config.
 				first = d.refusal(err)
 			}
 		}
-		if ctx.Err() != nil || errors.Is(err, transport.ErrAuthorizationRequired) || i == 0 && !refused {
+		if ctx.Err() != nil || errors.Is(err, transport.ErrAuthorizationRequired) || errors.Is(err, errUnauthorized) || i == 0 && !refused {
 			return nil, nil, err
 		}
 	}

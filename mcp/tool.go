@@ -130,9 +130,9 @@ func (c *connection) call(ctx context.Context, name string, call tools.Call, out
 		return tools.Result{}, cause
 	case cause != nil:
 		return tools.Result{}, cause
-	case errors.Is(err, transport.ErrAuthorizationRequired):
-		c.cancel(errUnauthorized)
-		return tools.Result{}, errUnauthorized
+	case errors.Is(err, transport.ErrAuthorizationRequired), errors.Is(err, errUnauthorized):
+		c.cancel(unauthorized(err))
+		return tools.Result{}, unauthorized(err)
 	case errors.Is(err, transport.ErrSessionTerminated):
 		return tools.Result{}, err
 	case !answered(err):

@@ -226,27 +226,29 @@ func (l *Logins) remember(key string, said oauth.Challenge) {
 // revokeTime bounds how long telling an authorisation server of a logout may take.
 const revokeTime = 10 * time.Second
 
-// Logout forgets the login, and tells who gave it, if they take tokens back. It reports
-// whether there was one.
-func (a *Account) Logout(ctx context.Context) (existed bool, err error) {
-	c, ok := a.stored()
-	existed, err = a.logins.deps.Store().Delete(ctx, a.server.Key)
-	if err != nil || !ok || c.For.Revoke == "" {
-		return existed, err
-	}
+// Forget forgets the login, for whichever address it was, and reports whether there was one.
+// Who gave it can be told by revoke, which is nil if they do not want to know.
+func (a *Account) Forget(ctx context.Context) (existed bool, revoke func(context.Context), err error) {
+	store := a.logins.deps.Store()
+	all, _ := store.All() // what can not be read can not be taken back
+	c := all[a.server.Key]
+	existed, err = store.Delete(ctx, a.server.Key)
 	token, hint := c.Refresh.Reveal(), "refresh_token"
 	if token == "" {
 		token, hint = c.Access.Reveal(), "access_token"
 	}
-	if token == "" {
-		return existed, nil
+	if err != nil || c.For.Revoke == "" || token == "" {
+		return existed, nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, revokeTime)
-	defer cancel()
-	if err := a.client(ctx).Revoke(ctx, a.provider(c), token, hint); err != nil {
-		a.logins.deps.Log.Warn("a login to an MCP server is forgotten, but could not be taken back", "server", a.server.Key, "err", err)
-	}
-	return existed, nil
+	at := *a // the guard is as strict as it was for the login
+	at.server.URL = c.For.Provider
+	return existed, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, revokeTime)
+		defer cancel()
+		if err := at.client(ctx).Revoke(ctx, at.provider(c), token, hint); err != nil {
+			at.logins.deps.Log.Warn("a login to an MCP server is forgotten, but could not be taken back", "server", at.server.Key, "err", err)
+		}
+	}, nil
 }
 
 // Key says under which name a login is kept: the server's, or one for a workspace or for
