@@ -15,26 +15,26 @@ type activeCall struct {
 	held     int // questions of the server that are open; guarded by the connection's mutex
 }
 
-// begin notes that a call runs. The function that it returns notes the end.
-func (c *connection) begin(call tools.Call, tool string, patience *time.Timer) (a *activeCall, end func()) {
+// enter notes that a call runs, and leave that it does not any more.
+func (c *connection) enter(call tools.Call, tool string, patience *time.Timer) (a *activeCall, leave func()) {
 	a = &activeCall{c: c, patience: patience}
 	a.ActiveCall = ActiveCall{ChatID: call.ChatID, CallID: call.ID, Agent: call.Agent, Model: call.Model, Tool: tool, hold: a.stopClock}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.active = append(c.active, a)
+	c.calls = append(c.calls, a)
 	return a, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.active = slices.DeleteFunc(c.active, func(other *activeCall) bool { return other == a })
+		c.calls = slices.DeleteFunc(c.calls, func(other *activeCall) bool { return other == a })
 	}
 }
 
-// activeCalls lists the calls that run, the oldest first.
-func (c *connection) activeCalls() []ActiveCall {
+// active lists the calls that run, the oldest first.
+func (c *connection) active() []ActiveCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []ActiveCall
-	for _, a := range c.active {
+	for _, a := range c.calls {
 		out = append(out, a.ActiveCall)
 	}
 	return out

@@ -40,9 +40,6 @@ func New(d Deps) *Manager {
 	if d.Changed == nil {
 		d.Changed = func() {}
 	}
-	if d.Roots == nil {
-		d.Roots = func() []string { return nil }
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	return &Manager{deps: d, ctx: ctx, stop: stop, servers: map[string]*server{}, told: make(chan struct{})}
 }

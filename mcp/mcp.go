@@ -4,8 +4,10 @@
 // It owns the connections and the child processes. A Manager has one supervisor for each
 // configured server (server.go): one goroutine that owns the server's state and moves it
 // along legal transitions only (state.go). A connection (connection.go) is one life of a
-// server, over one of three transports: a child's stdin and stdout (stdio.go), Streamable
-// HTTP, or the older HTTP with SSE (http.go).
+// server. It is a session (session.go, incoming.go, handshake.go), the conversation as the
+// protocol has it, over one of three transports: a child's stdin and stdout (stdio.go),
+// Streamable HTTP (streamable.go), or the older HTTP with SSE (older.go). Of mcp-go it uses
+// the types and rules; its client would cost each start of eca milliseconds.
 //
 // Guarantees: nothing here waits for a server but the call that needs it, and that call
 // has a time limit and ends with its context. What a server sends is bounded: a message, its
@@ -65,12 +67,15 @@ type Deps struct {
 	// Resolve makes a server ready to be started. Its error is the reason why it is not,
 	// and the start is not repeated because of it.
 	Resolve func(ctx context.Context, name string, c config.MCPServer) (Launch, error)
-	// Roots returns the workspace folders; nil: there are none.
+	// Roots returns the workspace folders; nil: servers are not told.
 	Roots func() []string
 	// HTTP returns the client for remote servers.
 	HTTP func() *http.Client
 	// Changed is called after each change of a status. It must not wait.
 	Changed func()
+	// Handlers answer what servers ask of eca, by method. Servers are told that eca can do
+	// what there is a handler for. Pings are answered without one.
+	Handlers map[string]Handler
 
 	Supervisor string // see proc.Spec
 	Version    string // of eca, told to servers
