@@ -114,6 +114,17 @@ func (d *Daemon) launch(ctx context.Context, name string, s config.MCPServer) (m
 			l.Dir = roots[0]
 		}
 	}
+	resolved := s
+	resolved.URL = l.URL
+	for value, key := range map[*string]string{&resolved.ClientID: "clientId", &resolved.ClientSecret: "clientSecret", &resolved.AuthScope: "authScope"} {
+		*value = resolve(*value, true, key)
+	}
+	secrets = append(secrets, resolved.ClientSecret)
+	account := d.account(name, resolved)
+	if account != nil {
+		l.Login = account
+	}
+	d.launched.Store(name, account)
 	known := redact.Known(long(secrets)...)
 	l.Clean = func(text string) string { return d.cleanOutput(known.String(text)) }
 	if failed == nil && l.URL != "" {
