@@ -16,6 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -35,7 +36,17 @@ func (d *Daemon) newServers() *mcp.Manager {
 			return l, err
 		},
 		Roots: d.Roots,
-		HTTP:  func() *http.Client { return d.network.Client(netclient.Options{Connect: serverConnect}) },
+		Asker: func() mcp.Asker {
+			if c := d.client.Load(); c != nil && c.questions != nil {
+				return served{c.questions}
+			}
+			return nil
+		},
+		Sample: func(ctx context.Context, chatID, model string, r llm.Request) (mcp.Sampled, error) {
+			a, err := d.engine.Aside(ctx, chatID, model, r)
+			return mcp.Sampled(a), err
+		},
+		HTTP: func() *http.Client { return d.network.Client(netclient.Options{Connect: serverConnect}) },
 		Changed: func() {
 			select {
 			case d.served <- struct{}{}:
@@ -103,6 +114,17 @@ func (d *Daemon) launch(ctx context.Context, name string, s config.MCPServer) (m
 			l.Dir = roots[0]
 		}
 	}
+	resolved := s
+	resolved.URL = l.URL
+	for value, key := range map[*string]string{&resolved.ClientID: "clientId", &resolved.ClientSecret: "clientSecret", &resolved.AuthScope: "authScope"} {
+		*value = resolve(*value, true, key)
+	}
+	secrets = append(secrets, resolved.ClientSecret)
+	account := d.account(name, resolved)
+	if account != nil {
+		l.Login = account
+	}
+	d.launched.Store(name, account)
 	known := redact.Known(long(secrets)...)
 	l.Clean = func(text string) string { return d.cleanOutput(known.String(text)) }
 	if failed == nil && l.URL != "" {

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/tools"
@@ -15,29 +16,51 @@ type activeCall struct {
 	held     int // questions of the server that are open; guarded by the connection's mutex
 }
 
-// begin notes that a call runs. The function that it returns notes the end.
-func (c *connection) begin(call tools.Call, tool string, patience *time.Timer) (a *activeCall, end func()) {
+// enter notes that a call runs, and leave that it does not any more.
+func (c *connection) enter(call tools.Call, tool string, patience *time.Timer) (a *activeCall, leave func()) {
 	a = &activeCall{c: c, patience: patience}
-	a.ActiveCall = ActiveCall{ChatID: call.ChatID, CallID: call.ID, Agent: call.Agent, Model: call.Model, Tool: tool, hold: a.stopClock}
+	a.ActiveCall = ActiveCall{ChatID: call.ChatID, CallID: call.ID, Agent: call.Agent, Model: call.Model, Tool: tool, hold: a.stopClock, samples: &samples{}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.active = append(c.active, a)
+	c.calls = append(c.calls, a)
 	return a, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.active = slices.DeleteFunc(c.active, func(other *activeCall) bool { return other == a })
+		c.calls = slices.DeleteFunc(c.calls, func(other *activeCall) bool { return other == a })
 	}
 }
 
-// activeCalls lists the calls that run, the oldest first.
-func (c *connection) activeCalls() []ActiveCall {
+// active lists the calls that run, the oldest first.
+func (c *connection) active() []ActiveCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []ActiveCall
-	for _, a := range c.active {
+	for _, a := range c.calls {
 		out = append(out, a.ActiveCall)
 	}
 	return out
+}
+
+// samples counts what a call asks of models.
+type samples struct {
+	mu      sync.Mutex // guards what follows
+	asked   int
+	allowed bool // by the user, for the rest of the call
+}
+
+// next counts a request, and says whether the user has to be asked.
+func (s *samples) next() (allowed bool, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	return s.allowed, s.asked
+}
+
+// allow has no more questions asked.
+func (s *samples) allow() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.allowed = true
 }
 
 // heard starts the clock anew, unless it is stopped.

@@ -40,9 +40,6 @@ func New(d Deps) *Manager {
 	if d.Changed == nil {
 		d.Changed = func() {}
 	}
-	if d.Roots == nil {
-		d.Roots = func() []string { return nil }
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	return &Manager{deps: d, ctx: ctx, stop: stop, servers: map[string]*server{}, told: make(chan struct{})}
 }
@@ -99,6 +96,17 @@ func (m *Manager) Start(name string) {
 	if s, ok := m.server(name); ok {
 		s.tell(s.start)
 	}
+}
+
+// Connect starts a server as Start does, and waits until it runs or does not.
+func (m *Manager) Connect(ctx context.Context, name string) error {
+	s, ok := m.server(name)
+	if !ok {
+		return nil
+	}
+	s.tell(s.start)
+	_, err := s.connection(ctx)
+	return err
 }
 
 // Stop stops a server until it is started or configured otherwise.

@@ -4,8 +4,10 @@
 // It owns the connections and the child processes. A Manager has one supervisor for each
 // configured server (server.go): one goroutine that owns the server's state and moves it
 // along legal transitions only (state.go). A connection (connection.go) is one life of a
-// server, over one of three transports: a child's stdin and stdout (stdio.go), Streamable
-// HTTP, or the older HTTP with SSE (http.go).
+// server. It is a session (session.go, incoming.go, handshake.go), the conversation as the
+// protocol has it, over one of three transports: a child's stdin and stdout (stdio.go),
+// Streamable HTTP (streamable.go), or the older HTTP with SSE (older.go). Of mcp-go it uses
+// the types and rules; its client would cost each start of eca milliseconds.
 //
 // Guarantees: nothing here waits for a server but the call that needs it, and that call
 // has a time limit and ends with its context. What a server sends is bounded: a message, its
@@ -24,6 +26,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm"
 )
 
 // Launch says how a server is reached, with everything resolved. Either Command or URL is
@@ -36,10 +39,22 @@ type Launch struct {
 
 	URL     string
 	Headers map[string]string // of requests to the URL's host
+	Login   Login             // gives requests to the URL's host their tokens; nil: nothing does
 
 	// Clean removes the server's secrets from texts that are shown or logged; nil removes
 	// nothing.
 	Clean func(string) string
+}
+
+// Login is the user's login to one server (mcp/login).
+type Login interface {
+	// Token returns the access token to send; empty: none. Its error is fit for the user.
+	Token(ctx context.Context) (string, error)
+	// Refused hears that a request was answered with status 401 or 403, with the headers
+	// WWW-Authenticate of that, and which token was sent. It returns another token to try
+	// again with. Empty, without an error, means that no token helps. An error with the
+	// method Needed means that the user has to log in.
+	Refused(ctx context.Context, status int, headers []string, sent string) (token string, err error)
 }
 
 // Settings are what all servers have in common. They count from the next start on.
@@ -53,12 +68,20 @@ type Deps struct {
 	// Resolve makes a server ready to be started. Its error is the reason why it is not,
 	// and the start is not repeated because of it.
 	Resolve func(ctx context.Context, name string, c config.MCPServer) (Launch, error)
-	// Roots returns the workspace folders; nil: there are none.
+	// Roots returns the workspace folders; nil: servers are not told.
 	Roots func() []string
+	// Asker returns the way to the user; nil, or if it returns nil: nobody can be asked.
+	Asker func() Asker
+	// Sample has a model answer a request that the user allowed, at the cost of a chat; nil:
+	// servers can not use models. The model of the request is set by it.
+	Sample func(ctx context.Context, chatID, model string, r llm.Request) (Sampled, error)
 	// HTTP returns the client for remote servers.
 	HTTP func() *http.Client
 	// Changed is called after each change of a status. It must not wait.
 	Changed func()
+	// Handlers answer what servers ask of eca, by method. Servers are told that eca can do
+	// what there is a handler for. Pings are answered without one.
+	Handlers map[string]Handler
 
 	Supervisor string // see proc.Spec
 	Version    string // of eca, told to servers

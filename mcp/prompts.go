@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -53,16 +52,12 @@ func (m *Manager) Prompts() []Prompt {
 func (m *Manager) Prompt(ctx context.Context, server, name string, args map[string]string) ([]event.Said, error) {
 	var out []event.Said
 	err := m.ask(ctx, server, func(ctx context.Context, c *connection) error {
-		raw, err := c.get(ctx, wire.MethodPromptsGet, wire.GetPromptParams{Name: name, Arguments: args})
+		raw, err := c.get(ctx, wire.MethodPromptsGet, map[string]any{"name": name, "arguments": args})
 		if err != nil {
 			return err
 		}
-		res, err := wire.ParseGetPromptResult(&raw)
-		if err != nil {
-			return err
-		}
-		out = said(res.Messages, c.clean)
-		return nil
+		out, err = said(raw, c.clean)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the prompt %s of the MCP server %s could not be had: %w", name, server, err)
@@ -74,15 +69,24 @@ func (m *Manager) Prompt(ctx context.Context, server, name string, args map[stri
 }
 
 // said makes messages of a chat of a prompt's: neighbours of one role become one.
-func said(messages []wire.PromptMessage, clean func(string) string) []event.Said {
+func said(raw json.RawMessage, clean func(string) string) ([]event.Said, error) {
+	var res struct {
+		Messages []struct {
+			Role    wire.Role       `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(raw, &res); err != nil {
+		return nil, fmt.Errorf("the answer can not be read: %w", err)
+	}
 	var out []event.Said
 	size := 0
-	for _, m := range messages {
+	for _, m := range res.Messages {
 		role := event.SaidByUser
 		if m.Role == wire.RoleAssistant {
 			role = event.SaidByModel
 		}
-		got := contents([]wire.Content{m.Content})
+		got := contents(m.Content)
 		got.images = slices.DeleteFunc(got.images, func(i event.Image) bool { return !takenImage(i.MediaType) })
 		text := clean(strings.Join(got.texts, "\n"))
 		if size += len(text); size > maxPromptText {
@@ -98,7 +102,7 @@ func said(messages []wire.PromptMessage, clean func(string) string) []event.Said
 			break
 		}
 	}
-	return out
+	return out, nil
 }
 
 // ask has a server answer something that changes nothing. It waits for a server that is
@@ -122,15 +126,20 @@ func (m *Manager) ask(ctx context.Context, name string, request func(context.Con
 			return nil
 		case cause != nil:
 			return cause
-		case errors.Is(err, transport.ErrSessionTerminated) && again:
-			conn.cancel(errors.New("the server ended the session"))
-		case errors.Is(err, transport.ErrAuthorizationRequired):
-			conn.cancel(errUnauthorized)
-			return errUnauthorized
+		case errors.Is(err, errForgotten) && again:
+			conn.session.cancel(errForgotten)
+		case errors.Is(err, errUnauthorized):
+			conn.session.cancel(err)
+			return err
 		default:
 			return conn.cleaned(err)
 		}
 	}
+}
+
+// get asks for something that changes nothing and returns the answer as it was sent.
+func (c *connection) get(ctx context.Context, method wire.MCPMethod, params any) (json.RawMessage, error) {
+	return c.session.ask(ctx, request{method: string(method), params: params})
 }
 
 // during is a context that ends with the connection too, and after as long as a call may
@@ -148,7 +157,7 @@ func (c *connection) during(ctx context.Context) (context.Context, context.Cance
 
 // listPrompts asks for all prompts of the server.
 func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, error) {
-	if c.has().Prompts == nil {
+	if c.server.Prompts == nil {
 		return nil, nil
 	}
 	var out []Prompt
@@ -156,7 +165,7 @@ func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, erro
 	for range maxPages {
 		raw, err := c.get(ctx, wire.MethodPromptsList, wire.PaginatedParams{Cursor: cursor})
 		if err != nil {
-			return nil, c.causeOr(err)
+			return nil, c.session.causeOr(err)
 		}
 		var page wire.ListPromptsResult
 		if err := json.Unmarshal(raw, &page); err != nil {

@@ -47,7 +47,7 @@ func (m *Manager) Resources() []Resource {
 func (m *Manager) ReadResource(ctx context.Context, server, uri string) ([]event.Block, error) {
 	var out []event.Block
 	err := m.ask(ctx, server, func(ctx context.Context, c *connection) error {
-		raw, err := c.get(ctx, wire.MethodResourcesRead, wire.ReadResourceParams{URI: uri})
+		raw, err := c.get(ctx, wire.MethodResourcesRead, map[string]any{"uri": uri})
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func isText(media string) bool {
 
 // listResources asks for all resources of the server.
 func (c *connection) listResources(ctx context.Context, s *server) ([]Resource, error) {
-	if c.has().Resources == nil {
+	if c.server.Resources == nil {
 		return nil, nil
 	}
 	var out []Resource
@@ -108,7 +108,7 @@ func (c *connection) listResources(ctx context.Context, s *server) ([]Resource, 
 	for range maxPages {
 		raw, err := c.get(ctx, wire.MethodResourcesList, wire.PaginatedParams{Cursor: cursor})
 		if err != nil {
-			return nil, c.causeOr(err)
+			return nil, c.session.causeOr(err)
 		}
 		var page wire.ListResourcesResult
 		if err := json.Unmarshal(raw, &page); err != nil {

@@ -13,17 +13,25 @@ import (
 )
 
 // result makes what the model gets of what a server sent.
-func result(r *wire.CallToolResult) tools.Result {
-	got := contents(r.Content)
+func result(raw json.RawMessage) (tools.Result, error) {
+	var r struct {
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
+		IsError    bool              `json:"isError"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return tools.Result{}, fmt.Errorf("the result can not be read: %w", err)
+	}
+	got := contents(r.Content...)
 	out := tools.Result{Failed: r.IsError, Outputs: got.texts, Images: got.images}
 	// Servers send structured content as text as well, for clients that do not know it.
-	if data := structured(r); data != "" && !got.said {
+	if data := string(r.Structured); data != "" && data != "null" && !got.said {
 		out.Outputs = append(out.Outputs, data)
 	}
 	if len(out.Outputs) == 0 {
 		out.Outputs = []string{"(the tool returned nothing)"}
 	}
-	return out
+	return out, nil
 }
 
 // content is what a server sent, for a model.
@@ -33,8 +41,8 @@ type content struct {
 	said   bool // there is text of the server's own
 }
 
-// contents makes that of a list.
-func contents(list []wire.Content) (out content) {
+// contents makes that of what was sent.
+func contents(list ...json.RawMessage) (out content) {
 	add := func(text string) { out.texts = append(out.texts, text) }
 	image := func(what, media, data string) {
 		raw, err := base64.StdEncoding.DecodeString(data)
@@ -45,8 +53,13 @@ func contents(list []wire.Content) (out content) {
 		add(fmt.Sprintf("[%s, %d bytes]", what, len(raw)))
 		out.images = append(out.images, event.Image{MediaType: media, Data: raw})
 	}
-	for _, c := range list {
-		switch c := c.(type) {
+	for _, one := range list {
+		content, err := wire.UnmarshalContent(one)
+		if err != nil {
+			add(fmt.Sprintf("[content that eca can not read: %s]", cut(err.Error(), 200)))
+			continue
+		}
+		switch c := content.(type) {
 		case wire.TextContent:
 			out.said = out.said || strings.TrimSpace(c.Text) != ""
 			add(c.Text)
@@ -73,21 +86,6 @@ func contents(list []wire.Content) (out content) {
 		}
 	}
 	return out
-}
-
-// structured returns structured content as it was sent; empty: there is none.
-func structured(r *wire.CallToolResult) string {
-	if len(r.RawStructuredContent) > 0 {
-		return string(r.RawStructuredContent)
-	}
-	if r.StructuredContent == nil {
-		return ""
-	}
-	data, err := json.Marshal(r.StructuredContent)
-	if err != nil {
-		return ""
-	}
-	return string(data)
 }
 
 // reference names a resource that the server has and did not send.

@@ -254,7 +254,7 @@ func (s *server) attempted(a attempt) {
 	}
 	s.conn, s.offer, s.since = a.conn, a.offer, s.m.deps.Now()
 	s.set(Running, "")
-	if has := a.conn.has(); has.Prompts != nil || has.Resources != nil {
+	if has := a.conn.server; has.Prompts != nil || has.Resources != nil {
 		a.conn.outdated(promptsList | resourcesList)
 	}
 	s.answer(reached{conn: a.conn})
