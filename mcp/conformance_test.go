@@ -22,29 +22,11 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/nodetest"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of docs/mcp.md")
-
-// nodeTools is where the npm packages of .ci/node are; without them a test is skipped.
-func nodeTools(t *testing.T) (node, modules string) {
-	t.Helper()
-	dir := os.Getenv("ECA_NODE_TOOLS")
-	if dir == "" {
-		t.Skip("SKIPPED, NOT PROVEN HERE: set ECA_NODE_TOOLS to a folder made made with: cp .ci/node/package*.json DIR && npm ci --ignore-scripts --prefix DIR")
-	}
-	modules = filepath.Join(dir, "node_modules")
-	found, _ := filepath.Glob(filepath.Join(modules, "node-*", "bin", "node"))
-	if len(found) > 0 {
-		return found[0], modules
-	}
-	node, err := exec.LookPath("node") // there is no package of it for every system
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node, modules
-}
 
 // extension stands for a version where the suite's scenario is of none.
 const extension = "extension"
@@ -89,7 +71,7 @@ const timed = 4
 // The client scenarios of the official conformance suite, against the manager that eca
 // runs servers with. The score stands in docs/mcp.md.
 func TestConformance(t *testing.T) {
-	node, modules := nodeTools(t)
+	node, modules := nodetest.Tools(t, os.Getenv)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func onlyImporter(path string) string {
 
 // forTests says whether a room is for tests only.
 func forTests(room string) bool {
-	return slices.Contains([]string{"editors/fake", "internal/txtest", "internal/nettest"}, room)
+	return slices.Contains([]string{"editors/fake", "internal/txtest", "internal/nettest", "internal/nodetest"}, room)
 }
 
 type pkg struct {
