@@ -120,7 +120,8 @@ func (d *Daemon) EnableMCPServer(name string, enabled bool) error {
 
 // RemoveMCPServer removes a server from all files.
 func (d *Daemon) RemoveMCPServer(name string) error {
-	if _, exists := d.Config().MCPServers[name]; !exists {
+	s, exists := d.Config().MCPServers[name]
+	if !exists {
 		return unknownMCPServer(name)
 	}
 	key := d.pinKey(name)
@@ -134,6 +135,11 @@ func (d *Daemon) RemoveMCPServer(name string) error {
 		origin, _ := d.Config().Origin("mcpServers", name)
 		return fmt.Errorf("the MCP server %s comes from %s, where it can not be removed", name, origin)
 	}
+	d.servedLogins.cancel(name)
+	if _, err := d.forgetLogin(name, s); err != nil {
+		return fmt.Errorf("the MCP server %s is removed, but its login is not: %w", name, err)
+	}
+	d.launched.Delete(name)
 	return nil
 }
 

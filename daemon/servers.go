@@ -118,6 +118,17 @@ func (d *Daemon) launch(ctx context.Context, name string, s config.MCPServer) (m
 			l.Dir = roots[0]
 		}
 	}
+	resolved := s
+	resolved.URL = l.URL
+	for value, key := range map[*string]string{&resolved.ClientID: "clientId", &resolved.ClientSecret: "clientSecret", &resolved.AuthScope: "authScope"} {
+		*value = resolve(*value, true, key)
+	}
+	secrets = append(secrets, resolved.ClientSecret)
+	account := d.account(name, resolved)
+	if account != nil {
+		l.Login = account
+	}
+	d.launched.Store(name, account)
 	known := redact.Known(long(secrets)...)
 	l.Clean = func(text string) string { return d.cleanOutput(known.String(text)) }
 	if failed == nil && l.URL != "" {
@@ -205,8 +216,24 @@ func (d *Daemon) Tools() *tools.Registry {
 		served = d.bounded(served, d.Config().Config, d.outputs())
 		all = tools.NewRegistry(append(served, native.All()...)...) // nobody takes the place of ours
 	}
+	if guard := d.guard.Load(); guard != nil {
+		var list []tools.Tool
+		for _, t := range all.All() {
+			if t, offered := (*guard)(t); offered {
+				list = append(list, t)
+			}
+		}
+		all = tools.NewRegistry(list...)
+	}
 	d.allTools.Store(&allTools{native, version, all})
 	return all
+}
+
+// Guard has all tools pass through a function before models get them, from now on: it may
+// decorate them, or leave them out. A face calls it again when it decides otherwise.
+func (d *Daemon) Guard(guard func(tools.Tool) (t tools.Tool, offered bool)) {
+	d.guard.Store(&guard)
+	d.allTools.Store(nil)
 }
 
 // outputs is where outputs of tools are kept that are too long to be shown.

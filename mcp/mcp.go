@@ -39,10 +39,22 @@ type Launch struct {
 
 	URL     string
 	Headers map[string]string // of requests to the URL's host
+	Login   Login             // gives requests to the URL's host their tokens; nil: nothing does
 
 	// Clean removes the server's secrets from texts that are shown or logged; nil removes
 	// nothing.
 	Clean func(string) string
+}
+
+// Login is the user's login to one server (mcp/login).
+type Login interface {
+	// Token returns the access token to send; empty: none. Its error is fit for the user.
+	Token(ctx context.Context) (string, error)
+	// Refused hears that a request was answered with status 401 or 403, with the headers
+	// WWW-Authenticate of that, and which token was sent. It returns another token to try
+	// again with. Empty, without an error, means that no token helps. An error with the
+	// method Needed means that the user has to log in.
+	Refused(ctx context.Context, status int, headers []string, sent string) (token string, err error)
 }
 
 // Settings are what all servers have in common. They count from the next start on.

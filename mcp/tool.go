@@ -142,8 +142,8 @@ func (c *connection) call(ctx context.Context, spec tools.Spec, call tools.Call,
 	case cause != nil:
 		return tools.Result{}, cause
 	case errors.Is(err, errUnauthorized):
-		c.session.cancel(err)
-		return tools.Result{}, err
+		c.session.cancel(unauthorized(err))
+		return tools.Result{}, unauthorized(err)
 	case errors.Is(err, errForgotten):
 		return tools.Result{}, err
 	case !answered(err):
