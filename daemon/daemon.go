@@ -126,6 +126,7 @@ type Daemon struct {
 	client    atomic.Pointer[client]
 	registry  atomic.Pointer[func() *tools.Registry] // of our tools; built when first asked for: not before initialize is answered
 	allTools  atomic.Pointer[allTools]
+	guard     atomic.Pointer[func(tools.Tool) (tools.Tool, bool)] // see Guard
 	policy    atomic.Pointer[permission.Policy]
 	hooks     atomic.Pointer[hooks.Set]
 }

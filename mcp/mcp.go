@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm"
 )
 
 // Launch says how a server is reached, with everything resolved. Either Command or URL is
@@ -57,6 +58,11 @@ type Deps struct {
 	Resolve func(ctx context.Context, name string, c config.MCPServer) (Launch, error)
 	// Roots returns the workspace folders; nil: servers are not told.
 	Roots func() []string
+	// Asker returns the way to the user; nil, or if it returns nil: nobody can be asked.
+	Asker func() Asker
+	// Sample has a model answer a request that the user allowed, at the cost of a chat; nil:
+	// servers can not use models. The model of the request is set by it.
+	Sample func(ctx context.Context, chatID, model string, r llm.Request) (Sampled, error)
 	// HTTP returns the client for remote servers.
 	HTTP func() *http.Client
 	// Changed is called after each change of a status. It must not wait.

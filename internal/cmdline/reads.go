@@ -61,6 +61,9 @@ func judgeKnown(name string, args []word) judgement {
 	not := func(option string) judgement {
 		return judgement{why: option + " makes " + name + " do more than read", option: bare(option)}
 	}
+	if o := leadsAway(name, args); o != "" {
+		return judgement{why: o + " makes " + name + " read what it does not name", option: bare(o)}
+	}
 	if anyWords(name) {
 		if name == "cd" && len(args) != 1 {
 			return judgement{why: "where cd leads is not known"}

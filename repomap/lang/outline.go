@@ -2,6 +2,8 @@ package lang
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -70,6 +72,8 @@ type outline struct {
 	defs   []found
 	levels []level
 	sig    []byte // all signatures and names, one after the other
+	steps  int    // how often skip was asked, for tests
+	vain   int    // tokens that were looked at for an end that was not there
 }
 
 // found is a definition whose texts are in outline.sig.
@@ -152,10 +156,29 @@ func (o *outline) marks(i int, marks string) bool {
 
 // skip returns the token behind i, or behind the group that i opens.
 func (o *outline) skip(i int) int {
+	o.steps++
 	if t := o.at(i); t.mate > int32(i) {
 		return int(t.mate) + 1
 	}
 	return i + 1
+}
+
+// indentation returns how far in the line begins that a token stands in. What goes on
+// behind a text of several lines belongs to the line where that began.
+func (o *outline) indentation(i int) int {
+	if i >= len(o.tokens) {
+		return 0
+	}
+	const texts = 8 // that are looked behind
+	for range texts {
+		line := o.tokens[i].line
+		i, _ = slices.BinarySearchFunc(o.tokens[:i], line, func(t token, line int32) int { return cmp.Compare(t.line, line) })
+		if i == 0 || o.tokens[i].first {
+			break
+		}
+		i--
+	}
+	return int(o.tokens[i].col)
 }
 
 // deepest is how deep definitions stand in each other; what is deeper is shown there.
