@@ -166,7 +166,10 @@ type Files interface {
 // Command is what a message that begins with a slash means: a prompt for the model,
 // something that eca does itself, a dialog with it, or else that the conversation shall be compacted.
 type Command struct {
-	Prompt  string
+	Prompt string
+	// Expand gets the prompt from somebody else, as an MCP server; the turn waits for it.
+	// The error is fit for the user.
+	Expand  func(ctx context.Context) ([]event.Said, error)
 	Compact string // what the user adds to the question for a summary
 	// Run does it; the user is shown the text it returns. It may wait, and call any method
 	// of the session.

@@ -235,6 +235,10 @@ func (h *history) amend(a event.PromptAmended) {
 	if !ok {
 		return
 	}
+	if len(a.Said) > 0 {
+		h.done = append(h.done[:last:last], replies(a.Said, words.Text, parts[1:])...)
+		return
+	}
 	if a.Prompt != nil {
 		words.Text = *a.Prompt
 	}

@@ -395,6 +395,12 @@ func weight(b event.Body) int {
 		for _, c := range b.Context {
 			n += len(c)
 		}
+		for _, s := range b.Said {
+			n += len(s.Text)
+			for _, i := range s.Images {
+				n += len(i.Data)
+			}
+		}
 	case event.Compacted:
 		n += len(b.Summary)
 	case event.Continued:

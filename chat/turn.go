@@ -189,6 +189,9 @@ func (t *turn) start() Accepted {
 			msg.Text, t.prompt.Text = Masked, Masked
 		}
 	}
+	if command.Expand != nil {
+		command.Prompt = msg.Text // until it is there
+	}
 	if isCommand {
 		msg.Command, msg.Prompt = true, command.Prompt
 	}
@@ -233,7 +236,7 @@ func (t *turn) start() Accepted {
 	}
 	if t.cfg.Env == config.EnvTest {
 		go t.run(func() error {
-			if err := t.before(!isCommand); err != nil {
+			if err := t.prepare(command, !isCommand); err != nil {
 				return err
 			}
 			t.title(t.transcript())
@@ -242,9 +245,9 @@ func (t *turn) start() Accepted {
 		})
 		return Accepted{TurnID: t.id, Done: t.done, Model: model.ID}
 	}
-	if t.hooked() { // which may take long: nobody else waits for them
+	if t.hooked() || command.Expand != nil { // which may take long: nobody else waits for them
 		go t.run(func() error {
-			if err := t.before(!isCommand); err != nil {
+			if err := t.prepare(command, !isCommand); err != nil {
 				return err
 			}
 			t.enter(progressWaiting)

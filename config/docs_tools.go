@@ -61,6 +61,7 @@ func toolDocs() []keyDoc {
 		{path: "mcpServers.*.disabled", text: "Do not start it."},
 		{path: "mcpServers.*.callTimeoutSeconds", text: "How long a call of one of its tools may go without an answer or a report of progress. In seconds; 0 is 120.", rule: atLeast(0)},
 		{path: "mcpServers.*.maxParallelCalls", text: "How many of its tools' calls run at the same time; 0 is 64.", rule: atLeast(0)},
+		{path: "mcpServers.*.protocolVersion", text: "The version of the protocol to speak with it, for servers that say they know others than they do. Without it both sides agree on one.", rule: oneOf("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")},
 	}
 }
 

@@ -33,6 +33,7 @@ func (d *Daemon) newCommands() *command.Commands {
 		Hooks:      func() []hooks.Info { return d.hooks.Load().List() },
 		Plugins:    d.Plugins,
 		Logins:     d,
+		Prompts:    servedPrompts{d},
 		RepoMap:    d.maps.show,
 		Ask:        func() ask.Client { return d.client.Load().questions },
 		TempDir:    os.TempDir(),

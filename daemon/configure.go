@@ -139,7 +139,9 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	if !rebuild && reflect.DeepEqual(old.Config, cfg.Config) {
 		return otherNetwork || !reflect.DeepEqual(old.Units, cfg.Units) || !slices.Equal(old.Problems, cfg.Problems) || !reflect.DeepEqual(before, d.entered)
 	}
-	d.workspace.Store(ws)
+	if before := d.workspace.Swap(ws); before != nil && !slices.Equal(before.Roots(), ws.Roots()) {
+		d.mcp.RootsChanged()
+	}
 	d.maps.index.Forget(ws.Roots())
 	d.policy.Store(policy)
 	d.hooks.Store(userHooks)

@@ -126,6 +126,7 @@ type Daemon struct {
 	client    atomic.Pointer[client]
 	registry  atomic.Pointer[func() *tools.Registry] // of our tools; built when first asked for: not before initialize is answered
 	allTools  atomic.Pointer[allTools]
+	guard     atomic.Pointer[func(tools.Tool) (tools.Tool, bool)] // see Guard
 	policy    atomic.Pointer[permission.Policy]
 	hooks     atomic.Pointer[hooks.Set]
 }
@@ -189,7 +190,7 @@ func New(o Options) *Daemon {
 		Store:        d.store,
 		Models:       d.models,
 		ModelIDs:     d.models.ids,
-		Contexts:     jobNews{pointing{contexts.Local{Mapper: d.maps, Web: webPages{d}}, &d.finder}, d},
+		Contexts:     jobNews{pointing{contexts.Local{Mapper: d.maps, Web: webPages{d}, Resources: servedResources{d}}, &d.finder}, d},
 		Instructions: contexts.Nested,
 		Tools:        d.Tools,
 		Policy:       func() tools.Policy { return d.policy.Load() },

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -33,6 +34,17 @@ func (d *Daemon) newServers() *mcp.Manager {
 				l.Env = append(slices.Clone(env()), l.Env...)
 			}
 			return l, err
+		},
+		Roots: d.Roots,
+		Asker: func() mcp.Asker {
+			if c := d.client.Load(); c != nil && c.questions != nil {
+				return served{c.questions}
+			}
+			return nil
+		},
+		Sample: func(ctx context.Context, chatID, model string, r llm.Request) (mcp.Sampled, error) {
+			a, err := d.engine.Aside(ctx, chatID, model, r)
+			return mcp.Sampled(a), err
 		},
 		HTTP: func() *http.Client { return d.network.Client(netclient.Options{Connect: serverConnect}) },
 		Changed: func() {
@@ -174,8 +186,24 @@ func (d *Daemon) Tools() *tools.Registry {
 		served = d.bounded(served, d.Config().Config, d.outputs())
 		all = tools.NewRegistry(append(served, native.All()...)...) // nobody takes the place of ours
 	}
+	if guard := d.guard.Load(); guard != nil {
+		var list []tools.Tool
+		for _, t := range all.All() {
+			if t, offered := (*guard)(t); offered {
+				list = append(list, t)
+			}
+		}
+		all = tools.NewRegistry(list...)
+	}
 	d.allTools.Store(&allTools{native, version, all})
 	return all
+}
+
+// Guard has all tools pass through a function before models get them, from now on: it may
+// decorate them, or leave them out. A face calls it again when it decides otherwise.
+func (d *Daemon) Guard(guard func(tools.Tool) (t tools.Tool, offered bool)) {
+	d.guard.Store(&guard)
+	d.allTools.Store(nil)
 }
 
 // outputs is where outputs of tools are kept that are too long to be shown.

@@ -13,7 +13,7 @@ import (
 // systemSources lists what the system prompt of chats is made of, besides what the engine
 // knows itself. The order is that within a place.
 func (d *Daemon) systemSources() []chat.SystemSource {
-	return []chat.SystemSource{written{d}, agentsFiles{global: config.Home(d.opts.Getenv), claudeHome: d.claudeHome()}}
+	return []chat.SystemSource{written{d}, agentsFiles{global: config.Home(d.opts.Getenv), claudeHome: d.claudeHome()}, servedInstructions{d}}
 }
 
 // agentsFiles provides the AGENTS.md files.

@@ -9,36 +9,28 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client"
-	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// connection is one life of a server, from its start to its end.
+// connection is one life of a server, from its start to its end: a session, and what eca
+// wants of it.
 type connection struct {
-	client *client.Client
-	link   *link
-	speak  func(...client.ClientOption) *client.Client // makes a client
-	clean  func(string) string
-	slots  chan struct{} // calls that run
-	limit  time.Duration // of a call that says nothing
+	session *session
+	server  wire.ServerCapabilities
+	clean   func(string) string
+	slots   chan struct{} // calls that run
+	limit   time.Duration // of a call that says nothing
 
-	toolsChanged chan struct{} // hears that the tools may be others
+	listsChanged chan struct{} // hears that there are lists to ask for
 
-	ctx    context.Context // ends with the life
-	cancel context.CancelCauseFunc
-	work   sync.WaitGroup
+	ctx context.Context // ends with the life
 
-	mu       sync.Mutex // guards what follows
-	progress map[string]func(message string)
-	tokens   int
-	closed   bool
+	mu    sync.Mutex // guards what follows
+	stale list       // what has to be asked for
+	calls []*activeCall
 }
-
-// errEnded is why a connection that eca closed is over.
-var errEnded = errors.New("eca stopped the server")
 
 // reach starts a server or connects to it, and asks what it offers. The reason of an error
 // is fit for the user.
@@ -58,7 +50,9 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 			Server: strings.TrimSpace(info.ServerInfo.Name + " " + info.ServerInfo.Version), Protocol: info.ProtocolVersion,
 			Instructions: cut(launch.Clean(info.Instructions), maxInstructions),
 		}
+		conn.server = info.Capabilities
 		if offer.Tools, err = conn.listTools(ctx, s); err == nil {
+			conn.session.settle(ctx)
 			conn.watch(settings, launch.URL != "")
 			return attempt{conn: conn, offer: offer}
 		}
@@ -72,11 +66,11 @@ func explain(ctx context.Context, err error, clean func(string) string) error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
 		err = cause
 	}
-	text := cut(clean(strings.TrimPrefix(err.Error(), "transport error: ")), 2000)
+	text := cut(clean(err.Error()), 2000)
 	var permanent permanentError
 	switch {
-	case errors.Is(err, transport.ErrAuthorizationRequired):
-		return fmt.Errorf("%w: %s", errUnauthorized, text)
+	case errors.Is(err, errUnauthorized):
+		return err
 	case errors.As(err, &permanent):
 		return permanentError{errors.New(text)}
 	}
@@ -88,11 +82,14 @@ func (m *Manager) open(ctx context.Context, name string, l Launch, c config.MCPS
 	if l.URL != "" {
 		return m.openHTTP(ctx, name, l, c)
 	}
-	t := newStdio(l, m.deps.Supervisor, m.deps.Log.With("server", name))
-	conn := m.newConnection(name, t, l, c)
-	info, err := conn.greet(ctx, m.deps.Version)
-	if err != nil && answered(err) && conn.ctx.Err() == nil {
-		info, err = conn.greetModern(ctx, m.deps.Version, m.deps.After)
+	conn := m.newConnection(name, newStdio(l, m.deps.Supervisor, m.deps.Log.With("server", name)), l, c)
+	var info *wire.InitializeResult
+	err := conn.session.start(ctx)
+	if err == nil && !wire.IsModernProtocol(c.ProtocolVersion) {
+		info, err = conn.session.greet(ctx, c.ProtocolVersion)
+	}
+	if info == nil && (err == nil || answered(err) && c.ProtocolVersion == "") && conn.ctx.Err() == nil {
+		info, err = conn.greetModern(ctx, m.deps.After)
 	}
 	if err != nil {
 		conn.close()
@@ -101,82 +98,42 @@ func (m *Manager) open(ctx context.Context, name string, l Launch, c config.MCPS
 	return conn, info, nil
 }
 
-func (m *Manager) newConnection(name string, t transport.Interface, l Launch, c config.MCPServer) *connection {
+func (m *Manager) newConnection(name string, t transport, l Launch, c config.MCPServer) *connection {
+	s := newSession(context.WithoutCancel(m.ctx), t)
 	conn := &connection{
-		clean: l.Clean, toolsChanged: make(chan struct{}, 1), progress: map[string]func(string){},
+		session: s, ctx: s.ctx, clean: l.Clean, listsChanged: make(chan struct{}, 1),
 		slots: make(chan struct{}, parallelCalls(c)), limit: callLimit(c),
 	}
-	conn.ctx, conn.cancel = context.WithCancelCause(context.WithoutCancel(m.ctx))
-	conn.link = newLink(conn.ctx, t)
-	if s, ok := t.(*stdio); ok {
-		s.over = conn.cancel
-	}
-	log := m.deps.Log.With("server", name)
-	conn.speak = func(o ...client.ClientOption) *client.Client {
-		cl := client.NewClient(conn.link.transport(), o...)
-		cl.OnNotification(func(n wire.JSONRPCNotification) { conn.notified(n, log) })
-		return cl
-	}
+	s.self = self{server: name, info: wire.Implementation{Name: "ECA", Version: m.deps.Version}, capabilities: m.capabilities()}
+	s.handlers, s.calls, s.notified, s.log = m.handlers(), conn.active, conn.notified, m.deps.Log.With("server", name)
 	return conn
 }
 
-// greet starts the transport and shakes hands in the way that servers of all versions but
-// the newest understand.
-func (c *connection) greet(ctx context.Context, version string) (*wire.InitializeResult, error) {
-	c.client = c.speak(client.WithLegacyProtocolOnly()) //nolint:staticcheck // most servers know nothing else
-	return c.shakeHands(ctx, version)
-}
-
-// greetModern is for servers that refuse that: they speak a version without a handshake, in
-// which the client has to ask for notifications.
-func (c *connection) greetModern(ctx context.Context, version string, after func(time.Duration) (<-chan time.Time, func())) (*wire.InitializeResult, error) {
-	c.client = c.speak()
-	info, err := c.shakeHands(ctx, version)
-	if err != nil || !wire.IsModernProtocol(info.ProtocolVersion) {
-		return info, err
-	}
-	c.background(func() {
-		for {
-			err := c.client.Listen(c.ctx, wire.SubscriptionFilter{ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true})
-			if err != nil && answered(err) {
-				return // it has nothing to tell
-			}
-			again, giveUp := after(listenAgain)
-			select {
-			case <-again:
-			case <-c.ctx.Done():
-				giveUp()
-				return
-			}
+// capabilities are what eca can do for servers: what there are handlers for.
+func (m *Manager) capabilities() map[string]any {
+	out, handlers := map[string]any{}, m.handlers()
+	for method, can := range map[string]struct {
+		name  string
+		value any
+	}{
+		string(wire.MethodListRoots):             {"roots", map[string]any{"listChanged": true}},
+		string(wire.MethodSamplingCreateMessage): {"sampling", struct{}{}},
+		string(wire.MethodElicitationCreate):     {"elicitation", struct{}{}},
+	} {
+		if handlers[method] != nil {
+			out[can.name] = can.value
 		}
-	})
-	return info, nil
+	}
+	return out
 }
 
-// listenAgain is how long to wait before a stream of notifications is asked for again.
-const listenAgain = 5 * time.Second
-
-func (c *connection) shakeHands(ctx context.Context, version string) (*wire.InitializeResult, error) {
-	stop := context.AfterFunc(ctx, func() { c.cancel(context.Cause(ctx)) })
-	defer stop()
-	if err := c.client.Start(c.ctx); err != nil {
-		return nil, c.causeOr(err)
+// greetModern shakes hands without a handshake, and asks for notifications.
+func (c *connection) greetModern(ctx context.Context, after func(time.Duration) (<-chan time.Time, func())) (*wire.InitializeResult, error) {
+	info, err := c.session.greetModern(ctx)
+	if err == nil {
+		c.session.subscribe(after)
 	}
-	request := wire.InitializeRequest{}
-	request.Params.ClientInfo = wire.Implementation{Name: "ECA", Version: version}
-	info, err := c.client.Initialize(ctx, request)
-	if err != nil {
-		return nil, c.causeOr(err)
-	}
-	return info, nil
-}
-
-// causeOr prefers the reason why the connection ended to what somebody saw of that.
-func (c *connection) causeOr(err error) error {
-	if cause := context.Cause(c.ctx); cause != nil {
-		return cause
-	}
-	return err
+	return info, err
 }
 
 // lost is closed when the connection is over.
@@ -192,72 +149,43 @@ func (c *connection) cause() error {
 }
 
 // close ends the connection, and its child, and returns when nothing is left.
-func (c *connection) close() {
-	c.cancel(errEnded)
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	_ = c.client.Close() // what it says is that the child had to be killed
-	c.work.Wait()
-}
-
-// background runs work that ends with the connection, unless that is over.
-func (c *connection) background(work func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.work.Go(work)
-	}
-}
+func (c *connection) close() { c.session.close() }
 
 // notified takes notice of what a server says on its own. It runs where the transport
 // reads, and never waits.
-func (c *connection) notified(n wire.JSONRPCNotification, log interface{ Debug(string, ...any) }) {
-	switch n.Method {
+func (c *connection) notified(method string, params json.RawMessage) {
+	switch method {
 	case wire.MethodNotificationToolsListChanged:
-		select {
-		case c.toolsChanged <- struct{}{}:
-		default:
-		}
-	case string(wire.MethodNotificationProgress):
-		token, _ := n.Params.AdditionalFields["progressToken"].(string)
-		message, _ := n.Params.AdditionalFields["message"].(string)
-		c.mu.Lock()
-		heard := c.progress[token]
-		c.mu.Unlock()
-		if heard != nil {
-			heard(cut(c.clean(message), maxProgress))
-		}
-	case string(wire.MethodNotificationCancelled):
-		c.link.cancelled(n.Params.AdditionalFields["requestId"])
+		c.outdated(toolsList)
+	case wire.MethodNotificationPromptsListChanged:
+		c.outdated(promptsList)
+	case wire.MethodNotificationResourcesListChanged:
+		c.outdated(resourcesList)
 	case "notifications/message":
-		data, _ := json.Marshal(n.Params.AdditionalFields["data"])
-		log.Debug("MCP server says", "level", n.Params.AdditionalFields["level"], "text", cut(c.clean(string(data)), maxLogLine))
+		var said struct {
+			Level string          `json:"level"`
+			Data  json.RawMessage `json:"data"`
+		}
+		_ = json.Unmarshal(params, &said) // what can not be read is not said
+		c.session.log.Debug("MCP server says", "level", said.Level, "text", cut(c.clean(string(said.Data)), maxLogLine))
 	}
 }
-
-// pingTime is how long a server may take to answer a ping.
-const pingTime = 5 * time.Second
 
 // alive asks whether the server is there, and ends the connection if it is not.
 func (c *connection) alive() {
 	ctx, cancel := context.WithTimeout(c.ctx, pingTime)
 	defer cancel()
-	err := c.client.Ping(ctx) //nolint:staticcheck // most servers know it; for others it does nothing
-	switch {
-	case err == nil || c.ctx.Err() != nil:
-	case errors.Is(err, transport.ErrAuthorizationRequired):
-		c.cancel(errUnauthorized)
-	case answered(err):
-	default:
-		c.cancel(fmt.Errorf("it does not answer any more: %w", err))
+	if c.session.modern() {
+		return // nothing to ask, and nothing to lose
 	}
-}
-
-// answered says whether an error is a server's answer, and not what became of a request.
-func answered(err error) bool {
-	var lost *transport.Error
-	return !errors.As(err, &lost)
+	err := c.session.call(ctx, string(wire.MethodPing), nil, nil)
+	switch {
+	case err == nil || c.ctx.Err() != nil || answered(err):
+	case errors.Is(err, errUnauthorized), errors.Is(err, errForgotten):
+		c.session.cancel(err)
+	default:
+		c.session.cancel(fmt.Errorf("it does not answer any more: %w", err))
+	}
 }
 
 // watch pings a remote server now and then: nothing else tells that it is gone.
@@ -265,7 +193,7 @@ func (c *connection) watch(settings Settings, remote bool) {
 	if !remote || settings.KeepAlive <= 0 {
 		return
 	}
-	c.background(func() {
+	c.session.background(func() {
 		t := time.NewTicker(settings.KeepAlive)
 		defer t.Stop()
 		for {

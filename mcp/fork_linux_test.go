@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // startBlocked starts a process that ignores SIGTERM, in a session of its own, and returns
@@ -56,8 +57,8 @@ func playDaemon() {
 		fmt.Println(err)
 		return
 	}
-	out, err := res.call(context.Background(), "fork", []byte(`{}`), nil)
-	child := res.link.Interface.(*stdio).child.Pid()
+	out, err := res.call(context.Background(), tools.Spec{Name: "fork"}, tools.Call{}, nil)
+	child := res.session.transport.(*stdio).child.Pid()
 	fmt.Println(child, strings.Join(out.Outputs, ""), err)
 	select {}
 }
@@ -83,7 +84,7 @@ func TestGrandchildren(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		child := r.m.servers["s"].conn.link.Interface.(*stdio).child.Pid()
+		child := r.m.servers["s"].conn.session.transport.(*stdio).child.Pid()
 		r.m.Close()
 		gone(t, child)
 		gone(t, grandchild)

@@ -4,8 +4,10 @@
 // It owns the connections and the child processes. A Manager has one supervisor for each
 // configured server (server.go): one goroutine that owns the server's state and moves it
 // along legal transitions only (state.go). A connection (connection.go) is one life of a
-// server, over one of three transports: a child's stdin and stdout (stdio.go), Streamable
-// HTTP, or the older HTTP with SSE (http.go).
+// server. It is a session (session.go, incoming.go, handshake.go), the conversation as the
+// protocol has it, over one of three transports: a child's stdin and stdout (stdio.go),
+// Streamable HTTP (streamable.go), or the older HTTP with SSE (older.go). Of mcp-go it uses
+// the types and rules; its client would cost each start of eca milliseconds.
 //
 // Guarantees: nothing here waits for a server but the call that needs it, and that call
 // has a time limit and ends with its context. What a server sends is bounded: a message, its
@@ -24,6 +26,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm"
 )
 
 // Launch says how a server is reached, with everything resolved. Either Command or URL is
@@ -53,10 +56,20 @@ type Deps struct {
 	// Resolve makes a server ready to be started. Its error is the reason why it is not,
 	// and the start is not repeated because of it.
 	Resolve func(ctx context.Context, name string, c config.MCPServer) (Launch, error)
+	// Roots returns the workspace folders; nil: servers are not told.
+	Roots func() []string
+	// Asker returns the way to the user; nil, or if it returns nil: nobody can be asked.
+	Asker func() Asker
+	// Sample has a model answer a request that the user allowed, at the cost of a chat; nil:
+	// servers can not use models. The model of the request is set by it.
+	Sample func(ctx context.Context, chatID, model string, r llm.Request) (Sampled, error)
 	// HTTP returns the client for remote servers.
 	HTTP func() *http.Client
 	// Changed is called after each change of a status. It must not wait.
 	Changed func()
+	// Handlers answer what servers ask of eca, by method. Servers are told that eca can do
+	// what there is a handler for. Pings are answered without one.
+	Handlers map[string]Handler
 
 	Supervisor string // see proc.Spec
 	Version    string // of eca, told to servers
@@ -82,6 +95,10 @@ type Offer struct {
 	Protocol     string // the version that was agreed on
 	Instructions string
 	Tools        []*Tool
+
+	// What follows is asked for when the server runs already.
+	Prompts   []Prompt
+	Resources []Resource
 }
 
 // limits of what servers may send and do.

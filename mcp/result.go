@@ -13,10 +13,37 @@ import (
 )
 
 // result makes what the model gets of what a server sent.
-func result(r *wire.CallToolResult) tools.Result {
-	out := tools.Result{Failed: r.IsError}
-	said := false
-	add := func(text string) { out.Outputs = append(out.Outputs, text) }
+func result(raw json.RawMessage) (tools.Result, error) {
+	var r struct {
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
+		IsError    bool              `json:"isError"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return tools.Result{}, fmt.Errorf("the result can not be read: %w", err)
+	}
+	got := contents(r.Content...)
+	out := tools.Result{Failed: r.IsError, Outputs: got.texts, Images: got.images}
+	// Servers send structured content as text as well, for clients that do not know it.
+	if data := string(r.Structured); data != "" && data != "null" && !got.said {
+		out.Outputs = append(out.Outputs, data)
+	}
+	if len(out.Outputs) == 0 {
+		out.Outputs = []string{"(the tool returned nothing)"}
+	}
+	return out, nil
+}
+
+// content is what a server sent, for a model.
+type content struct {
+	texts  []string // what is no text is named in words
+	images []event.Image
+	said   bool // there is text of the server's own
+}
+
+// contents makes that of what was sent.
+func contents(list ...json.RawMessage) (out content) {
+	add := func(text string) { out.texts = append(out.texts, text) }
 	image := func(what, media, data string) {
 		raw, err := base64.StdEncoding.DecodeString(data)
 		if err != nil {
@@ -24,12 +51,17 @@ func result(r *wire.CallToolResult) tools.Result {
 			return
 		}
 		add(fmt.Sprintf("[%s, %d bytes]", what, len(raw)))
-		out.Images = append(out.Images, event.Image{MediaType: media, Data: raw})
+		out.images = append(out.images, event.Image{MediaType: media, Data: raw})
 	}
-	for _, c := range r.Content {
-		switch c := c.(type) {
+	for _, one := range list {
+		content, err := wire.UnmarshalContent(one)
+		if err != nil {
+			add(fmt.Sprintf("[content that eca can not read: %s]", cut(err.Error(), 200)))
+			continue
+		}
+		switch c := content.(type) {
 		case wire.TextContent:
-			said = said || strings.TrimSpace(c.Text) != ""
+			out.said = out.said || strings.TrimSpace(c.Text) != ""
 			add(c.Text)
 		case wire.ImageContent:
 			image("image "+c.MIMEType, c.MIMEType, c.Data)
@@ -40,7 +72,7 @@ func result(r *wire.CallToolResult) tools.Result {
 		case wire.EmbeddedResource:
 			switch res := c.Resource.(type) {
 			case wire.TextResourceContents:
-				said = true
+				out.said = true
 				add(fmt.Sprintf("[resource %s]\n%s", res.URI, res.Text))
 			case wire.BlobResourceContents:
 				if strings.HasPrefix(res.MIMEType, "image/") {
@@ -53,29 +85,7 @@ func result(r *wire.CallToolResult) tools.Result {
 			add(fmt.Sprintf("[content that eca does not know: %T]", c))
 		}
 	}
-	// Servers send structured content as text as well, for clients that do not know it.
-	if data := structured(r); data != "" && !said {
-		add(data)
-	}
-	if len(out.Outputs) == 0 {
-		add("(the tool returned nothing)")
-	}
 	return out
-}
-
-// structured returns structured content as it was sent; empty: there is none.
-func structured(r *wire.CallToolResult) string {
-	if len(r.RawStructuredContent) > 0 {
-		return string(r.RawStructuredContent)
-	}
-	if r.StructuredContent == nil {
-		return ""
-	}
-	data, err := json.Marshal(r.StructuredContent)
-	if err != nil {
-		return ""
-	}
-	return string(data)
 }
 
 // reference names a resource that the server has and did not send.

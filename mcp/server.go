@@ -45,8 +45,8 @@ type server struct {
 	again    bool      // start when it has stopped
 	waiting  []chan<- reached
 
-	refreshing <-chan refreshed // the list of tools is asked for
-	calm       <-chan time.Time // until the list may be asked for again
+	refreshing <-chan refreshed // lists are asked for
+	calm       <-chan time.Time // until lists may be asked for again
 }
 
 // attempt is what came of a start.
@@ -60,12 +60,6 @@ type attempt struct {
 type reached struct {
 	conn *connection
 	err  error
-}
-
-type refreshed struct {
-	conn  *connection
-	tools []*Tool
-	err   error
 }
 
 // permanentError is a reason for which a start is not repeated.
@@ -127,11 +121,11 @@ func (s *server) run() {
 	defer s.end()
 	for {
 		var lost <-chan struct{}
-		var toolsChanged <-chan struct{}
+		var listsChanged <-chan struct{}
 		if s.conn != nil {
 			lost = s.conn.lost()
 			if s.refreshing == nil && s.calm == nil {
-				toolsChanged = s.conn.toolsChanged
+				listsChanged = s.conn.listsChanged
 			}
 		}
 		select {
@@ -151,7 +145,7 @@ func (s *server) run() {
 		case <-s.retry:
 			s.retry = nil
 			s.open()
-		case <-toolsChanged:
+		case <-listsChanged:
 			s.refresh(s.conn)
 		case r := <-s.refreshing:
 			s.refreshing = nil
@@ -255,8 +249,14 @@ func (s *server) attempted(a attempt) {
 		s.fail(a.err)
 		return
 	}
+	if s.offer != nil { // until they are listed anew
+		a.offer.Prompts, a.offer.Resources = s.offer.Prompts, s.offer.Resources
+	}
 	s.conn, s.offer, s.since = a.conn, a.offer, s.m.deps.Now()
 	s.set(Running, "")
+	if has := a.conn.server; has.Prompts != nil || has.Resources != nil {
+		a.conn.outdated(promptsList | resourcesList)
+	}
 	s.answer(reached{conn: a.conn})
 }
 
@@ -427,33 +427,6 @@ func (s *server) connection(ctx context.Context) (*connection, error) {
 		return nil, s.unreachable("it is not configured any more")
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	}
-}
-
-// refresh asks for the tools of a server that said they changed.
-func (s *server) refresh(c *connection) {
-	ch := make(chan refreshed, 1)
-	s.refreshing = ch
-	limit := s.m.currentSettings().Start
-	go func() {
-		ctx, cancel := limited(s.ctx, limit)
-		defer cancel()
-		list, err := c.listTools(ctx, s)
-		ch <- refreshed{c, list, err}
-	}()
-}
-
-// take takes over the tools that were asked for.
-func (s *server) take(r refreshed) {
-	switch {
-	case r.conn != s.conn: // it is a former life's
-	case r.err != nil:
-		s.m.deps.Log.Warn("the changed tools of an MCP server could not be listed", "server", s.name, "err", r.err)
-	default:
-		offer := *s.offer
-		offer.Tools = r.tools
-		s.offer = &offer
-		s.publish()
 	}
 }
 

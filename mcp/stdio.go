@@ -12,20 +12,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client/transport"
-	wire "github.com/mark3labs/mcp-go/mcp"
-
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// stdio is a transport.BidirectionalInterface over a child's stdin and stdout: one message
-// of JSON in a line. What is no message is noise: it is logged and does no harm.
+// stdio is a transport over a child's stdin and stdout: one message of JSON in a line. What
+// is no message is noise: it is logged and does no harm.
 type stdio struct {
 	launch     Launch
 	supervisor string
 	log        *slog.Logger
 	stderr     *stderr
-	over       func(error) // hears why the child can not be talked to any more
+	hear       func(envelope)
+	over       func(error)
 
 	child  *proc.Process
 	in     *os.File // of the child; ours to write to
@@ -36,30 +34,19 @@ type stdio struct {
 	once   sync.Once
 	closed sync.Once
 
-	mu       sync.Mutex // guards what follows
-	ctx      context.Context
-	pending  map[string]chan<- *transport.JSONRPCResponse
-	notified func(wire.JSONRPCNotification)
-	asked    transport.RequestHandler
-	noise    int // bytes of it in the log
+	noise int // bytes of it in the log; of the reader
 }
 
 func newStdio(l Launch, supervisor string, log *slog.Logger) *stdio {
 	return &stdio{
-		launch: l, supervisor: supervisor, log: log, stderr: &stderr{log: log, clean: l.Clean}, over: func(error) {},
-		frames: make(chan []byte), quit: make(chan struct{}), pending: map[string]chan<- *transport.JSONRPCResponse{},
+		launch: l, supervisor: supervisor, log: log, stderr: &stderr{log: log, clean: l.Clean},
+		over: func(error) {}, frames: make(chan []byte), quit: make(chan struct{}),
 	}
 }
 
-// errNotStarted is what requests get before Start.
-var errNotStarted = errors.New("the server is not started")
-
-// Start implements transport.Interface: it starts the child. The requests of the server run
-// in ctx.
-func (t *stdio) Start(ctx context.Context) error {
-	if t.child != nil {
-		return nil
-	}
+// start implements transport: it starts the child.
+func (t *stdio) start(_ context.Context, hear func(envelope), over func(error)) error {
+	t.hear, t.over = hear, over
 	stdin, in, err := os.Pipe()
 	if err != nil {
 		return err
@@ -71,9 +58,6 @@ func (t *stdio) Start(ctx context.Context) error {
 		return err
 	}
 	defer stdout.Close()
-	t.mu.Lock()
-	t.ctx = ctx
-	t.mu.Unlock()
 	t.child, err = proc.Start(proc.Spec{
 		Path: t.launch.Command, Args: t.launch.Args, Dir: t.launch.Dir, Env: t.launch.Env,
 		Stdin: stdin, Stdout: stdout, Stderr: t.stderr, Supervisor: t.supervisor,
@@ -148,9 +132,9 @@ func (t *stdio) end(reason error) {
 	})
 }
 
-// Close implements transport.Interface: the child's input ends, then it is asked to end, then
-// killed, with all that it started.
-func (t *stdio) Close() error {
+// close implements transport: the child's input ends, then it is asked to end, then killed,
+// with all that it started.
+func (t *stdio) close() {
 	t.end(errEnded)
 	t.closed.Do(func() {
 		if t.child == nil {
@@ -163,8 +147,11 @@ func (t *stdio) Close() error {
 		_ = t.out.Close()
 	})
 	t.work.Wait()
-	return nil
 }
+
+// agreed and listen implement transport: here all versions are the same.
+func (t *stdio) agreed(string)           {}
+func (t *stdio) listen() <-chan struct{} { return nil }
 
 // write is the only one to write to the child: one that does not read holds up nobody else.
 func (t *stdio) write() {
@@ -184,9 +171,9 @@ func (t *stdio) write() {
 	}
 }
 
-// send hands a message to the writer.
-func (t *stdio) send(ctx context.Context, message any) error {
-	frame, err := json.Marshal(message)
+// send implements transport: it hands a message to the writer.
+func (t *stdio) send(ctx context.Context, e envelope) error {
+	frame, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
@@ -197,62 +184,11 @@ func (t *stdio) send(ctx context.Context, message any) error {
 	case t.frames <- append(frame, '\n'):
 		return nil
 	case <-t.quit:
-		return transport.ErrTransportClosed
+		return errEnded
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
-
-// SendRequest implements transport.Interface.
-func (t *stdio) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	answer, id := make(chan *transport.JSONRPCResponse, 1), r.ID.String()
-	t.mu.Lock()
-	t.pending[id] = answer
-	t.mu.Unlock()
-	defer func() {
-		t.mu.Lock()
-		delete(t.pending, id)
-		t.mu.Unlock()
-	}()
-	if err := t.send(ctx, r); err != nil {
-		return nil, err
-	}
-	select {
-	case response := <-answer:
-		return response, nil
-	case <-t.quit:
-		select {
-		case response := <-answer:
-			return response, nil
-		default:
-			return nil, transport.ErrTransportClosed
-		}
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// SendNotification implements transport.Interface.
-func (t *stdio) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
-	return t.send(ctx, n)
-}
-
-// SetNotificationHandler implements transport.Interface.
-func (t *stdio) SetNotificationHandler(handle func(wire.JSONRPCNotification)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.notified = handle
-}
-
-// SetRequestHandler implements transport.BidirectionalInterface.
-func (t *stdio) SetRequestHandler(handle transport.RequestHandler) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.asked = handle
-}
-
-// GetSessionId implements transport.Interface: there is none.
-func (t *stdio) GetSessionId() string { return "" }
 
 func (t *stdio) read() {
 	r := bufio.NewReaderSize(t.out, 32<<10)
@@ -275,78 +211,20 @@ func (t *stdio) read() {
 
 // message handles one line.
 func (t *stdio) message(line []byte) {
-	var head struct {
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
-	}
-	if err := json.Unmarshal(line, &head); err != nil {
+	list, err := readEnvelopes(line)
+	if err != nil {
 		t.loud(line)
 		return
 	}
-	hasID := len(head.ID) > 0 && string(head.ID) != "null"
-	t.mu.Lock()
-	notified := t.notified
-	t.mu.Unlock()
-	switch {
-	case head.Method != "" && !hasID:
-		var n wire.JSONRPCNotification
-		if json.Unmarshal(line, &n) != nil {
-			t.loud(line)
-		} else if notified != nil {
-			notified(n)
-		}
-	case head.Method != "":
-		var r transport.JSONRPCRequest
-		if json.Unmarshal(line, &r) != nil {
-			t.loud(line)
-			return
-		}
-		t.request(r)
-	default:
-		var response transport.JSONRPCResponse
-		if !hasID || json.Unmarshal(line, &response) != nil {
-			t.loud(line)
-			return
-		}
-		t.mu.Lock()
-		answer := t.pending[response.ID.String()]
-		delete(t.pending, response.ID.String()) // a second answer is nobody's
-		t.mu.Unlock()
-		if answer != nil {
-			answer <- &response
-		}
+	for _, e := range list {
+		t.hear(e)
 	}
-}
-
-// request answers a request of the server, beside the reader.
-func (t *stdio) request(r transport.JSONRPCRequest) {
-	t.mu.Lock()
-	ctx, handle := t.ctx, t.asked
-	t.mu.Unlock()
-	if handle == nil {
-		return
-	}
-	t.work.Go(func() {
-		response, err := handle(ctx, r)
-		switch {
-		case err != nil:
-			response = transport.NewJSONRPCErrorResponse(r.ID, wire.INTERNAL_ERROR, err.Error(), nil)
-		case response == nil:
-			return
-		}
-		_ = t.send(ctx, response) // it fails when the conversation is over
-	})
 }
 
 // loud logs what is no message, up to a limit.
 func (t *stdio) loud(line []byte) {
-	t.mu.Lock()
 	t.noise += len(line)
-	quiet := t.noise > maxLogged
-	t.mu.Unlock()
-	if !quiet && len(line) > 0 {
+	if t.noise <= maxLogged && len(line) > 0 {
 		t.log.Debug("MCP server wrote what is no message to stdout", "text", cut(t.launch.Clean(string(line[:min(len(line), maxLogLine)])), maxLogLine))
 	}
 }
-
-var _ transport.BidirectionalInterface = (*stdio)(nil)

@@ -31,7 +31,7 @@ func TestGoodServer(t *testing.T) {
 	if got := r.text("s", "echo", `{"text":"hällo"}`); got != "hällo" {
 		t.Errorf("echo: %q", got)
 	}
-	if got := r.text("s", "structured", `{}`); got != `{"a":[1,9007199254740993]}` {
+	if got := r.text("s", "structured", `{}`); got != `{"a": [1, 9007199254740993]}` {
 		t.Errorf("structured content: %s", got)
 	}
 	if got := r.text("s", "pingme", `{}`); got != "the client answered {}" {

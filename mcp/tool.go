@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/seed-dec29ce4/eca/config"
@@ -40,14 +38,14 @@ func (t *Tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.
 	if err != nil {
 		return tools.Result{}, err
 	}
-	res, err := conn.call(ctx, t.spec.Name, call.Arguments, out)
-	if errors.Is(err, transport.ErrSessionTerminated) {
+	res, err := conn.call(ctx, t.spec, call, out)
+	if errors.Is(err, errForgotten) {
 		// The server forgot us and did not do anything: with a new session it can.
-		conn.cancel(errors.New("the server ended the session"))
+		conn.session.cancel(errForgotten)
 		if conn, err = t.server.connection(ctx); err != nil {
 			return tools.Result{}, err
 		}
-		res, err = conn.call(ctx, t.spec.Name, call.Arguments, out)
+		res, err = conn.call(ctx, t.spec, call, out)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -85,7 +83,7 @@ func callLimit(c config.MCPServer) time.Duration {
 var errLate = errors.New("no answer in time")
 
 // call calls a tool. The end of ctx cancels the call at the server.
-func (c *connection) call(ctx context.Context, name string, args json.RawMessage, out tools.Sink) (tools.Result, error) {
+func (c *connection) call(ctx context.Context, spec tools.Spec, call tools.Call, out tools.Sink) (tools.Result, error) {
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
@@ -105,36 +103,41 @@ func (c *connection) call(ctx context.Context, name string, args json.RawMessage
 	})
 	defer patience.Stop()
 
-	token, forget := c.hear(func(message string) {
-		patience.Reset(c.limit)
-		if out != nil && message != "" {
-			out(message)
-		}
+	running, leave := c.enter(call, spec.Name, patience)
+	defer leave()
+	arguments := call.Arguments
+	if len(arguments) == 0 {
+		arguments = json.RawMessage(`{}`)
+	}
+	params := map[string]any{"name": spec.Name, "arguments": arguments}
+	raw, err := c.session.ask(ctx, request{
+		method: string(wire.MethodToolsCall), params: params, header: c.mirrored(spec, params),
+		progress: func(text string) {
+			running.heard()
+			if out != nil && text != "" {
+				out(cut(c.clean(text), maxProgress))
+			}
+		},
 	})
-	defer forget()
-	request := wire.CallToolRequest{}
-	request.Params.Name, request.Params.Arguments = name, args
-	request.Params.Meta = &wire.Meta{ProgressToken: token}
-	res, err := c.client.CallTool(ctx, request)
 	if err == nil {
-		return result(res), nil
+		return result(raw)
 	}
 	cause := context.Cause(ctx)
 	switch {
 	case c.ctx.Err() != nil:
 		return tools.Result{}, fmt.Errorf("the server is gone: %w. What the call did until then is not known", c.cause())
 	case errors.Is(cause, errLate):
-		c.background(c.alive)
+		c.session.background(c.alive)
 		return tools.Result{}, cause
 	case cause != nil:
 		return tools.Result{}, cause
-	case errors.Is(err, transport.ErrAuthorizationRequired):
-		c.cancel(errUnauthorized)
-		return tools.Result{}, errUnauthorized
-	case errors.Is(err, transport.ErrSessionTerminated):
+	case errors.Is(err, errUnauthorized):
+		c.session.cancel(err)
+		return tools.Result{}, err
+	case errors.Is(err, errForgotten):
 		return tools.Result{}, err
 	case !answered(err):
-		c.background(c.alive)
+		c.session.background(c.alive)
 		return tools.Result{}, fmt.Errorf("the connection broke off before the answer: %w", c.cleaned(err))
 	}
 	return tools.Result{}, c.cleaned(err)
@@ -145,75 +148,80 @@ func (c *connection) cleaned(err error) error {
 	return errors.New(cut(c.clean(err.Error()), maxDescription))
 }
 
-// hear has a function called with the progress of a request.
-func (c *connection) hear(heard func(message string)) (token string, forget func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tokens++
-	token = "call-" + strconv.Itoa(c.tokens)
-	c.progress[token] = heard
-	return token, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.progress, token)
+// mirrored returns the arguments that the server wants to see in headers too, as versions
+// without a handshake allow.
+func (c *connection) mirrored(spec tools.Spec, params any) map[string]string {
+	if !c.session.modern() {
+		return nil
 	}
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return nil
+	}
+	return wire.GenerateParamHeaders(&wire.Tool{RawInputSchema: spec.Schema}, raw)
 }
 
 // listTools asks for all tools of the server.
 func (c *connection) listTools(ctx context.Context, s *server) ([]*Tool, error) {
-	if c.client.GetServerCapabilities().Tools == nil {
+	if c.server.Tools == nil {
 		return nil, nil
 	}
 	var out []*Tool
-	request := wire.ListToolsRequest{}
+	cursor := map[string]any{}
 	for range maxPages {
-		var raw json.RawMessage
-		page, err := c.client.ListToolsByPage(keepingRaw(ctx, &raw), request)
-		if err != nil {
-			return nil, c.causeOr(fmt.Errorf("its tools could not be listed: %w", err))
+		var page struct {
+			Tools []json.RawMessage `json:"tools"`
+			Next  string            `json:"nextCursor"`
 		}
-		var schemas struct {
-			Tools []struct {
-				Name   string          `json:"name"`
-				Schema json.RawMessage `json:"inputSchema"`
-			} `json:"tools"`
+		if err := c.session.call(ctx, string(wire.MethodToolsList), cursor, &page); err != nil {
+			return nil, c.session.causeOr(fmt.Errorf("its tools could not be listed: %w", err))
 		}
-		_ = json.Unmarshal(raw, &schemas) // the client could
-		byName := map[string]json.RawMessage{}
-		for _, t := range schemas.Tools {
-			byName[t.Name] = t.Schema
-		}
-		for _, t := range page.Tools {
-			tool, err := newTool(s, t, byName[t.Name], c.clean)
+		for _, raw := range page.Tools {
+			name, tool, err := c.newTool(s, raw)
 			if err == nil && len(out) == maxTools {
 				err = fmt.Errorf("a server has at most %d", maxTools)
 			}
 			if err != nil {
-				s.m.deps.Log.Warn("a tool of an MCP server is left out", "server", s.name, "tool", cut(t.Name, 100), "err", err)
+				s.m.deps.Log.Warn("a tool of an MCP server is left out", "server", s.name, "tool", cut(name, 100), "err", err)
 				continue
 			}
 			out = append(out, tool)
 		}
-		if page.NextCursor == "" || page.NextCursor == request.Params.Cursor {
+		if page.Next == "" || page.Next == cursor["cursor"] {
 			break
 		}
-		request.Params.Cursor = page.NextCursor
+		cursor["cursor"] = page.Next
 	}
 	return out, nil
 }
 
 // newTool checks a tool that a server lists.
-func newTool(s *server, t wire.Tool, raw json.RawMessage, clean func(string) string) (*Tool, error) {
-	if t.Name == "" || len(t.Name) > maxToolName {
-		return nil, fmt.Errorf("names have 1 to %d bytes", maxToolName)
+func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *Tool, _ error) {
+	var t struct {
+		Name        string              `json:"name"`
+		Title       string              `json:"title"`
+		Description string              `json:"description"`
+		Schema      json.RawMessage     `json:"inputSchema"`
+		Annotations wire.ToolAnnotation `json:"annotations"`
 	}
-	schema, err := objectSchema(raw)
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return t.Name, nil, err
+	}
+	if t.Name == "" || len(t.Name) > maxToolName {
+		return t.Name, nil, fmt.Errorf("names have 1 to %d bytes", maxToolName)
+	}
+	schema, err := objectSchema(t.Schema)
 	if err != nil {
-		return nil, err
+		return t.Name, nil, err
+	}
+	if c.session.modern() {
+		if err := wire.ValidateParamHeaderAnnotations(&wire.Tool{RawInputSchema: schema}); err != nil {
+			return t.Name, nil, err
+		}
 	}
 	description := cmp.Or(t.Description, t.Title, t.Annotations.Title, "The tool "+t.Name+" of the MCP server "+s.name+".")
-	return &Tool{server: s, spec: tools.Spec{
-		Server: s.name, Name: t.Name, Origin: "mcp", Schema: schema, Description: cut(clean(description), maxDescription),
+	return t.Name, &Tool{server: s, spec: tools.Spec{
+		Server: s.name, Name: t.Name, Origin: "mcp", Schema: schema, Description: cut(c.clean(description), maxDescription),
 	}}, nil
 }
 

@@ -88,7 +88,7 @@ func (t *tree) aimAt(out *target, rel string, worth float64) bool {
 	}
 	var in []int
 	for i, f := range t.order {
-		if f.lang != nil && (f.path == rel || strings.HasPrefix(f.path, rel) && f.path[len(rel)] == '/') {
+		if f.shown() && (f.path == rel || strings.HasPrefix(f.path, rel) && f.path[len(rel)] == '/') {
 			in = append(in, i)
 		}
 	}
@@ -99,7 +99,7 @@ func (t *tree) aimAt(out *target, rel string, worth float64) bool {
 func (t *tree) aimAtBase(out *target, name string, worth float64) bool {
 	var in []int
 	for i, f := range t.order {
-		if f.lang != nil && path.Base(f.path) == name {
+		if f.shown() && path.Base(f.path) == name {
 			in = append(in, i)
 		}
 	}
@@ -116,7 +116,7 @@ func (t *tree) aimAtName(out *target, name string, worth float64) {
 		if f.lang == nil || len(f.own) == 0 {
 			continue
 		}
-		id, ok := t.names.ids[f.hash(name)]
+		id, ok := t.names.ids.find(f.hash(name))
 		if ok && slices.Contains(f.own, id) {
 			in = append(in, i)
 			out.names[id] = true

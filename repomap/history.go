@@ -49,7 +49,7 @@ func (h *history) since(files []*file) {
 	}
 	recent := map[string]bool{}
 	for _, f := range files {
-		if f.lang != nil && f.mtime > h.last {
+		if f.shown() && f.mtime > h.last {
 			if recent[f.path] = true; len(recent) > maxRecent {
 				return
 			}

@@ -1,11 +1,11 @@
 package repomap
 
 import (
-	"cmp"
 	"path"
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/repomap/lang"
 )
@@ -13,12 +13,64 @@ import (
 // names numbers the names that files define. Numbers say nothing about order: they
 // depend on how an index came to know the files.
 type names struct {
-	ids  map[uint64]int32 // by lang.Language.Hash
-	seen [1 << 14]uint64  // a bit by hash: most names of a file are defined nowhere
-	dead int              // names that may have lost their last definition
-	tell []float32        // by number: how much the name says by its looks
-	last []int32          // by number: the last file that defined it, as a number of its own
+	ids  table
+	seen [1 << 14]uint64 // a bit by hash: most names of a file are defined nowhere
+	dead int             // names that may have lost their last definition
+	tell []float32       // by number: how much the name says by its looks
+	last []int32         // by number: the last file that defined it, as a number of its own
 	file int32
+}
+
+// table finds the numbers of names by lang.Language.Hash, which spreads well as it is.
+type table struct {
+	slots []nameSlot // a power of two, at most half full
+	used  int
+}
+
+// nameSlot is free while its number is 0: numbers are kept with one added.
+type nameSlot struct {
+	hash uint64
+	id   int32
+}
+
+func newTable(n int) table {
+	size := 64
+	for size < 2*n {
+		size *= 2
+	}
+	return table{slots: make([]nameSlot, size)}
+}
+
+// at returns where a name is, or would be. The lowest bits say less than the others: see
+// lang.Private.
+func (t *table) at(hash uint64) int {
+	mask := len(t.slots) - 1
+	i := int(hash>>1) & mask //nolint:gosec // masked
+	for t.slots[i].id != 0 && t.slots[i].hash != hash {
+		i = (i + 1) & mask
+	}
+	return i
+}
+
+func (t *table) find(hash uint64) (id int32, ok bool) {
+	s := t.slots[t.at(hash)]
+	return s.id - 1, s.id != 0
+}
+
+// add adds a name that is not there.
+func (t *table) add(hash uint64, id int32) {
+	if 2*(t.used+1) > len(t.slots) {
+		old := t.slots
+		*t = newTable(len(old))
+		for _, s := range old {
+			if s.id != 0 {
+				t.slots[t.at(s.hash)] = s
+				t.used++
+			}
+		}
+	}
+	t.slots[t.at(hash)] = nameSlot{hash, id + 1}
+	t.used++
 }
 
 // ref is a name that a file uses.
@@ -34,7 +86,7 @@ const few = 64
 // link brings the links of files up to date. changed are those that were read anew, known
 // is how many there were before.
 func (n *names) link(all, changed []*file, known, workers int) {
-	if n.ids == nil || known == 0 || 4*len(changed) > len(all) || n.dead > len(n.ids)/2 {
+	if n.ids.slots == nil || known == 0 || 4*len(changed) > len(all) || n.dead > len(n.tell)/2 {
 		n.linkAll(all, workers)
 		return
 	}
@@ -43,7 +95,7 @@ func (n *names) link(all, changed []*file, known, workers int) {
 		f.own = nil
 		n.file++
 		each(f, func(i int, h uint64, name string) {
-			id, ok := n.ids[h]
+			id, ok := n.ids.find(h)
 			if !ok {
 				id = n.add(h, name)
 				added = append(added, h)
@@ -62,29 +114,15 @@ func (n *names) link(all, changed []*file, known, workers int) {
 	if len(added) == 0 {
 		return
 	}
-	slices.Sort(added)
+	var filter [1 << 8]bool // most uses are of none of them
+	for _, h := range added {
+		filter[h>>56] = true
+	}
 	for _, f := range all {
-		if usesAny(f, added) {
+		if slices.ContainsFunc(f.uses, func(u lang.Use) bool { return filter[u.Name>>56] && slices.Contains(added, u.Name) }) {
 			n.resolve(f)
 		}
 	}
-}
-
-func usesAny(f *file, hashes []uint64) bool {
-	for _, h := range hashes {
-		if _, ok := slices.BinarySearchFunc(f.uses, h, func(u lang.Use, h uint64) int {
-			switch {
-			case u.Name < h:
-				return -1
-			case u.Name > h:
-				return 1
-			}
-			return 0
-		}); ok {
-			return true
-		}
-	}
-	return false
 }
 
 // linkAll forgets all numbers.
@@ -93,12 +131,12 @@ func (n *names) linkAll(all []*file, workers int) {
 	for _, f := range all {
 		total += len(f.defs)
 	}
-	*n = names{ids: make(map[uint64]int32, total)}
+	*n = names{ids: newTable(total)}
 	for _, f := range all {
 		f.own = nil
 		n.file++
 		each(f, func(i int, h uint64, name string) {
-			id, ok := n.ids[h]
+			id, ok := n.ids.find(h)
 			if !ok {
 				id = n.add(h, name)
 			}
@@ -119,8 +157,8 @@ func (n *names) linkAll(all []*file, workers int) {
 }
 
 func (n *names) add(h uint64, name string) int32 {
-	id := int32(len(n.ids))
-	n.ids[h] = id
+	id := int32(len(n.tell)) //nolint:gosec // maxFiles of maxBytes have fewer names
+	n.ids.add(h, id)
 	n.last = append(n.last, 0)
 	n.tell = append(n.tell, looks(name))
 	n.seen[h>>50] |= 1 << (h >> 44 & 63)
@@ -135,8 +173,21 @@ func looks(name string) float32 {
 	if len(inner) < 4 {
 		w = .4
 	}
+	capital, parts := false, false
+	for i := 1; i < len(inner); i++ {
+		switch c := inner[i]; {
+		case 'A' <= c && c <= 'Z':
+			capital = true
+		case c == '_' || c == '-':
+			parts = true
+		case c >= utf8.RuneSelf:
+			capital = capital || strings.ToLower(inner[1:]) != inner[1:]
+			parts = parts || strings.ContainsAny(inner[i:], "_-")
+			i = len(inner)
+		}
+	}
 	switch {
-	case len(inner) > 1 && (strings.ToLower(inner[1:]) != inner[1:] || strings.ContainsAny(inner[1:], "_-")):
+	case capital || parts:
 		return 1.5 * w
 	case strings.ToLower(inner) == inner:
 		return .3 * w
@@ -178,16 +229,12 @@ func (f *file) folder() uint64 {
 
 // localise does to the file's uses what hash does to definitions.
 func (f *file) localise() {
-	if !slices.ContainsFunc(f.uses, func(u lang.Use) bool { return lang.Private(u.Name) }) {
-		return
-	}
 	folder := f.folder()
 	for i := range f.uses {
 		if lang.Private(f.uses[i].Name) {
 			f.uses[i].Name ^= folder
 		}
 	}
-	slices.SortFunc(f.uses, func(a, b lang.Use) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // define notes the name of a definition, and that the file defines it: once, however often
@@ -202,13 +249,13 @@ func (n *names) define(f *file, i int, id int32) {
 
 // resolve links one file. A name that the file defines itself is not another's.
 func (n *names) resolve(f *file) {
-	var few [128]ref
+	var few [256]ref
 	refs := few[:0]
 	for _, u := range f.uses {
 		if n.seen[u.Name>>50]&(1<<(u.Name>>44&63)) == 0 {
 			continue
 		}
-		if id, ok := n.ids[u.Name]; ok {
+		if id, ok := n.ids.find(u.Name); ok {
 			refs = append(refs, ref{id, u.Count})
 		}
 	}

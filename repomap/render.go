@@ -2,6 +2,7 @@ package repomap
 
 import (
 	"cmp"
+	"container/heap"
 	"slices"
 	"strings"
 )
@@ -38,46 +39,86 @@ type page struct {
 	listed []bool   // by file: its name is there
 }
 
-// choice is a definition that could be shown.
+// choice is the definition of a file that could be shown next.
 type choice struct {
-	file, def int
-	worth     int
+	file  int
+	worth int
+	next  int     // its place in order
+	order []int32 // the file's definitions, best first; made when the first is taken
+	tired float64
 }
 
+// outlines shows definitions, best first, until no more fit. Files are sorted only when
+// one of theirs is reached: most never are.
 func (p *page) outlines(room int) {
-	var all []choice
+	files := make(choices, 0, len(p.m.Files))
 	for i := range p.m.Files {
-		defs := p.m.Files[i].Definitions
-		order := make([]int, len(defs))
-		for j := range order {
-			order[j] = j
-		}
-		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(step(defs[b].Score), step(defs[a].Score)) })
-		tired := 1.0
-		for _, j := range order {
-			all = append(all, choice{i, j, step(defs[j].Score * tired)})
-			tired *= fatigue
+		if scores := p.m.Files[i].Scores; len(scores) > 0 {
+			files = append(files, choice{file: i, worth: step(slices.Max(scores)), tired: 1})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b choice) int { return cmp.Compare(b.worth, a.worth) })
-	for misses := 0; len(all) > 0 && misses < patience; all = all[1:] {
-		if p.show(all[0], room) {
+	heap.Init(&files)
+	for misses := 0; len(files) > 0 && misses < patience; {
+		c := &files[0]
+		scores := p.m.Files[c.file].Scores
+		if c.order == nil {
+			c.order = bestFirst(scores)
+		}
+		if p.show(c.file, int(c.order[c.next]), room) {
 			misses = 0
 		} else {
 			misses++
 		}
+		c.next++
+		c.tired *= fatigue
+		if c.next == len(c.order) {
+			heap.Pop(&files)
+			continue
+		}
+		c.worth = step(scores[c.order[c.next]] * c.tired)
+		heap.Fix(&files, 0)
 	}
 }
 
+// bestFirst returns the order of scores.
+func bestFirst(scores []float64) []int32 {
+	steps, order := make([]int, len(scores)), make([]int32, len(scores))
+	for i, s := range scores {
+		steps[i], order[i] = step(s), int32(i) //nolint:gosec // a file has less definitions than bytes
+	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(steps[b], steps[a]), cmp.Compare(a, b)) })
+	return order
+}
+
+// choices is a heap, the best first; what is worth the same is in the order of files.
+type choices []choice
+
+func (c choices) Len() int      { return len(c) }
+func (c choices) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
+func (c choices) Less(i, j int) bool {
+	return c[i].worth > c[j].worth || c[i].worth == c[j].worth && c[i].file < c[j].file
+}
+
+// Push is not used: all files are there from the beginning.
+func (c *choices) Push(x any) { *c = append(*c, x.(choice)) } //nolint:forcetypeassert // by the heap's contract
+
+// Pop removes the last one.
+func (c *choices) Pop() any {
+	last := len(*c) - 1
+	out := (*c)[last]
+	*c = (*c)[:last]
+	return out
+}
+
 // show adds a definition, and those it stands in, if there is room.
-func (p *page) show(c choice, room int) bool {
-	f := &p.m.Files[c.file]
+func (p *page) show(file, def, room int) bool {
+	f := &p.m.Files[file]
 	size := 0
-	if !p.listed[c.file] {
+	if !p.listed[file] {
 		size = len(f.Path) + 1
 	}
-	for d := c.def; d >= 0; d = f.Definitions[d].Parent {
-		if p.shown[c.file] == nil || !p.shown[c.file][d] {
+	for d := def; d >= 0; d = f.Definitions[d].Parent {
+		if p.shown[file] == nil || !p.shown[file][d] {
 			size += len(f.indent(d)) + len(f.Definitions[d].Signature) + 1
 		}
 	}
@@ -85,12 +126,12 @@ func (p *page) show(c choice, room int) bool {
 		return false
 	}
 	p.used += size
-	p.listed[c.file] = true
-	if p.shown[c.file] == nil {
-		p.shown[c.file] = make([]bool, len(f.Definitions))
+	p.listed[file] = true
+	if p.shown[file] == nil {
+		p.shown[file] = make([]bool, len(f.Definitions))
 	}
-	for d := c.def; d >= 0; d = f.Definitions[d].Parent {
-		p.shown[c.file][d] = true
+	for d := def; d >= 0; d = f.Definitions[d].Parent {
+		p.shown[file][d] = true
 	}
 	return true
 }

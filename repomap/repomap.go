@@ -91,6 +91,8 @@ type file struct {
 	racy  bool  // it was read so soon after mtime that another change may have the same
 	lang  *lang.Language
 	role  fileRole
+	mark  bool // it is a landmark: not read, and shown for its name
+	main  bool // a program begins in it
 	defs  []lang.Definition
 	uses  []lang.Use
 
@@ -98,6 +100,9 @@ type file struct {
 	own   []int32 // names it defines, in the order of defs, each once
 	refs  []ref   // names it uses that other files define; see names
 }
+
+// shown says whether maps have the file.
+func (f *file) shown() bool { return f.lang != nil || f.mark }
 
 // Map returns the map of the repository at root. The error is that of ctx, or that the
 // root can not be read. When ctx ends early, what was read by then is kept.

@@ -19,8 +19,8 @@ const (
 )
 
 // weight is how much a file of a role counts.
-func (r fileRole) weight() float64 {
-	return [roles]float64{ordinary: 1, example: .4, test: .2, generated: .05, vendored: .02}[r]
+func (r fileRole) weight() float32 {
+	return [roles]float32{ordinary: 1, example: .4, test: .2, generated: .05, vendored: .02}[r]
 }
 
 // headBytes is where a file says that it was generated.

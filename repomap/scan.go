@@ -2,10 +2,9 @@ package repomap
 
 import (
 	"context"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,10 +20,17 @@ const racy = 2 * time.Second
 // batch is how many files a worker takes at once.
 const batch = 32
 
-// candidate is a file that may be source code.
+// candidate is a file that a map may have.
 type candidate struct {
 	rel, path string
 	lang      *lang.Language // nil: its first line tells
+	mark      bool           // it counts by its name
+}
+
+// job is what a worker takes at once.
+type job struct {
+	files []candidate
+	found []*file // by candidate; nil for what is not read
 }
 
 // update brings a tree up to date with the disk.
@@ -36,7 +42,7 @@ func (x *Index) update(ctx context.Context, t *tree) error {
 	log := x.readLog(ctx, t)
 	defer log.wait()
 
-	u := &updating{x: x, t: t, jobs: make(chan []candidate, 64)}
+	u := &updating{x: x, t: t, jobs: make(chan *job, 64)}
 	var workers sync.WaitGroup
 	for range x.opts.Workers {
 		workers.Go(func() { u.work(ctx) })
@@ -45,8 +51,12 @@ func (x *Index) update(ctx context.Context, t *tree) error {
 	close(u.jobs)
 	workers.Wait()
 	if err != nil {
-		for _, f := range u.read { // it need not be read again
-			t.files[f.path] = f
+		for _, j := range u.all { // what was read need not be read again
+			for _, f := range j.found {
+				if f != nil {
+					t.files[f.path] = f
+				}
+			}
 		}
 		t.order, t.names = nil, names{} // what is linked is not what is known
 		return err
@@ -62,36 +72,39 @@ func (x *Index) update(ctx context.Context, t *tree) error {
 type updating struct {
 	x    *Index
 	t    *tree
-	jobs chan []candidate
-
-	mu   sync.Mutex // guards what follows
-	same []*file    // as they were
-	read []*file    // read anew
+	jobs chan *job
+	all  []*job // in the order of the walk
 }
 
 func (u *updating) walk(ctx context.Context) (cut bool, err error) {
 	var next []candidate
 	n := 0
+	send := func() {
+		j := &job{files: next, found: make([]*file, len(next))}
+		u.all = append(u.all, j)
+		u.jobs <- j
+		next = make([]candidate, 0, batch)
+	}
 	err = workspace.Walk(ctx, u.t.root, func(f workspace.File) error {
-		if f.Dir {
+		if !f.Regular {
 			return nil
 		}
 		l, maybe := u.x.langs().Of(f.Rel)
-		if l == nil && !maybe {
+		mark := l == nil && isLandmark(f.Rel)
+		if l == nil && !maybe && !mark {
 			return nil
 		}
 		if n++; n > maxFiles {
 			cut = true
 			return filepath.SkipAll
 		}
-		if next = append(next, candidate{f.Rel, f.Path, l}); len(next) == batch {
-			u.jobs <- next
-			next = nil
+		if next = append(next, candidate{f.Rel, f.Path, l, mark}); len(next) == batch {
+			send()
 		}
 		return nil
 	})
 	if len(next) > 0 {
-		u.jobs <- next
+		send()
 	}
 	return cut, err
 }
@@ -99,39 +112,43 @@ func (u *updating) walk(ctx context.Context) (cut bool, err error) {
 func (u *updating) work(ctx context.Context) {
 	var s lang.Scanner
 	var buf []byte
-	var same, read []*file
-	for list := range u.jobs {
-		for _, c := range list {
+	for j := range u.jobs {
+		for i, c := range j.files {
 			if ctx.Err() != nil {
 				break // and drain the jobs
 			}
-			size, mtime, ok := stat(c.path)
-			if !ok {
-				continue
-			}
-			if old := u.t.files[c.rel]; old != nil && old.size == size && old.mtime == mtime && !old.racy {
-				same = append(same, old)
-				continue
-			}
-			if f := u.scan(&s, c, size, &buf); f != nil {
-				f.mtime, f.racy = mtime, u.x.opts.Now().Sub(time.Unix(0, mtime)) < racy
-				read = append(read, f)
-			}
+			j.found[i] = u.look(&s, c, &buf)
 		}
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.same, u.read = append(u.same, same...), append(u.read, read...)
 }
 
-// scan reads one file; nil if it can not be read. What is no source code is remembered
-// without a language, so that it is not read again.
-func (u *updating) scan(s *lang.Scanner, c candidate, size int64, buf *[]byte) (f *file) {
-	src, err := read(c.path, size, buf)
-	if err != nil {
+// look returns what is known of a file if that is still true, else what it is now.
+func (u *updating) look(s *lang.Scanner, c candidate, buf *[]byte) *file {
+	old := u.t.files[c.rel]
+	if old != nil || c.mark {
+		size, mtime, ok := stat(c.path)
+		switch {
+		case !ok:
+			return nil
+		case old != nil && old.size == size && old.mtime == mtime && !old.racy:
+			return old
+		case c.mark:
+			return &file{path: c.rel, size: size, mtime: mtime, mark: true, role: roleOf(c.rel, nil)}
+		}
+	}
+	src, size, mtime, ok := read(c.path, buf)
+	if !ok {
 		return nil
 	}
-	f = &file{path: c.rel, size: size, lang: c.lang}
+	f := u.scan(s, c, src)
+	f.size, f.mtime, f.racy = size, mtime, u.x.opts.Now().Sub(time.Unix(0, mtime)) < racy
+	return f
+}
+
+// scan reads one file. What is no source code is remembered without a language, so that it
+// is not read again.
+func (u *updating) scan(s *lang.Scanner, c candidate, src []byte) (f *file) {
+	f = &file{path: c.rel, lang: c.lang}
 	if f.lang == nil {
 		f.lang = u.x.langs().OfScript(src)
 	}
@@ -147,42 +164,47 @@ func (u *updating) scan(s *lang.Scanner, c candidate, size int64, buf *[]byte) (
 	}()
 	f.role = roleOf(c.rel, src)
 	f.defs, f.uses = s.Scan(f.lang, src)
+	for i := range f.defs {
+		f.main = f.main || isMain(&f.defs[i])
+	}
 	f.localise()
 	return f
 }
 
-// read reads a file into a buffer that is used again.
-func read(path string, size int64, buf *[]byte) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	*buf = slices.Grow((*buf)[:0], int(size)+1)[:size]
-	n, err := io.ReadFull(f, *buf)
-	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF { //nolint:errorlint // ReadFull returns them as they are
-		return nil, err
-	}
-	return (*buf)[:n], nil
-}
-
 // take puts what was found in place of what was known.
 func (t *tree) take(u *updating) {
-	if len(u.read) == 0 && len(u.same) == len(t.files) && len(t.order) == len(t.files) {
+	var order, read []*file
+	known := 0 // files that are what or where others were
+	for _, j := range u.all {
+		for _, f := range j.found {
+			if f == nil {
+				continue
+			}
+			order = append(order, f)
+			old := t.files[f.path]
+			if old != nil {
+				known++
+			}
+			if old != f {
+				read = append(read, f)
+			}
+		}
+	}
+	before := len(t.files)
+	gone := before - known
+	if len(read) == 0 && gone == 0 && len(t.order) == before {
 		return
 	}
-	t.dirty += len(u.read) + len(t.files) - len(u.same)
-	old := t.files
-	t.files = make(map[string]*file, len(u.same)+len(u.read))
-	t.order = append(append(make([]*file, 0, len(u.same)+len(u.read)), u.same...), u.read...)
-	for _, f := range t.order {
+	t.dirty += len(read) + gone
+	put := read
+	if gone > 0 {
+		t.files, put = make(map[string]*file, len(order)), order
+	}
+	for _, f := range put {
 		t.files[f.path] = f
 	}
-	slices.SortFunc(t.order, func(a, b *file) int {
-		if a.path < b.path {
-			return -1
-		}
-		return 1
-	})
-	t.names.link(t.order, u.read, len(old), u.x.opts.Workers)
+	// A walk's order is almost that of the paths.
+	slices.SortFunc(order, func(a, b *file) int { return strings.Compare(a.path, b.path) })
+	t.order = order
+	t.names.link(t.order, read, before, u.x.opts.Workers)
 }

@@ -28,7 +28,7 @@ import (
 // wrong by intention (racy) is read again.
 const (
 	storedMagic  = "eca repo map\n"
-	storedFormat = 1
+	storedFormat = 2
 	storedExt    = ".map"
 	storedAge    = 90 * 24 * time.Hour // of maps nobody used
 )
@@ -208,6 +208,7 @@ func (r *reading) file(langs *lang.Languages) *file {
 	if f.lang = langs.ByName(name); name != "" && f.lang == nil {
 		r.bad = true
 	}
+	f.mark = f.lang == nil && isLandmark(f.path)
 	f.role = fileRole(r.number(int(roles) - 1))
 	texts := r.text()
 	defs := r.number(len(r.data))
@@ -228,6 +229,7 @@ func (r *reading) file(langs *lang.Languages) *file {
 			return f
 		}
 		f.defs[i] = d
+		f.main = f.main || isMain(&d)
 	}
 	uses := r.number(len(r.data) / 9)
 	if uses > 0 {

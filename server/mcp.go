@@ -186,15 +186,75 @@ func (s *Server) mcpServer(name string) (protocol.MCPServer, bool) {
 		out.Args = list(c.Args)
 	}
 	if status.Offer != nil {
-		out.Tools, out.Instructions = fittingTools(offered), status.Offer.Instructions
+		out.Tools, out.Instructions = fittingTools(offered), shorten(status.Offer.Instructions, maxInstructions)
+		out.Prompts, out.Resources = listed(status.Offer)
 	}
 	return out, ok
 }
 
+// What the client is told of a server besides its tools fits beside them (1.3).
+const (
+	maxInstructions = 3 << 10 // bytes
+	maxListed       = 3 << 10 // bytes of prompts, and of resources
+)
+
+// listed describes what a server has besides tools: as much as fits, rather without
+// descriptions. Whole lists are in the commands and contexts that clients ask for.
+func listed(o *mcp.Offer) (*[]protocol.ServerPrompt, *[]protocol.ServerResource) {
+	prompts, resources := []protocol.ServerPrompt{}, []protocol.ServerResource{}
+	for _, p := range o.Prompts {
+		item := protocol.ServerPrompt{Name: p.Name, Description: shorter(p.Description), Arguments: []protocol.CommandArgument{}}
+		for _, a := range p.Arguments {
+			item.Arguments = append(item.Arguments, protocol.CommandArgument{Name: a.Name, Description: shorter(a.Description), Required: a.Required})
+		}
+		prompts = append(prompts, item)
+	}
+	for _, r := range o.Resources {
+		resources = append(resources, protocol.ServerResource{URI: r.URI, Name: r.Name, Description: shorter(r.Description), MimeType: r.MediaType})
+	}
+	return fittingList(prompts, func(p *protocol.ServerPrompt) {
+			p.Description = ""
+			for i := range p.Arguments {
+				p.Arguments[i].Description = ""
+			}
+		}), fittingList(resources, func(r *protocol.ServerResource) {
+			r.Description = ""
+		})
+}
+
+// fittingList is as much of a list as fits, rather stripped.
+func fittingList[T any](list []T, strip func(*T)) *[]T {
+	size := func() int {
+		raw, _ := json.Marshal(list) // it can be: it will be sent
+		return len(raw)
+	}
+	if size() > maxListed {
+		for i := range list {
+			strip(&list[i])
+		}
+	}
+	for size() > maxListed {
+		list = list[:len(list)*3/4]
+	}
+	return &list
+}
+
+// shorter is a description as it is listed.
+func shorter(text string) string { return shorten(text, shortened) }
+
+func shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
+
+// shortened is how long a short description is, in bytes.
+const shortened = 200
+
 // fittingTools describes tools in a message that is not too long for any client: rather
 // without their parameters, and with shorter descriptions.
 func fittingTools(offered []tools.Choice) *[]protocol.ServerTool {
-	const shortened = 200
 	out, size := []protocol.ServerTool{}, 0
 	for _, t := range offered {
 		out = append(out, protocol.ServerTool{Name: t.Name, Description: t.Description, Parameters: t.Schema, Disabled: t.Disabled})
@@ -209,8 +269,8 @@ func fittingTools(offered []tools.Choice) *[]protocol.ServerTool {
 		size += len(out[i].Description) + len(out[i].Name)
 	}
 	for i := range out {
-		if d := out[i].Description; size > maxModelBytes && len(d) > shortened {
-			out[i].Description = strings.ToValidUTF8(d[:shortened], "") + "…"
+		if size > maxModelBytes {
+			out[i].Description = shorter(out[i].Description)
 		}
 	}
 	return &out

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -19,6 +20,7 @@ func (s *Server) ChatQueryContext(_ context.Context, req protocol.Request[protoc
 			items = append(items, protocol.ContextItem{Type: "directory", Path: root})
 		}
 		items = append(items, contextItems(found)...)
+		items = append(items, s.resourceItems(string(p.Query))...)
 		offered := map[protocol.ContextItem]bool{}
 		for _, c := range p.Contexts {
 			if c.LinesRange == nil { // with a range, the whole file can still be chosen
@@ -26,8 +28,9 @@ func (s *Server) ChatQueryContext(_ context.Context, req protocol.Request[protoc
 			}
 		}
 		items = slices.DeleteFunc(items, func(i protocol.ContextItem) bool {
-			before := offered[i]
-			offered[i] = true
+			what := protocol.ContextItem{Type: i.Type, Path: i.Path, URI: i.URI, Server: i.Server} // the rest is for the user
+			before := offered[what]
+			offered[what] = true
 			return before
 		})
 		return protocol.QueryContextResult{ChatID: string(p.ChatID), Contexts: items}, err
@@ -40,7 +43,27 @@ func chosen(c protocol.ChatContext, roots []string) protocol.ContextItem {
 	if c.Path != "" && (c.Type == "file" || c.Type == "directory") {
 		i.Path = workspace.Abs(roots, c.Path)
 	}
+	if c.Type == "mcpResource" {
+		i.URI, i.Server = cmp.Or(c.URI, c.URL), c.Server
+	}
 	return i
+}
+
+// maxResources is how many resources of MCP servers are offered, as of files.
+const maxResources = 100
+
+// resourceItems are the resources of MCP servers that a query names.
+func (s *Server) resourceItems(query string) []protocol.ContextItem {
+	var out []protocol.ContextItem
+	for _, r := range s.host.MCPResources(query) {
+		if len(out) == maxResources {
+			break
+		}
+		out = append(out, protocol.ContextItem{
+			Type: "mcpResource", URI: r.URI, Name: r.Name, Description: shorter(r.Description), MimeType: r.MediaType, Server: r.Server,
+		})
+	}
+	return out
 }
 
 // ChatQueryFiles implements protocol.Server.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -213,10 +214,13 @@ func merge(base, over map[string]any) {
 //	model.yaml      the provider's script (see llm/cassette)
 //	initialize.json parameters of initialize over the editor's own
 //	config.json     configuration over the rig's own; "api" chooses the wire format
+//	mcp.json        what an MCP server answers (see scriptedMCP); its address is $MCP in
+//	                the configuration
 //	ws/*            files of the workspace
 //	script          what the editor does, see step
 //	want            golden: what the editor hears
 //	requests        golden, optional: what the model is sent
+//	served          golden, optional: what the MCP server hears
 //	after/*         golden: files of the workspace afterwards
 func TestScenarios(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -237,10 +241,11 @@ func TestScenarios(t *testing.T) {
 			}
 		}
 		c.Unpack("ws/", o.root)
+		served := scriptedMCP(t, c.Section("mcp.json"), o.config)
 		r := newRig(t, o)
 		r.Await(0, "the start", fake.Ready())
 		mark := r.Mark()
-		transcript := &transcript{rig: r, mark: mark, names: map[string]string{}}
+		transcript := &transcript{rig: r, served: served, mark: mark, names: map[string]string{}}
 		for line := range strings.Lines(c.Section("script")) {
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
 				transcript.step(t, line)
@@ -248,6 +253,7 @@ func TestScenarios(t *testing.T) {
 		}
 		c.Golden("want", transcript.render(t), true)
 		c.Golden("requests", transcript.renderRequests(t), false)
+		c.Golden("served", transcript.normal(served.conversation()), false)
 		if s := c.Section("script"); transcript.chat != "" && !strings.Contains(s, "delete") {
 			checkReplay(t, r, transcript.chat, r.Since(mark))
 		}
@@ -263,11 +269,12 @@ func TestScenarios(t *testing.T) {
 // transcript drives a rig and renders what was heard, with ids and times made equal.
 type transcript struct {
 	*rig
-	mark  int
-	chat  string
-	with  json.RawMessage // contexts of the next prompt
-	lines []string        // answers to requests, by the number of messages heard before
-	names map[string]string
+	served *scripted
+	mark   int
+	chat   string
+	with   json.RawMessage // contexts of the next prompt
+	lines  []string        // answers to requests, by the number of messages heard before
+	names  map[string]string
 }
 
 // step runs one line of a script:
@@ -279,7 +286,11 @@ type transcript struct {
 //	await TYPE PIECE... wait for a content
 //	approve ID | approve-session ID | reject ID | reject-go-on ID
 //	call METHOD JSON    any request
+//	notify METHOD JSON  any notification
+//	heard METHOD PIECE... wait for any message
+//	served TEXT         wait until the MCP server has heard it
 //	answer METHOD JSON  how requests of the daemon are answered from now on
+//	answers METHOD LIST how they are answered, one after the other
 //	stop | trust TEXT | delete
 func (s *transcript) step(t *testing.T, line string) {
 	t.Helper()
@@ -326,9 +337,34 @@ func (s *transcript) step(t *testing.T, line string) {
 	case "call":
 		method, params, _ := strings.Cut(rest, " ")
 		s.lines = append(s.lines, "result "+string(s.Call(method, json.RawMessage(strings.ReplaceAll(params, "$WS", s.root)))))
+	case "notify":
+		method, params, _ := strings.Cut(rest, " ")
+		s.Notify(method, json.RawMessage(strings.ReplaceAll(params, "$WS", s.root)))
+	case "served":
+		s.served.await(rest)
+	case "heard":
+		method, pieces, _ := strings.Cut(rest, " ")
+		s.Await(0, line, fake.Contains(method, strings.Fields(pieces)...))
 	case "answer":
 		method, result, _ := strings.Cut(rest, " ")
 		s.Answer(method, func(context.Context, json.RawMessage) (any, error) { return json.RawMessage(result), nil })
+	case "answers":
+		method, results, _ := strings.Cut(rest, " ")
+		var list []json.RawMessage
+		if err := json.Unmarshal([]byte(results), &list); err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		s.Answer(method, func(context.Context, json.RawMessage) (any, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if len(list) == 0 {
+				return nil, errors.New("no answer is left")
+			}
+			next := list[0]
+			list = list[1:]
+			return next, nil
+		})
 	case "approve":
 		decide("chat/toolCallApprove", nil)
 	case "approve-session":

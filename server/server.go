@@ -29,6 +29,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
@@ -51,6 +52,8 @@ type Host interface {
 	// FindFiles answers what a user types to name a file, best first (see
 	// workspace.Finder).
 	FindFiles(ctx context.Context, roots []string, query string) ([]workspace.Found, error)
+	// MCPResources lists the resources of MCP servers that a query names.
+	MCPResources(query string) []mcp.Resource
 	Config() *config.Loaded
 	// Watch puts changes of configuration files into effect until ctx ends, and calls
 	// changed after each. changed does not wait.

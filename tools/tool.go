@@ -173,6 +173,7 @@ type Plan struct {
 	Summary string         // one line for the user
 	Details *event.Details // for clients that can show more
 	Paths   []string       // absolute paths it names; a command may touch others
+	Address string         // of the web, that it asks for: in the form that rules are held against
 	// ReadOnly says that this call changes nothing, of a tool whose calls otherwise may.
 	ReadOnly bool
 	Command  *Command // the shell program that it runs; nil if it runs none

@@ -13,10 +13,11 @@ import (
 
 // File is one entry of a walk.
 type File struct {
-	Path  string // absolute
-	Rel   string // relative to the walked folder, with slashes
-	Dir   bool
-	Depth int // 1 for direct children
+	Path    string // absolute
+	Rel     string // relative to the walked folder, with slashes
+	Dir     bool
+	Regular bool // neither a folder nor a link, a device or the like
+	Depth   int  // 1 for direct children
 }
 
 // Walk visits what lies below dir (which may itself be a link to a folder), folders
@@ -57,7 +58,7 @@ func (w *walk) folder(path, rel string, depth int, rules *ignore.Rules) error {
 			return w.ctx.Err()
 		}
 		name := rel + e.Name()
-		err := w.fn(File{Path: filepath.Join(w.dir, filepath.FromSlash(name)), Rel: name, Dir: e.IsDir(), Depth: depth})
+		err := w.fn(File{Path: filepath.Join(w.dir, filepath.FromSlash(name)), Rel: name, Dir: e.IsDir(), Regular: e.Type().IsRegular(), Depth: depth})
 		switch {
 		case errors.Is(err, filepath.SkipDir) && e.IsDir():
 			continue

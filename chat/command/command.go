@@ -59,6 +59,7 @@ type Deps struct {
 	// have no source code.
 	RepoMap func(ctx context.Context, roots, focus []string) (string, error)
 	Logins  Logins
+	Prompts Prompts           // of MCP servers
 	Ask     func() ask.Client // the user's client, for questions; nil: it takes none
 	TempDir string            // for files without a name of the user's
 	Now     func() time.Time
@@ -75,7 +76,7 @@ type Info struct {
 // Offer is a command that users can choose.
 type Offer struct {
 	Info
-	Type string // native, customPrompt or skill
+	Type string // native, customPrompt, skill or mcpPrompt
 }
 
 // Argument of a command.
@@ -198,7 +199,7 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 	}
 	d, ok := c.own(name)
 	if !ok {
-		return c.custom(name, rest)
+		return c.custom(name, rest, strings.TrimPrefix(strings.TrimSpace(message), "/"))
 	}
 	in := input{args: words(rest), rest: rest}
 	if err := d.check(in.args); err != nil {

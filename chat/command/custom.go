@@ -18,10 +18,12 @@ const (
 	typeNative = "native"
 	typeCustom = "customPrompt"
 	typeSkill  = "skill"
+	typeServed = "mcpPrompt"
 )
 
-// custom finds what the user added: a command, else a skill (eca-features 14).
-func (c *Commands) custom(name, rest string) (chat.Command, bool) {
+// custom finds what is not ours: a command of the user's, else a skill, else a prompt of an
+// MCP server (eca-features 14). line is the message without the slash.
+func (c *Commands) custom(name, rest, line string) (chat.Command, bool) {
 	set := c.deps.Extensions()
 	if cmd, ok := set.Command(name); ok {
 		return c.prompts(name, cmd.Prompt(rest, words(rest))), true
@@ -29,7 +31,7 @@ func (c *Commands) custom(name, rest string) (chat.Command, bool) {
 	if skill, ok := set.Skill(name); ok {
 		return c.prompts(name, skill.Invoke(rest, words(rest))), true
 	}
-	return chat.Command{}, false
+	return c.served(line)
 }
 
 // prompts makes a command of a prompt; an empty one would be no question.
@@ -42,7 +44,7 @@ func (c *Commands) prompts(name, text string) chat.Command {
 	})
 }
 
-// customs describes what the user added and can be called.
+// customs describes what is not ours and can be called.
 func (c *Commands) customs() []Offer {
 	set := c.deps.Extensions()
 	var out []Offer
@@ -62,7 +64,7 @@ func (c *Commands) customs() []Offer {
 			out = append(out, Offer{Info{s.Name, s.Description, []Argument{{Name: "arguments", Description: "What its text is filled in with"}}}, typeSkill})
 		}
 	}
-	return out
+	return append(out, c.servedOffers(out)...)
 }
 
 // where says what a file belongs to.

@@ -212,9 +212,26 @@ type HookFinished struct {
 
 // PromptAmended changes what the model is sent of the message in front of it.
 type PromptAmended struct {
+	Said    []Said   `json:"said,omitempty"`    // in place of it as a whole, but for its context
 	Prompt  *string  `json:"prompt,omitempty"`  // in place of its text
 	Context []string `json:"context,omitempty"` // added to it
 }
+
+// Said is one message of a prompt that somebody else wrote, as an MCP server.
+type Said struct {
+	Role   SaidBy  `json:"role"`
+	Text   string  `json:"text"`
+	Images []Image `json:"images,omitempty"`
+}
+
+// SaidBy is who says a message.
+type SaidBy string
+
+// Who says something.
+const (
+	SaidByUser  SaidBy = "user"
+	SaidByModel SaidBy = "assistant"
+)
 
 // RejectReason says why a call did not run (eca-protocol 7.1, toolCallRejected).
 type RejectReason string

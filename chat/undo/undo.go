@@ -5,6 +5,9 @@
 // else changed since is left alone, with an error that says so. Content that was not
 // kept (too large, or collected since) can not be restored. What commands do to files is
 // not known here.
+//
+// Files are reached by the way they had when eca changed them (internal/place): where a
+// folder on it, or the file, has become a link, nothing is restored.
 package undo
 
 import (
@@ -12,13 +15,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
-	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+	"github.com/seed-dec29ce4/eca/internal/place"
 )
 
 // Files implements chat.Files.
@@ -29,17 +30,25 @@ var _ chat.Files = (*Files)(nil)
 // New returns Files that keep contents in a store, which is asked for at each change.
 func New(store func() *artifact.Store) *Files { return &Files{store} }
 
+// maxFile bounds what is looked at of a file; nothing larger is kept.
+const maxFile = 64 << 20
+
 // Writing implements chat.Files.
 func (f *Files) Writing(ctx context.Context, path string, content []byte) (event.FileChanged, error) {
 	change := event.FileChanged{Path: path, After: &event.FileVersion{Hash: artifact.Hash(content)}}
-	info, err := os.Stat(path)
+	p, err := place.OpenFromTop(path, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return change, nil
 	}
 	if err != nil {
 		return change, err
 	}
-	old, err := os.ReadFile(path)
+	defer p.Close()
+	info, err := p.Look()
+	if err != nil || info == nil {
+		return change, err
+	}
+	old, err := p.Read(maxFile)
 	if err != nil {
 		return change, err
 	}
@@ -53,7 +62,18 @@ func (f *Files) Restore(ctx context.Context, c event.FileChanged) error {
 	if c.MovedTo != "" {
 		return moveBack(c)
 	}
-	now, err := version(c.Path)
+	p, err := place.OpenFromTop(c.Path, false)
+	if errors.Is(err, fs.ErrNotExist) { // its folder is gone
+		if c.Before == nil {
+			return nil
+		}
+		return fmt.Errorf("%s was changed since", c.Path)
+	}
+	if err != nil {
+		return fmt.Errorf("%s can not be reached: %w", c.Path, err)
+	}
+	defer p.Close()
+	now, err := version(p)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s can not be read: %w", c.Path, err)
@@ -62,13 +82,19 @@ func (f *Files) Restore(ctx context.Context, c event.FileChanged) error {
 	case !same(now, c.After):
 		return fmt.Errorf("%s was changed since", c.Path)
 	case c.Before == nil:
-		return os.Remove(c.Path)
+		return p.Remove()
 	}
 	old, err := f.kept().Get(ctx, c.Before.Hash)
 	if err != nil {
 		return fmt.Errorf("the old content of %s is not there any more: %w", c.Path, err)
 	}
-	if err := atomicfile.Write(c.Path, old, fs.FileMode(c.Before.Mode)); err != nil {
+	unchanged := func() error {
+		if now, err := version(p); err != nil || !same(now, c.After) {
+			return errors.Join(errors.New("it was changed meanwhile"), err)
+		}
+		return nil
+	}
+	if err := p.Replace(old, fs.FileMode(c.Before.Mode), unchanged); err != nil {
 		return fmt.Errorf("%s can not be written: %w", c.Path, err)
 	}
 	return nil
@@ -76,24 +102,40 @@ func (f *Files) Restore(ctx context.Context, c event.FileChanged) error {
 
 // moveBack undoes a move, if what was moved is still there and its old place free.
 func moveBack(c event.FileChanged) error {
-	if _, err := os.Lstat(c.MovedTo); err != nil {
-		if _, err := os.Lstat(c.Path); err == nil {
-			return nil // it was never moved, or has been moved back
-		}
+	from, err := place.OpenFromTop(c.MovedTo, false)
+	there := false
+	if err == nil {
+		defer from.Close()
+		there, err = from.Exists()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s can not be reached: %w", c.MovedTo, err)
+	}
+	to, err := place.OpenFromTop(c.Path, there)
+	if err != nil && !there && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is not there any more", c.MovedTo)
 	}
-	if _, err := os.Lstat(c.Path); err == nil {
+	if err != nil {
+		return fmt.Errorf("%s can not be reached: %w", c.Path, err)
+	}
+	defer to.Close()
+	back, err := to.Exists()
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s can not be reached: %w", c.Path, err)
+	case !there && back:
+		return nil // it was never moved, or has been moved back
+	case !there:
+		return fmt.Errorf("%s is not there any more", c.MovedTo)
+	case back:
 		return fmt.Errorf("%s can not be moved back: there is a new %s", c.MovedTo, c.Path)
 	}
-	if err := os.MkdirAll(filepath.Dir(c.Path), 0o755); err != nil {
-		return err
-	}
-	return os.Rename(c.MovedTo, c.Path)
+	return place.Move(from, to)
 }
 
 // version says what a file is now; nil if there is none.
-func version(path string) (*event.FileVersion, error) {
-	data, err := os.ReadFile(path)
+func version(p place.Place) (*event.FileVersion, error) {
+	data, err := p.Read(maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // no file is an answer
 	}

@@ -11,9 +11,19 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 )
 
+// realDir is a new folder without links on its way.
+func realDir(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 func TestRestore(t *testing.T) {
 	ctx := context.Background()
-	dir := t.TempDir()
+	dir := realDir(t)
 	path := filepath.Join(dir, "a")
 	kept := artifact.New(filepath.Join(t.TempDir(), "kept"), artifact.Options{})
 	files := New(func() *artifact.Store { return kept })
@@ -95,4 +105,63 @@ func TestRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	restore(moved, "not there any more")
+}
+
+// Somebody puts a link in place of a folder or the file before the user rolls back: what it
+// leads to stays as it is, though it has the very content that eca wrote.
+func TestRestoreFollowsNoLinks(t *testing.T) {
+	ctx := context.Background()
+	for _, swap := range []string{"file", "folder", "folder above"} {
+		for _, kind := range []string{"created", "changed", "moved"} {
+			dir, outside := realDir(t), realDir(t)
+			path, secret := filepath.Join(dir, "top", "sub", "a"), filepath.Join(outside, "a")
+			from, to := path, secret
+			switch swap {
+			case "folder":
+				from, to = filepath.Dir(path), outside
+			case "folder above":
+				secret = filepath.Join(outside, "sub", "a")
+				from, to = filepath.Join(dir, "top"), outside
+			}
+			for _, f := range []string{path, secret} {
+				if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			kept := artifact.New(filepath.Join(t.TempDir(), "kept"), artifact.Options{})
+			files := New(func() *artifact.Store { return kept })
+			if kind == "changed" {
+				if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			change, err := files.Writing(ctx, path, []byte("ours"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kind == "moved" {
+				if swap == "file" {
+					continue // a link itself is moved back
+				}
+				change = event.FileChanged{Path: filepath.Join(dir, "home"), MovedTo: path}
+			}
+			for _, f := range []string{path, secret} {
+				if err := os.WriteFile(f, []byte("ours"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.RemoveAll(from); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(to, from); err != nil {
+				t.Skip("no links here: ", err)
+			}
+			if err := files.Restore(ctx, change); err == nil {
+				t.Errorf("%s, %s: it is restored", swap, kind)
+			}
+			if data, err := os.ReadFile(secret); err != nil || string(data) != "ours" {
+				t.Errorf("%s, %s: outside is %q, %v", swap, kind, data, err)
+			}
+		}
+	}
 }

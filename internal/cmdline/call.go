@@ -89,6 +89,8 @@ func (w *walker) command(r run) {
 	}
 	j := judge(first.text, r.words[1:], r.loose)
 	c.Effect, c.Why, c.Paths, c.Git, c.Dir = j.effect, j.why, j.paths, j.git, j.dir
+	gone := losses(first.text, r.words[1:])
+	c.Destroys, c.Deletes, c.Discards = gone.why, gone.deletes, gone.discards
 	if len(r.demands) > 0 && c.Effect == Reads {
 		c.Effect, c.Why = Unknown, "it sets "+strings.TrimSuffix(r.demands[0], "=")
 	}
@@ -104,7 +106,7 @@ func (w *walker) command(r run) {
 		if c.Effect == Unknown && inner == transparent && len(r.demands) == 0 {
 			c.Effect, c.Why = Reads, ""
 		}
-	} else if len(r.demands) == 0 && j.option == "" && (c.Effect == Reads || !readable(first.text, texts[1:])) && !slices.ContainsFunc(r.words, func(w word) bool { return !w.known }) {
+	} else if len(r.demands) == 0 && j.option == "" && gone.why == "" && len(gone.deletes) == 0 && (c.Effect == Reads || !readable(first.text, texts[1:])) && !slices.ContainsFunc(r.words, func(w word) bool { return !w.known }) {
 		c.Key = key(texts)
 	}
 	w.add(c)

@@ -51,6 +51,13 @@ type Command struct {
 	// wrapper runs.
 	Demands []string
 
+	// Destroys says what of somebody's work the command ends for good (git reset --hard);
+	// empty if it is not known to. Deletes names what goes with all that is in it (rm -r),
+	// and Discards what loses its changes if it is a file and no branch (git checkout).
+	Destroys string
+	Deletes  []string
+	Discards []string
+
 	// Paths are the words that may name files, for a command that reads. A glob among
 	// them is unexpanded.
 	Paths []Path

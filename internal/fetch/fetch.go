@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -86,8 +87,32 @@ func (g *Getter) Check(address string) error {
 	return err
 }
 
+// Address returns the form of an address that rules are held against: its host as name
+// servers see it, without the port that its scheme has anyway, its path without detours.
+// It is an error if it would not be asked for; nobody is asked.
+func (g *Getter) Address(address string) (*url.URL, error) {
+	u, err := g.parse(address)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(strings.Split(u.Path, "/"), "..") {
+		u.Path, u.RawPath = path.Clean(u.Path), ""
+	}
+	return u, nil
+}
+
 // Get reads a page, up to limit bytes of it (at most MaxBytes). Any status is an answer.
 func (g *Getter) Get(ctx context.Context, address string, limit int) (*Page, error) {
+	return g.get(ctx, address, limit, false)
+}
+
+// GetFromHost is Get for somebody who was allowed the address's host and no other: a
+// redirect to another one is an error that names it.
+func (g *Getter) GetFromHost(ctx context.Context, address string, limit int) (*Page, error) {
+	return g.get(ctx, address, limit, true)
+}
+
+func (g *Getter) get(ctx context.Context, address string, limit int, oneHost bool) (*Page, error) {
 	u, err := g.parse(address)
 	if err != nil {
 		return nil, err
@@ -109,6 +134,9 @@ func (g *Getter) Get(ctx context.Context, address string, limit int) (*Page, err
 			}
 			if via[len(via)-1].URL.Scheme == "https" && next.URL.Scheme != "https" {
 				return fmt.Errorf("%s leads from https to %s", via[len(via)-1].URL.Host, next.URL.Scheme)
+			}
+			if to, err := g.parse(next.URL.String()); oneHost && err == nil && to.Host != u.Host {
+				return fmt.Errorf("it leads to %s, which is another host; fetch %s if that is what you want", to.Host, to.Redacted())
 			}
 			return nil
 		},
@@ -221,7 +249,7 @@ func (g *Getter) parse(address string) (*url.URL, error) {
 	if strings.Contains(name, ":") {
 		u.Host = "[" + name + "]"
 	}
-	if port != "" {
+	if port != "" && port != map[string]string{"http": "80", "https": "443"}[u.Scheme] {
 		u.Host += ":" + port
 	}
 	u.Fragment = ""

@@ -17,22 +17,23 @@ const module = "github.com/seed-dec29ce4/eca"
 // says so. A room that matches no entry fails the test: give it a place first.
 //
 //	1 commands   2 faces, daemon   3 engine
-//	4 models, tools, contexts, mcp, extensions, repomap
+//	4 models, tools, contexts, mcp, extensions, repomap, journal, graders, reports
 //	5 workspace, config, auth, artifact   6 event, wire types, mechanisms
 func level(room string) int {
 	switch {
 	case strings.HasPrefix(room, "cmd/"):
 		return 1
-	case room == "server", room == "daemon":
+	case slices.Contains([]string{"server", "daemon", "ecp/agent", "ecp/runtime", "e2a/gateway", "e2a/acp", "e2a/a2a", "esrp/service"}, room):
 		return 2
 	case room == "chat", strings.HasPrefix(room, "chat/") && room != "chat/event":
 		return 3
 	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts",
-		room == "mcp", room == "extensions", strings.HasPrefix(room, "extensions/"), room == "repomap", strings.HasPrefix(room, "repomap/"):
+		room == "mcp", room == "extensions", strings.HasPrefix(room, "extensions/"), room == "repomap", strings.HasPrefix(room, "repomap/"),
+		room == "esrp/journal", room == "ecp/grade", room == "ecp/report":
 		return 4
 	case room == "workspace", room == "config", room == "auth", room == "auth/oauth", room == "esrp/artifact":
 		return 5
-	case room == "chat/event", room == "server/protocol", strings.HasPrefix(room, "internal/"):
+	case slices.Contains([]string{"chat/event", "server/protocol", "esrp", "ecp", "e2a"}, room), strings.HasPrefix(room, "internal/"):
 		return 6
 	}
 	return 0
@@ -51,6 +52,8 @@ func allowed(from, to string) bool {
 		return from == "server" // the engine knows no wire types
 	case from == "repomap" && to == "repomap/lang":
 		return true
+	case strings.HasPrefix(from, "e2a/") && to == "e2a/gateway":
+		return true // ACP and A2A come in through E2A
 	case level(from) == 4 && level(to) == 4:
 		return to == "llm" || to == "tools" // siblings meet in the root packages
 	case from == "chat" && level(to) == 4:
@@ -94,7 +97,7 @@ func onlyImporter(path string) string {
 
 // forTests says whether a room is for tests only.
 func forTests(room string) bool {
-	return slices.Contains([]string{"editors/fake", "internal/txtest", "internal/nettest"}, room)
+	return slices.Contains([]string{"editors/fake", "internal/txtest", "internal/nettest", "internal/nodetest"}, room)
 }
 
 type pkg struct {

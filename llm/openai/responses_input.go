@@ -73,29 +73,79 @@ func responsesInput(msgs []llm.Message, from string) (json.RawMessage, error) {
 	return encodeItems(items)
 }
 
-// encodeItems encodes items one by one: a list of raw messages would be read again as a
-// whole.
+// encodeItems writes items one behind the other into one buffer: a conversation is sent
+// whole with every request, and encoding/json's reflection takes as long over it as
+// everything else that happens between a prompt and its request.
 func encodeItems(items []inputItem) (json.RawMessage, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	out.WriteByte('[')
+	out := append(make([]byte, 0, sizeOf(items)), '[')
 	for i, item := range items {
 		if i > 0 {
-			out.WriteByte(',')
+			out = append(out, ',')
 		}
-		if item.raw != nil {
-			if err := json.Compact(&out, item.raw); err != nil {
-				return nil, fmt.Errorf("reasoning of the conversation: %w", err)
-			}
-			continue
-		}
-		if err := enc.Encode(item); err != nil {
+		var err error
+		if out, err = item.append(out); err != nil {
 			return nil, err
 		}
-		out.Truncate(out.Len() - 1) // the encoder ends lines
 	}
-	out.WriteByte(']')
-	return out.Bytes(), nil
+	return append(out, ']'), nil
+}
+
+// sizeOf guesses how long the items are when they are encoded: what has to be escaped
+// makes them a little longer.
+func sizeOf(items []inputItem) int {
+	size := 2
+	for _, i := range items {
+		size += 100 + len(i.raw) + len(deref(i.Arguments)) + len(deref(i.Output))
+		for _, c := range i.Content {
+			size += 60 + len(deref(c.Text)) + len(c.ImageURL)
+		}
+	}
+	return size + size/16
+}
+
+// append encodes an item as encoding/json would with the tags of its fields.
+func (i inputItem) append(out []byte) ([]byte, error) {
+	if i.raw != nil {
+		buf := bytes.NewBuffer(out)
+		if err := json.Compact(buf, i.raw); err != nil {
+			return nil, fmt.Errorf("reasoning of the conversation: %w", err)
+		}
+		return buf.Bytes(), nil
+	}
+	o := llm.NewObject(out)
+	o.Optional("type", i.Type)
+	o.Optional("role", string(i.Role))
+	if len(i.Content) > 0 {
+		out := append(o.Key("content"), '[')
+		for n, c := range i.Content {
+			if n > 0 {
+				out = append(out, ',')
+			}
+			out = c.append(out)
+		}
+		o.Value(append(out, ']'))
+	}
+	o.Optional("call_id", i.CallID)
+	o.Optional("name", i.Name)
+	o.Pointer("arguments", i.Arguments)
+	o.Pointer("output", i.Output)
+	return o.End(), nil
+}
+
+func (c inputContent) append(out []byte) []byte {
+	o := llm.NewObject(out)
+	o.Text("type", c.Type)
+	o.Pointer("text", c.Text)
+	o.Optional("detail", c.Detail)
+	o.Optional("image_url", c.ImageURL)
+	return o.End()
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 func imageContent(i llm.Image) inputContent {

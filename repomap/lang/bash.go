@@ -60,13 +60,14 @@ func bashSpecial(x *lexer) bool {
 		case hasPrefix(src[i:], "$'"):
 			x.quoted(&quote{close: "'", escape: '\\', lines: true}, i, i+2)
 			return true
-		case hasPrefix(src[i:], "${"):
+		case hasPrefix(src[i:], "${") && x.hopeful():
 			// Braces in it are not those of the code.
 			end := endOfQuote(src[:min(len(src), i+500)], i+2, &quote{close: "}", escape: '\\', hole: "${"}, 0)
 			if src[end-1] == '}' {
 				x.stringTo(i, end)
 				return true
 			}
+			x.vain += end - i
 		}
 		return false
 	case '\\': // the next byte is nothing special

@@ -103,10 +103,8 @@ func (b *braces) begin(o *outline, at int) int {
 // body enters or skips what is behind a signature.
 func (b *braces) body(o *outline, w word, def int, kind Kind, from, end int) int {
 	col := int(o.at(from).col)
-	for i := from; i >= 0 && b.indents; i-- { // of the line it stands in
-		if col = int(o.at(i).col); o.at(i).first {
-			break
-		}
+	if b.indents {
+		col = o.indentation(from)
 	}
 	switch {
 	case o.isMark(end, '{') && o.at(end).mate > 0:

@@ -47,7 +47,8 @@ func csharpSpecial(x *lexer) bool {
 		}
 		return false
 	}
-	for i < len(src) && (src[i] == '$' || src[i] == '@') {
+	const most = 8 // dollars in front of a raw string
+	for i < len(src) && i < x.pos+most && (src[i] == '$' || src[i] == '@') {
 		i++
 	}
 	if i >= len(src) || src[i] != '"' {

@@ -179,8 +179,12 @@ func (d *declared) attribute(o *outline, at int) int {
 
 // angles returns the token behind `<…>`; what is never closed has 200 tokens at most.
 func angles(o *outline, at int) int {
-	depth := 0
-	for i := at; i < min(at+200, len(o.tokens)); {
+	const free = 1 << 12
+	if o.vain > 4*at+free {
+		return at + 1
+	}
+	depth, i := 0, at
+	for i < min(at+200, len(o.tokens)) {
 		switch o.tokens[i].mark {
 		case '<':
 			depth++
@@ -193,6 +197,7 @@ func angles(o *outline, at int) int {
 		}
 		i = o.skip(i)
 	}
+	o.vain += i - at
 	return at + 1
 }
 
@@ -251,7 +256,7 @@ func (d *declared) typeOrSpace(o *outline, p parts) int {
 		}
 		return p.end + 1
 	}
-	if kind == Enum && !d.enumMembers(o, p.end) {
+	if kind == Enum && (o.at(p.end).mate < 0 || !d.enumMembers(o, p.end)) {
 		return o.skip(p.end)
 	}
 	if kind == Enum {

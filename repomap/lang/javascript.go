@@ -68,6 +68,9 @@ func scriptSpecial(x *lexer) bool {
 			return false
 		}
 	}
+	if !x.hopeful() {
+		return false
+	}
 	class := false
 	for i++; i < min(len(src), x.pos+maxRegexp) && src[i] != '\n'; i++ {
 		switch c := src[i]; {
@@ -82,6 +85,7 @@ func scriptSpecial(x *lexer) bool {
 			return true
 		}
 	}
+	x.vain += i - x.pos
 	return false
 }
 

@@ -131,6 +131,9 @@ func ocamlSpecial(x *lexer) bool {
 	if end >= len(src) || src[end] != '|' {
 		return false
 	}
+	if !x.hopeful() {
+		return false
+	}
 	closing := append(append([]byte{'|'}, src[i+1:end]...), '}')
 	stop := bytes.Index(src[end+1:], closing)
 	if stop < 0 {
@@ -138,9 +141,11 @@ func ocamlSpecial(x *lexer) bool {
 			x.stringTo(i, len(src))
 			return true
 		}
+		x.vain += len(src) - i
 		return false
 	}
 	if end == i+1 && stop > 0 && src[end+1] == ']' {
+		x.vain += stop
 		return false
 	}
 	x.stringTo(i, end+1+stop+len(closing))

@@ -2,6 +2,7 @@ package lang
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -71,6 +72,8 @@ type outline struct {
 	defs   []found
 	levels []level
 	sig    []byte // all signatures and names, one after the other
+	steps  int    // how often skip was asked, for tests
+	vain   int    // tokens that were looked at for an end that was not there
 }
 
 // found is a definition whose texts are in outline.sig.
@@ -153,10 +156,29 @@ func (o *outline) marks(i int, marks string) bool {
 
 // skip returns the token behind i, or behind the group that i opens.
 func (o *outline) skip(i int) int {
+	o.steps++
 	if t := o.at(i); t.mate > int32(i) {
 		return int(t.mate) + 1
 	}
 	return i + 1
+}
+
+// indentation returns how far in the line begins that a token stands in. What goes on
+// behind a text of several lines belongs to the line where that began.
+func (o *outline) indentation(i int) int {
+	if i >= len(o.tokens) {
+		return 0
+	}
+	const texts = 8 // that are looked behind
+	for range texts {
+		line := o.tokens[i].line
+		i, _ = slices.BinarySearchFunc(o.tokens[:i], line, func(t token, line int32) int { return cmp.Compare(t.line, line) })
+		if i == 0 || o.tokens[i].first {
+			break
+		}
+		i--
+	}
+	return int(o.tokens[i].col)
 }
 
 // deepest is how deep definitions stand in each other; what is deeper is shown there.
@@ -257,36 +279,22 @@ type useSlot struct {
 // shortest is how long a name must be to be counted: shorter ones say nothing.
 const shortest = 3
 
-// count returns the names of a file, in the order of their numbers.
+// count returns the names of a file, in the order of their first use.
 func (c *counter) count(l *Language, src []byte, tokens []token) []Use {
-	if len(c.slots) < 2*len(tokens) {
-		size := 1024
-		for size < 2*len(tokens) {
-			size *= 2
-		}
-		c.slots, c.round = make([]useSlot, size), 0
+	if len(c.slots) == 0 {
+		c.slots = make([]useSlot, 1<<11)
 	}
 	if c.round++; c.round == 0 {
 		clear(c.slots)
 		c.round = 1
 	}
 	c.used = c.used[:0]
-	mask := len(c.slots) - 1
 	for i := range tokens {
 		t := &tokens[i]
 		if t.kind != nameToken || t.word != 0 || t.end-t.start < shortest {
 			continue
 		}
-		h := l.mark(t.hash, src[t.start])
-		at := int(h>>1) & mask
-		for c.slots[at].round == c.round && c.slots[at].hash != h {
-			at = (at + 1) & mask
-		}
-		s := &c.slots[at]
-		if s.round != c.round {
-			*s = useSlot{hash: h, round: c.round}
-			c.used = append(c.used, int32(at))
-		}
+		s := c.slot(l.mark(t.hash, src[t.start]))
 		if s.count < 1<<16-1 {
 			s.count++
 		}
@@ -295,11 +303,41 @@ func (c *counter) count(l *Language, src []byte, tokens []token) []Use {
 	for i, at := range c.used {
 		out[i] = Use{c.slots[at].hash, c.slots[at].count}
 	}
-	slices.SortFunc(out, func(a, b Use) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
 	return out
+}
+
+// slot returns the place of a name.
+func (c *counter) slot(h uint64) *useSlot {
+	at := c.find(h)
+	if c.slots[at].round == c.round {
+		return &c.slots[at]
+	}
+	if 2*len(c.used) >= len(c.slots) {
+		c.grow()
+		at = c.find(h)
+	}
+	c.slots[at] = useSlot{hash: h, round: c.round}
+	c.used = append(c.used, int32(at)) //nolint:gosec // files have less than 4 GiB
+	return &c.slots[at]
+}
+
+func (c *counter) find(h uint64) int {
+	mask := len(c.slots) - 1
+	at := int(h>>1) & mask //nolint:gosec // masked
+	for c.slots[at].round == c.round && c.slots[at].hash != h {
+		at = (at + 1) & mask
+	}
+	return at
+}
+
+// grow makes room for twice as many names.
+func (c *counter) grow() {
+	old := c.slots
+	c.slots, c.round = make([]useSlot, 2*len(old)), 1
+	for i, at := range c.used {
+		s := old[at]
+		s.round = c.round
+		now := c.find(s.hash)
+		c.slots[now], c.used[i] = s, int32(now) //nolint:gosec // files have less than 4 GiB
+	}
 }

@@ -141,12 +141,13 @@ func hereText(x *lexer, at int, loose bool) bool {
 	if end == at || src[at] >= '0' && src[at] <= '9' {
 		return false
 	}
-	if x.misses > 8 { // each may have read all of the rest
+	if !x.hopeful() {
 		return false
 	}
 	word := src[at:end]
 	line := bytes.IndexByte(src[end:], '\n')
 	if line < 0 {
+		x.vain += len(src) - end
 		return false
 	}
 	for i := end + line + 1; ; {
@@ -162,7 +163,7 @@ func hereText(x *lexer, at int, loose bool) bool {
 			return true
 		}
 		if stop < 0 {
-			x.misses++
+			x.vain += len(src) - end
 			return false
 		}
 		i += stop + 1

@@ -128,11 +128,12 @@ func rubySpecial(x *lexer) bool {
 		}
 		return false
 	case '/':
-		if value && !spaced || value && p.kind != nameToken {
+		if value && !spaced || value && p.kind != nameToken || !x.hopeful() {
 			return false
 		}
 		end := endOfQuote(src[:min(len(src), i+maxRegexp)], i+1, &quote{close: "/", escape: '\\', hole: "#{"}, 0)
 		if end <= i+1 || src[end-1] != '/' {
+			x.vain += end - i
 			return false
 		}
 		x.stringTo(i, end)

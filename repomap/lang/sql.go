@@ -91,11 +91,15 @@ func sqlSpecial(x *lexer) bool {
 		if c == '[' {
 			closing = ']'
 		}
+		if !x.hopeful() {
+			return false
+		}
 		end := i + 1
 		for end < len(src) && end < i+130 && src[end] != closing && src[end] != '\n' {
 			end++
 		}
 		if end == len(src) || src[end] != closing || end == i+1 {
+			x.vain += end - i
 			return false
 		}
 		x.stringTo(i, end+1)

@@ -65,7 +65,8 @@ func swiftName(o *outline, at int) int {
 // swiftSpecial reads strings with marks around them, `#"…"#`.
 func swiftSpecial(x *lexer) bool {
 	i := x.pos
-	for i < len(x.src) && x.src[i] == '#' {
+	const most = 16
+	for i < len(x.src) && i < x.pos+most && x.src[i] == '#' {
 		i++
 	}
 	if i >= len(x.src) || x.src[i] != '"' {

@@ -77,7 +77,7 @@ type token struct {
 func (l *Language) prepare() {
 	for c := range l.classes {
 		switch {
-		case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == 0:
+		case c <= ' ' && c != '\n': // control characters mean nothing, and are marks of ours
 			l.classes[c] = space
 		case c == '\n':
 			l.classes[c] = lineEnd
@@ -177,7 +177,7 @@ type lexer struct {
 	open      []int32 // unmatched brackets
 	marks     []int   // lengths of open at conditions of a preprocessor
 	lower     []byte
-	misses    int // texts whose end was not found
+	vain      int // bytes that were looked at for an end that was not there
 }
 
 func (x *lexer) reset(l *Language, src []byte) {
@@ -460,6 +460,13 @@ func endOfHole(src []byte, i int, q *quote, depth int) int {
 		}
 	}
 	return len(src)
+}
+
+// hopeful says whether the end of something may be looked for that may have none. It keeps
+// what is looked at for nothing in proportion to what was read.
+func (x *lexer) hopeful() bool {
+	const free = 1 << 16
+	return x.vain <= 4*x.pos+free
 }
 
 // last returns the token before pos; the zero token at the beginning.

@@ -35,9 +35,26 @@ type MCPServer struct {
 	Disabled bool      `json:"disabled"`
 	HasAuth  bool      `json:"hasAuth"`
 
-	Tools        *[]ServerTool `json:"tools,omitempty"` // of a server that runs, or is on its way back
-	Instructions string        `json:"instructions,omitempty"`
-	Error        string        `json:"error,omitempty"` // why it failed, or what it needs; an addition of ours
+	Tools        *[]ServerTool     `json:"tools,omitempty"` // of a server that runs, or is on its way back, as what follows
+	Prompts      *[]ServerPrompt   `json:"prompts,omitempty"`
+	Resources    *[]ServerResource `json:"resources,omitempty"`
+	Instructions string            `json:"instructions,omitempty"`
+	Error        string            `json:"error,omitempty"` // why it failed, or what it needs; an addition of ours
+}
+
+// ServerPrompt is a prompt of an MCP server, by the server's name for it (5.2).
+type ServerPrompt struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description,omitempty"`
+	Arguments   []CommandArgument `json:"arguments"`
+}
+
+// ServerResource is a resource of an MCP server (5.2).
+type ServerResource struct {
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	MimeType    string `json:"mimeType,omitempty"`
 }
 
 // MCPAddResult (4.10).

@@ -73,8 +73,8 @@ func readRegular(call tools.Call, n int, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer p.close()
-	return p.read()
+	defer p.Close()
+	return p.Read(maxFile)
 }
 
 // announce tells the call's log of a change that is about to be made. A log that fails
@@ -97,9 +97,9 @@ func replaceFile(ctx context.Context, call tools.Call, path, content string) (no
 	if err != nil {
 		return "", err
 	}
-	defer p.close()
-	err = p.replace(content, func() error {
-		note, err = announce(ctx, call, func(l tools.FileLog) error { return l.Writing(ctx, p.path, []byte(content)) })
+	defer p.Close()
+	err = p.Replace([]byte(content), 0, func() error {
+		note, err = announce(ctx, call, func(l tools.FileLog) error { return l.Writing(ctx, p.Path(), []byte(content)) })
 		return err
 	})
 	return note, err

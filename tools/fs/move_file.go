@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/seed-dec29ce4/eca/internal/place"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -45,6 +46,7 @@ func moveFile(changing *sync.Mutex) tools.Tool {
 			if _, err := os.Lstat(dst); err == nil {
 				return tools.Result{}, fmt.Errorf("%s already exists", dst)
 			}
+			src, dst = noLinks(src), noLinks(dst)
 			note, err := announce(ctx, call, func(l tools.FileLog) error { return l.Moving(ctx, src, dst) })
 			if err != nil {
 				return tools.Result{}, err
@@ -57,34 +59,22 @@ func moveFile(changing *sync.Mutex) tools.Tool {
 	}.Build()
 }
 
-// rename moves what is at src, a link itself too. Inside one workspace folder nothing that
-// happens to its folders meanwhile can make it leave that.
+// noLinks resolves the links on the way to a path; what it names may itself be one.
+func noLinks(path string) string {
+	return filepath.Join(workspace.Resolve(filepath.Dir(path)), filepath.Base(path))
+}
+
+// rename moves what is at src, a link itself too; both without links on the way.
 func rename(roots []string, src, dst string) error {
-	const mode = 0o755
-	src = filepath.Join(workspace.Resolve(filepath.Dir(src)), filepath.Base(src))
-	dst = filepath.Join(workspace.Resolve(filepath.Dir(dst)), filepath.Base(dst))
-	base := baseOf(roots, src)
-	if base != baseOf(roots, dst) {
-		if err := os.MkdirAll(filepath.Dir(dst), mode); err != nil {
-			return err
-		}
-		return os.Rename(src, dst)
-	}
-	root, err := os.OpenRoot(base)
+	from, err := place.Open(baseOf(roots, src), src, false)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	from, err := filepath.Rel(base, src)
+	defer from.Close()
+	to, err := place.Open(baseOf(roots, dst), dst, true)
 	if err != nil {
 		return err
 	}
-	to, err := filepath.Rel(base, dst)
-	if err != nil {
-		return err
-	}
-	if err := root.MkdirAll(filepath.Dir(to), mode); err != nil {
-		return err
-	}
-	return root.Rename(from, to)
+	defer to.Close()
+	return place.Move(from, to)
 }

@@ -82,33 +82,6 @@ func TestSwappedPaths(t *testing.T) {
 	}
 }
 
-// A folder that becomes a link between two steps is noticed: no step follows links.
-func TestNoStepFollowsLinks(t *testing.T) {
-	root, outside := t.TempDir(), t.TempDir()
-	if err := os.Symlink(outside, filepath.Join(root, "link")); err != nil {
-		t.Skip("no links here: ", err)
-	}
-	dir, err := os.OpenRoot(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	if next, err := enter(dir, "link", true); err == nil {
-		_ = next.Close()
-		t.Error("a link is entered")
-	}
-	p := place{dir: dir, name: "link", path: "link"}
-	if _, err := p.read(); err == nil {
-		t.Error("a link is read")
-	}
-	if err := p.replace("x", func() error { return nil }); err == nil {
-		t.Error("a link is replaced")
-	}
-	if found, _ := filepath.Glob(filepath.Join(root, ".eca-*")); len(found) > 0 {
-		t.Errorf("%v are left", found)
-	}
-}
-
 // A file with a second name outside keeps what it says there.
 func TestHardLink(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()

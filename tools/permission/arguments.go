@@ -15,7 +15,7 @@ import (
 type forms struct {
 	value string   // as the model wrote it; what is no string, as JSON
 	more  []string // other ways to say it, of which any may deny
-	leads string   // a path: where it leads, if an allowing pattern has to match that too
+	leads string   // where a path or an address really leads: what an allowing pattern has to match
 }
 
 // arguments are the forms of a call's top-level arguments by name.
@@ -33,8 +33,8 @@ func (f *forms) all() []string {
 	return out
 }
 
-// formsOf returns the forms of a call's arguments. A path is also what it is without
-// detours and links; a command is also each of its parts.
+// formsOf returns the forms of a call's arguments. A path, or an address of the web, is also
+// what it is without detours; a command is also each of its parts.
 func formsOf(call tools.Call, plan tools.Plan) arguments {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(call.Arguments, &m) != nil {
@@ -53,6 +53,8 @@ func formsOf(call tools.Call, plan tools.Plan) arguments {
 			f.more = parts(plan.Command)
 		case slices.Contains(plan.Paths, abs):
 			pathForms(f, abs, call.Roots)
+		case plan.Address != "" && name == "url" && f.value != plan.Address:
+			f.leads = plan.Address
 		}
 		out[name] = f
 	}

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"net/url"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -30,10 +31,17 @@ func NewMemory(path string) *Memory {
 }
 
 // keysOf lists what must be remembered for a call to be allowed; nil if it can not be
-// remembered. Commands are remembered by what they run; other tools by name, and outside
-// the workspace by path too.
+// remembered. Commands are remembered by what they run, what asks the web by its host;
+// other tools by name, and outside the workspace by path too.
 func keysOf(inside func(string) bool, spec tools.Spec, plan tools.Plan) []string {
 	name := spec.FullName()
+	if plan.Address != "" {
+		u, err := url.Parse(plan.Address)
+		if err != nil || u.Host == "" {
+			return nil
+		}
+		return []string{name + " " + u.Host}
+	}
 	if plan.Command == nil {
 		keys := []string{name}
 		for _, path := range plan.Paths {

@@ -15,6 +15,9 @@
 //	the agent is readOnly, and the command reads in the workspace only -> allow
 //	toolCall.approval.byDefault (ask if unset)
 //
+// A command that ends somebody's work for good (destroys.go) is not remembered, and asks
+// always where it asks.
+//
 // An agent's own toolCall.approval replaces the global rules as a whole. "Always" asks
 // also in chats with auto-approve; turning other "ask" into "allow" there is the engine's
 // business; nothing turns a deny around.
@@ -89,7 +92,11 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 
 // Judge implements tools.Policy.
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
-	v := p.decide(call, spec, plan)
+	gone := p.destroys(call.Roots, plan.Command)
+	v := p.decide(call, spec, plan, gone)
+	if v.Decision == tools.Ask && !v.Insist && gone != "" {
+		v.Insist, v.Rule, v.Reason = true, "irreversible", gone+" ("+v.Reason+")"
+	}
 	v.Details = p.memory.annotate(call, spec, plan)
 	if plan.Command == nil {
 		for _, path := range plan.Paths {
@@ -99,7 +106,8 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 	return v
 }
 
-func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
+// decide finds the rule that decides; gone is what the call ends for good.
+func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone string) tools.Verdict {
 	if p.isDisabled(call.Agent, spec) {
 		return tools.Verdict{Decision: tools.Deny, Rule: "disabledTools", Reason: "the tool is disabled for agent " + call.Agent}
 	}
@@ -118,7 +126,7 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan) tools
 	if place := p.writesProtected(spec, plan); place != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "protected", Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
 	}
-	if scope := p.memory.allows(p.inside, call, spec, plan); scope != tools.Once {
+	if scope := p.memory.allows(p.inside, call, spec, plan); scope != tools.Once && gone == "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: "remembered." + string(scope), Reason: "the user chose to remember this"}
 	}
 	for _, path := range plan.Paths {

@@ -45,17 +45,22 @@ func Tools(pages *fetch.Getter) []tools.Tool {
 		ReadOnly: true, Name: "web_fetch", Description: webFetchDoc, Preparing: "Preparing to fetch a page", Progress: "Fetching page",
 		Enums: map[string][]string{"format": {formatMarkdown, formatText, formatHTML}},
 		Plan: func(_ context.Context, _ tools.Call, a webFetchArgs) (tools.Plan, error) {
-			if err := pages.Check(a.URL); err != nil {
+			address, err := pages.Address(a.URL)
+			if err != nil {
 				return tools.Plan{}, err
 			}
-			return tools.Plan{Summary: "Fetching " + strings.Join(strings.Fields(a.URL), " ")}, nil
+			return tools.Plan{Summary: "Fetching " + strings.Join(strings.Fields(a.URL), " "), Address: address.String()}, nil
 		},
-		Run: func(ctx context.Context, _ tools.Call, a webFetchArgs, _ tools.Sink) (tools.Result, error) {
+		Run: func(ctx context.Context, call tools.Call, a webFetchArgs, _ tools.Sink) (tools.Result, error) {
 			limit := defaultBytes
 			if a.MaxBytes > 0 {
 				limit = min(a.MaxBytes, fetch.MaxBytes)
 			}
-			page, err := pages.Get(ctx, a.URL, limit)
+			get := pages.Get
+			if !call.Grant.Approved && !call.Grant.Auto { // a rule was for this address, not for where it leads
+				get = pages.GetFromHost
+			}
+			page, err := get(ctx, a.URL, limit)
 			if err != nil {
 				return tools.Result{}, fmt.Errorf("%s could not be fetched: %w", a.URL, err)
 			}

@@ -1,0 +1,260 @@
+// Command esrp checks, canonicalises and hashes ESRP records.
+//
+// Outputs and exit codes are the reference's (contract 10): 0 success; 1 the data is
+// wrong or can not be read; 2 wrong usage.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+)
+
+// version is what the reference's program says, whose place this one takes.
+const version = "0.1.0"
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// Exit codes.
+const (
+	exitData  = 1
+	exitUsage = 2
+)
+
+// dataError is a step that failed, and why.
+type dataError struct {
+	step  string
+	cause error
+}
+
+func (e *dataError) Error() string { return e.step + ": " + e.cause.Error() }
+
+// run is the program, without the process around it.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := command(stdin)
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	var data *dataError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &data):
+		cause := strings.ReplaceAll(data.cause.Error(), "\n", "\n    ")
+		fmt.Fprintf(stderr, "Error: %s\n\nCaused by:\n    %s\n", data.step, cause)
+		return exitData
+	}
+	fmt.Fprintf(stderr, "Error: %v\n\n%s", err, root.UsageString())
+	return exitUsage
+}
+
+func command(stdin io.Reader) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "esrp",
+		Short:         "Records of calls: check, canonicalise, hash",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(*cobra.Command, []string) error { return errors.New("a command is missing") },
+	}
+	root.SetVersionTemplate("esrp {{.Version}}\n")
+	root.CompletionOptions.DisableDefaultCmd = true
+	files := &files{stdin}
+	root.AddCommand(validateCommand(files), canonicalizeCommand(files), hashCommand(files), parseCommand())
+	return root
+}
+
+// files reads what commands are given; - is standard input.
+type files struct{ stdin io.Reader }
+
+func (f *files) read(name string) ([]byte, error) {
+	doc, err := func() ([]byte, error) {
+		if name == "-" {
+			return io.ReadAll(f.stdin)
+		}
+		return os.ReadFile(name)
+	}()
+	if err != nil {
+		return nil, &dataError{"Failed to read file: " + name, err}
+	}
+	return doc, nil
+}
+
+func validateCommand(f *files) *cobra.Command {
+	var response, strict bool
+	c := &cobra.Command{
+		Use:   "validate FILE",
+		Short: "Check a request, or with --response a response",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			doc, err := f.read(args[0])
+			if err != nil {
+				return err
+			}
+			kind, kindTitle := "request", "Request"
+			if response {
+				kind, kindTitle = "response", "Response"
+			}
+			r, err := decode(doc, response)
+			if err != nil {
+				return &dataError{fmt.Sprintf("Failed to parse %s as ESRP %s", args[0], kind), err}
+			}
+			check := r.Validate
+			if strict {
+				check = r.ValidateStrictly
+			}
+			if err := check(); err != nil {
+				return &dataError{kindTitle + " validation failed", err}
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "Valid ESRP "+kind)
+			return err
+		},
+	}
+	c.Flags().BoolVarP(&response, "response", "r", false, "the file is a response")
+	c.Flags().BoolVar(&strict, "strict", false, "check what a service has to check besides: hashes, encodings, paths")
+	return c
+}
+
+// record is a request or a response.
+type record interface {
+	Value() esrp.Value
+	Validate() error
+	ValidateStrictly() error
+}
+
+func decode(doc []byte, response bool) (record, error) {
+	if response {
+		return esrp.DecodeResponse(doc)
+	}
+	return esrp.DecodeRequest(doc)
+}
+
+// decodeAny takes a response for one by its status, which requests do not have.
+func decodeAny(doc []byte) (record, error) {
+	v, err := esrp.Parse(doc)
+	if err != nil {
+		return nil, err
+	}
+	_, response := v.Get("status")
+	return decode(doc, response)
+}
+
+// form makes the canonical bytes of a document: as it is written, or of the record that it
+// is.
+func form(name string, doc []byte, typed bool) ([]byte, error) {
+	if typed {
+		r, err := decodeAny(doc)
+		if err != nil {
+			return nil, &dataError{fmt.Sprintf("Failed to parse %s as ESRP record", name), err}
+		}
+		out, err := r.Value().Canonical()
+		if err != nil {
+			return nil, &dataError{"Failed to generate canonical JSON", err}
+		}
+		return out, nil
+	}
+	v, err := esrp.Parse(doc)
+	if err != nil {
+		return nil, &dataError{fmt.Sprintf("Failed to parse %s as JSON", name), err}
+	}
+	out, err := v.Canonical()
+	if err != nil {
+		return nil, &dataError{"Failed to generate canonical JSON", err}
+	}
+	return out, nil
+}
+
+func canonicalizeCommand(f *files) *cobra.Command {
+	var typed bool
+	c := &cobra.Command{
+		Use:   "canonicalize FILE",
+		Short: "Print a document's canonical JSON, without a newline behind it",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			doc, err := f.read(args[0])
+			if err != nil {
+				return err
+			}
+			out, err := form(args[0], doc, typed)
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(out)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&typed, "typed", false, "of the record, with its defaults and normal forms")
+	return c
+}
+
+func hashCommand(f *files) *cobra.Command {
+	var typed, payload bool
+	c := &cobra.Command{
+		Use:   "hash FILE",
+		Short: "Print the SHA-256 of a document's canonical JSON",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			doc, err := f.read(args[0])
+			if err != nil {
+				return err
+			}
+			hash, err := hashOf(args[0], doc, typed, payload)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), hash)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&typed, "typed", false, "of the record, with its defaults and normal forms")
+	c.Flags().BoolVar(&payload, "payload", false, "of a request's target, inputs and parameters")
+	c.MarkFlagsMutuallyExclusive("typed", "payload")
+	return c
+}
+
+func hashOf(name string, doc []byte, typed, payload bool) (string, error) {
+	if payload {
+		r, err := esrp.DecodeRequest(doc)
+		if err != nil {
+			return "", &dataError{fmt.Sprintf("Failed to parse %s as ESRP request", name), err}
+		}
+		hash, err := r.HashPayload()
+		if err != nil {
+			return "", &dataError{"Failed to compute hash", err}
+		}
+		return hash, nil
+	}
+	out, err := form(name, doc, typed)
+	if err != nil {
+		var step *dataError
+		if errors.As(err, &step) && errors.Is(step.cause, esrp.ErrFloat) {
+			err = &dataError{"Failed to compute hash", step.cause}
+		}
+		return "", err
+	}
+	return esrp.HashBytes(out), nil
+}
+
+func parseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "parse URI",
+		Short: "Take a workspace URI apart",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			u, err := esrp.ParseURI(args[0])
+			if err != nil {
+				return &dataError{"Failed to parse workspace URI: " + args[0], err}
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Namespace: %s\nPath: %s\nFull URI: %s\n", u.Namespace, u.Path, u)
+			return err
+		},
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const golden = "../../esrp/testdata/golden/"
+
+// call runs the program.
+func call(stdin string, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(args, strings.NewReader(stdin), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "doc.json")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+const (
+	response = `{"esrp_version":"1.0","request_id":"550e8400-e29b-41d4-a716-446655440000","status":"succeeded"}`
+	noInputs = `{"esrp_version":"1.0","request_id":"550e8400-e29b-41d4-a716-446655440000","timestamp":"2025-01-01T00:00:00Z","caller":{"system":"s"},"target":{"service":"a","operation":"b"},"inputs":[]}`
+	floats   = `{"a":[0.5]}`
+)
+
+// TestOutputs: what the reference prints, and where (contract 10).
+func TestOutputs(t *testing.T) {
+	for _, c := range []struct {
+		name, stdin string
+		args        []string
+		want        string
+	}{
+		{"validate", "", []string{"validate", golden + "simple_tts.json"}, "Valid ESRP request\n"},
+		{"validate strictly", "", []string{"validate", "--strict", golden + "image_generation.json"}, "Valid ESRP request\n"},
+		{"validate a response", response, []string{"validate", "--response", "-"}, "Valid ESRP response\n"},
+		{"the short flag", response, []string{"validate", "-r", "-"}, "Valid ESRP response\n"},
+		{"canonicalize", "{ \"b\": [1, 2],\n \"a\": \"é<\" }\n", []string{"canonicalize", "-"}, `{"a":"é<","b":[1,2]}`},
+		{"typed response", response, []string{"canonicalize", "--typed", "-"}, response},
+		{"hash", "", []string{"hash", golden + "simple_tts.json"}, "228ac6008ea5e210af420d4d49a0339fa3bd477610a81babead0fc3dc8aa5bf1\n"},
+		{"typed hash", "", []string{"hash", "--typed", golden + "simple_tts.json"}, "91172c2b5d97f75d0256f685d5396fbb6556c6312f0ca6ad32e3f9cadee19c63\n"},
+		{"payload hash", "", []string{"hash", "--payload", golden + "simple_tts.json"}, "cde91f8b19825e1ad63fe636613c021497e9c1312dd1772eeecdccc7865d351f\n"},
+		{"parse", "", []string{"parse", "workspace://ns/a/b.txt"}, "Namespace: ns\nPath: a/b.txt\nFull URI: workspace://ns/a/b.txt\n"},
+		{"version", "", []string{"--version"}, "esrp 0.1.0\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if code, out, errs := call(c.stdin, c.args...); code != 0 || out != c.want || errs != "" {
+				t.Errorf("%d\n%q, want\n%q\n%s", code, out, c.want, errs)
+			}
+		})
+	}
+}
+
+// TestFailures: nothing on standard output, the step and its cause on standard error.
+func TestFailures(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		stdin string
+		args  []string
+		code  int
+		want  []string
+	}{
+		{"no file", "", []string{"validate", "/nowhere/x.json"}, 1, []string{"Error: Failed to read file", "\n\nCaused by:\n    "}},
+		{"no JSON", "{", []string{"validate", "-"}, 1, []string{"Failed to parse - as ESRP request", "line 1"}},
+		{"no request", "{}", []string{"validate", "-"}, 1, []string{"as ESRP request", "esrp_version: missing field"}},
+		{"no response", "{}", []string{"validate", "-r", "-"}, 1, []string{"as ESRP response"}},
+		{"invalid request", noInputs, []string{"validate", "-"}, 1, []string{"Error: Request validation failed\n", "empty inputs"}},
+		{"invalid response", strings.Replace(response, "succeeded", "failed", 1), []string{"validate", "-r", "-"}, 1, []string{"Response validation failed", "missing error"}},
+		{"canonicalize no JSON", "[1,]", []string{"canonicalize", "-"}, 1, []string{"Failed to parse - as JSON"}},
+		{"canonicalize a float", floats, []string{"canonicalize", "-"}, 1, []string{"Failed to generate canonical JSON", "0.5"}},
+		{"hash a float", floats, []string{"hash", "-"}, 1, []string{"Failed to compute hash"}},
+		{"payload of nothing", "{}", []string{"hash", "--payload", "-"}, 1, []string{"as ESRP request"}},
+		{"scheme", "", []string{"parse", "http://x/y"}, 1, []string{"Failed to parse workspace URI"}},
+		{"traversal", "", []string{"parse", "workspace://ns/../etc"}, 1, []string{"Failed to parse workspace URI", "traversal"}},
+		{"out of the base", "", []string{"parse", "workspace://../x"}, 1, []string{"Failed to parse workspace URI"}},
+		{"escaped traversal", "", []string{"parse", "workspace://n/%2e%2e/x"}, 1, []string{"traversal"}},
+		{"nothing", "", nil, 2, []string{"Usage"}},
+		{"unknown command", "", []string{"frobnicate"}, 2, []string{"Usage", "frobnicate"}},
+		{"unknown flag", "", []string{"hash", "--frob", "x"}, 2, []string{"Usage", "frob"}},
+		{"a file too many", "", []string{"hash", "a", "b"}, 2, []string{"Usage"}},
+		{"two forms", "", []string{"hash", "--typed", "--payload", "-"}, 2, []string{"Usage", "typed"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, out, errs := call(c.stdin, c.args...)
+			if code != c.code || out != "" {
+				t.Errorf("code %d, output %q", code, out)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(errs, want) {
+					t.Errorf("%q is not in\n%s", want, errs)
+				}
+			}
+		})
+	}
+}
+
+func TestHelpListsTheCommands(t *testing.T) {
+	code, out, _ := call("", "--help")
+	for _, want := range []string{"validate", "canonicalize", "hash", "parse", "Usage"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%d: %s is not in\n%s", code, want, out)
+		}
+	}
+}
+
+// Reading what was printed gives the same again.
+func TestCanonicalizeTwice(t *testing.T) {
+	_, once, _ := call("", "canonicalize", golden+"image_generation.json")
+	code, twice, errs := call("", "canonicalize", file(t, once))
+	if code != 0 || once == "" || once != twice {
+		t.Errorf("%d, %s\n%s\n%s", code, errs, once, twice)
+	}
+}

@@ -1,0 +1,32 @@
+// Package ecp holds the wire types of the Evaluation Context Protocol, as the agent face
+// and the runtime share them.
+//
+// It owns the shapes of the three methods and of their JSON-RPC envelope, and the rules by
+// which bytes of the other side are read (contract sections 1.1 to 1.3). It guarantees
+// that what it accepts keeps those rules, that keys are matched by their exact names, that
+// unknown keys of results survive, and that what Encode writes is one line of ASCII. It
+// does not read or write streams, and knows no transport.
+package ecp
+
+// The methods. All are called by the runtime; the agent calls nothing.
+const (
+	MethodInitialize = "agent/initialize"
+	MethodStep       = "agent/step"
+	MethodReset      = "agent/reset"
+)
+
+// Endpoint is the path that agents serve over HTTP by convention.
+const Endpoint = "/ecp"
+
+// TimeoutVariable names the environment variable with the limit of one call in seconds. An
+// agent inherits it from its runtime and may finish early because of it.
+const TimeoutVariable = "ECP_RPC_TIMEOUT"
+
+// Status of a step (1.2).
+type Status string
+
+// A step is done, or it has stopped early or waits for more input.
+const (
+	Done   Status = "done"
+	Paused Status = "paused"
+)

@@ -1,0 +1,174 @@
+package grade
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// gradeUsage passes if any call matches.
+func (s Spec) gradeUsage(calls []Call, reference bool) Check {
+	const field = "tool_calls"
+	if len(calls) == 0 {
+		return s.negated(Check{Field: field, Reasoning: "No tool_calls present. Agent did not report any tool usage."})
+	}
+	i := slices.IndexFunc(calls, func(c Call) bool {
+		return (s.ToolName == "" || c.Name == s.ToolName) && s.argumentsMatch(c.Arguments, reference)
+	})
+	if i >= 0 {
+		return s.negated(Check{Field: field, Passed: true, Reasoning: fmt.Sprintf("Found tool call '%s' with expected arguments", calls[i].Name)})
+	}
+	name := any(nil)
+	if s.ToolName != "" {
+		name = s.ToolName
+	}
+	arguments := s.Arguments
+	if arguments == nil {
+		arguments = map[string]any{}
+	}
+	return s.negated(Check{Field: field, Reasoning: fmt.Sprintf("No matching tool call for name=%s and arguments=%s. Calls seen: %s",
+		python(name), python(arguments), names(calls))})
+}
+
+func (s Spec) argumentsMatch(got map[string]any, reference bool) bool {
+	switch s.Match {
+	case "exact":
+		return len(got) == len(s.Arguments) && s.topMatch(got, false)
+	case "deep":
+		return contains(orEmpty(s.Arguments), orEmpty(got))
+	case "regex":
+		for k, want := range s.Arguments {
+			value, ok := got[k]
+			pattern, isText := want.(string)
+			if !ok || !isText || !patternFits(pattern, value) {
+				return false
+			}
+		}
+		return true
+	}
+	return s.topMatch(got, reference)
+}
+
+// topMatch wants every expected key, with an equal value; further keys are fine.
+func (s Spec) topMatch(got map[string]any, truthy bool) bool {
+	for k, want := range s.Arguments {
+		if value, ok := got[k]; !ok || !equal(want, value, truthy) {
+			return false
+		}
+	}
+	return true
+}
+
+func patternFits(pattern string, value any) bool {
+	text, ok := value.(string)
+	if !ok {
+		text = python(value)
+	}
+	re, err := compilePattern(pattern, false)
+	if err != nil {
+		return false
+	}
+	found, err := re.MatchString(text)
+	return err == nil && found
+}
+
+func orEmpty(m map[string]any) any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return m
+}
+
+// gradeCount counts the calls of a tool, or of all.
+func (s Spec) gradeCount(subject Subject) Check {
+	n := int64(0)
+	for _, c := range subject.scope(s.Scope) {
+		if s.ToolName == "" || c.Name == s.ToolName {
+			n++
+		}
+	}
+	what := "tool calls"
+	if s.ToolName != "" {
+		what = "calls of " + s.ToolName
+	}
+	expected := "any number"
+	switch {
+	case s.Min != nil && s.Max != nil && *s.Min == *s.Max:
+		expected = fmt.Sprintf("exactly %d", *s.Min)
+	case s.Min != nil && s.Max != nil:
+		expected = fmt.Sprintf("%d to %d", *s.Min, *s.Max)
+	case s.Min != nil:
+		expected = fmt.Sprintf("at least %d", *s.Min)
+	case s.Max != nil:
+		expected = fmt.Sprintf("at most %d", *s.Max)
+	}
+	text := fmt.Sprintf("%d %s, expected %s", n, what, expected)
+	return verdict((s.Min == nil || n >= *s.Min) && (s.Max == nil || n <= *s.Max), "tool_calls", text, text)
+}
+
+// gradeTrajectory compares the names of the tools that were called with those expected:
+// strict: these, in this order; unordered: these, in any order; in_order: these in this
+// order, others between them; subset: no others; superset: at least these.
+func (s Spec) gradeTrajectory(subject Subject) Check {
+	var got []string
+	for _, c := range subject.scope(s.Scope) {
+		got = append(got, c.Name)
+	}
+	ok := false
+	switch s.Mode {
+	case "unordered":
+		ok = slices.Equal(sorted(got), sorted(s.Tools))
+	case "in_order":
+		ok = isSubsequence(s.Tools, got)
+	case "subset":
+		ok = !slices.ContainsFunc(got, func(name string) bool { return !slices.Contains(s.Tools, name) })
+	case "superset":
+		ok = includesAll(got, s.Tools)
+	default:
+		ok = slices.Equal(got, s.Tools)
+	}
+	text := fmt.Sprintf("Called [%s], expected (%s) [%s]", strings.Join(got, ", "), s.mode(), strings.Join(s.Tools, ", "))
+	return verdict(ok, "tool_calls", text, text)
+}
+
+func (s Spec) mode() string {
+	if s.Mode == "" {
+		return "strict"
+	}
+	return s.Mode
+}
+
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
+
+func isSubsequence(want, got []string) bool {
+	for _, name := range got {
+		if len(want) > 0 && want[0] == name {
+			want = want[1:]
+		}
+	}
+	return len(want) == 0
+}
+
+// includesAll wants each tool as often as it is named.
+func includesAll(got, want []string) bool {
+	left := map[string]int{}
+	for _, name := range got {
+		left[name]++
+	}
+	for _, name := range want {
+		left[name]--
+		if left[name] < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// names lists what was called, as Python prints a list.
+func names(calls []Call) string {
+	list := make([]any, len(calls))
+	for i, c := range calls {
+		list[i] = c.Name
+	}
+	return python(list)
+}

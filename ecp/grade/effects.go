@@ -1,0 +1,144 @@
+package grade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// maxFile bounds a file that is graded, in bytes.
+const maxFile = 16 << 20
+
+var errNoWorkspace = errors.New("the scenario has no workspace: give its first step constraints.scenario.workspace")
+
+// gradeFile looks at a file of the workspace; links out of it are not followed.
+func (s Spec) gradeFile(subject Subject) Check {
+	field := "file:" + s.Path
+	if subject.Workspace == "" {
+		return Check{Field: field, Err: errNoWorkspace}
+	}
+	root, err := os.OpenRoot(subject.Workspace)
+	if err != nil {
+		return Check{Field: field, Err: fmt.Errorf("workspace: %w", err)}
+	}
+	defer root.Close()
+	info, err := root.Stat(s.Path)
+	missing := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err != nil && !missing:
+		return Check{Field: field, Reasoning: fmt.Sprintf("%s can not be read: %v", s.Path, err)}
+	case s.Exists != nil && !*s.Exists:
+		return verdict(missing, field, s.Path+" does not exist", s.Path+" exists")
+	case missing:
+		return Check{Field: field, Reasoning: s.Path + " does not exist"}
+	case s.Condition == "":
+		return Check{Field: field, Passed: true, Reasoning: s.Path + " exists"}
+	case !info.Mode().IsRegular():
+		return Check{Field: field, Reasoning: s.Path + " is no file"}
+	case info.Size() > maxFile:
+		return Check{Field: field, Reasoning: fmt.Sprintf("%s is larger than %d bytes", s.Path, maxFile)}
+	}
+	data, err := root.ReadFile(s.Path)
+	if err != nil {
+		return Check{Field: field, Reasoning: fmt.Sprintf("%s can not be read: %v", s.Path, err)}
+	}
+	c := s.gradeText(string(data), false)
+	c.Field = field
+	return c
+}
+
+// gradeChanges compares the files that changed with globs.
+func (s Spec) gradeChanges(subject Subject) Check {
+	const field = "workspace"
+	if subject.Workspace == "" || subject.Changed == nil {
+		return Check{Field: field, Err: errNoWorkspace}
+	}
+	changed, err := subject.Changed()
+	if err != nil {
+		return Check{Field: field, Err: fmt.Errorf("compare the workspace: %w", err)}
+	}
+	var stray, list []string
+	for _, c := range changed {
+		list = append(list, c.Path+" ("+c.Kind+")")
+		if s.Only != nil && !anyGlob(s.Only, c.Path) {
+			stray = append(stray, c.Path)
+		}
+	}
+	if len(stray) > 0 {
+		return Check{Field: field, Reasoning: fmt.Sprintf("Changed outside of [%s]: %s", strings.Join(s.Only, ", "), few(stray))}
+	}
+	for _, glob := range s.Includes {
+		hit := false
+		for _, c := range changed {
+			hit = hit || anyGlob([]string{glob}, c.Path)
+		}
+		if !hit {
+			return Check{Field: field, Reasoning: fmt.Sprintf("Nothing changed in %s; changed: %s", glob, few(list))}
+		}
+	}
+	return Check{Field: field, Passed: true, Reasoning: "Changed: " + few(list)}
+}
+
+func anyGlob(globs []string, path string) bool {
+	for _, g := range globs {
+		if ok, err := doublestar.Match(g, path); err == nil && ok {
+			return true
+		}
+	}
+	return false
+}
+
+// few lists the first of many.
+func few(list []string) string {
+	const most = 20
+	if len(list) == 0 {
+		return "nothing"
+	}
+	if len(list) > most {
+		return strings.Join(list[:most], ", ") + fmt.Sprintf(" and %d more", len(list)-most)
+	}
+	return strings.Join(list, ", ")
+}
+
+// commandTime bounds a command that names no limit.
+const commandTime = 60 * time.Second
+
+// gradeCommand runs a command in the workspace and compares its exit code, and its output if
+// there is a condition.
+func (s Spec) gradeCommand(ctx context.Context, subject Subject, t Tools) Check {
+	const field = "command"
+	switch {
+	case subject.Workspace == "":
+		return Check{Field: field, Err: errNoWorkspace}
+	case t.Command == nil:
+		return Check{Field: field, Err: errors.New("commands can not be run here")}
+	}
+	limit := commandTime
+	if s.TimeoutS > 0 {
+		limit = time.Duration(s.TimeoutS * float64(time.Second))
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	code, output, err := t.Command(limited, subject.Workspace, s.Run)
+	switch {
+	case err != nil:
+		return Check{Field: field, Err: fmt.Errorf("run %q: %w", s.Run, err)}
+	case ctx.Err() != nil:
+		return Check{Field: field, Err: ctx.Err()}
+	case limited.Err() != nil:
+		return Check{Field: field, Reasoning: fmt.Sprintf("%q took longer than %s. %s", s.Run, limit, shown(output))}
+	case int64(code) != s.ExitCode:
+		return Check{Field: field, Reasoning: fmt.Sprintf("%q ended with %d, expected %d. It printed %s", s.Run, code, s.ExitCode, shown(output))}
+	case s.Condition != "":
+		c := s.gradeText(output, false)
+		c.Field = field
+		return c
+	}
+	return Check{Field: field, Passed: true, Reasoning: fmt.Sprintf("%q ended with %d", s.Run, code)}
+}

@@ -1,0 +1,203 @@
+// Package grade judges what an agent did against what a manifest expects (ECP, graders).
+//
+// It owns the graders: text, tool calls, trajectories, files, commands, and a model as a
+// judge. A grader is data (Spec) that was checked before the run (Check), and grading is a
+// function of that data and of one step (Subject); only the command and the judge touch the
+// world, through what they are given (Tools).
+//
+// Guarantees: a grader never panics on what an agent says; a pattern has a time limit; what
+// could not be judged is an error, which is another thing than a check that failed. What
+// text matches, and which tool calls do, is the same as in the reference, but for the
+// differences that Reference turns off.
+//
+// It does not read manifests, does not talk to agents, and keeps nothing between two calls.
+package grade
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Types of graders. The first three are those of manifest v1.
+const (
+	TextMatch  = "text_match"
+	LLMJudge   = "llm_judge"
+	ToolUsage  = "tool_usage"
+	ToolCount  = "tool_count"
+	Trajectory = "trajectory"
+	File       = "file"
+	Changes    = "changes"
+	Command    = "command"
+	Status     = "status"
+)
+
+// Fields of a step that text and judge look at.
+const (
+	PublicOutput      = "public_output"
+	EvaluationContext = "evaluation_context"
+	PrivateThought    = "private_thought"
+	Logs              = "logs" // not in manifest v1
+)
+
+// Spec is one grader as the manifest has it. Which fields count depends on Type; Check says
+// what is missing.
+type Spec struct {
+	Type      string
+	Field     string // PublicOutput and so on
+	Condition string // contains, equals, does_not_contain, regex
+	Value     *string
+	Pattern   string
+	Prompt    string // the criteria of a judge
+	Assertion string // unused, as in the reference
+	ToolName  string
+	Arguments map[string]any
+
+	// What follows is beyond manifest v1 and comes from constraints.checks.
+
+	Not        bool     // of TextMatch and ToolUsage: passes where it would fail
+	IgnoreCase bool     // of TextMatch
+	Match      string   // of ToolUsage: top (as v1), deep, exact or regex
+	Min, Max   *int64   // of ToolCount: how many calls
+	Tools      []string // of Trajectory: names of tools in order
+	Mode       string   // of Trajectory: strict, unordered, subset, superset or in_order
+	Scope      string   // of ToolCount and Trajectory: step, or scenario up to here
+	Path       string   // of File, relative to the workspace
+	Exists     *bool    // of File
+	Only       []string // of Changes: globs outside of which nothing may change
+	Includes   []string // of Changes: globs that something must have changed in
+	Run        string   // of Command: for the shell, in the workspace
+	ExitCode   int64    // of Command
+	TimeoutS   float64  // of Command; seconds
+	Want       string   // of Status: done or paused
+	Votes      int64    // of LLMJudge
+	Threshold  *float64 // of LLMJudge: the least score, 0 to 1, that passes
+	Model      string   // of LLMJudge: provider/model
+}
+
+// Call is one tool call as the agent reported it.
+type Call struct {
+	Name      string
+	Arguments map[string]any // nil if there were none, or no object
+	Raw       json.RawMessage
+}
+
+// Subject is one step: what was asked, and what the agent did.
+type Subject struct {
+	Input     string
+	Status    string
+	Output    string
+	Context   string // evaluation_context, else its alias
+	Thought   string // private_thought, else evaluation_context
+	Logs      string
+	Calls     []Call // of this step
+	Before    []Call // of the scenario's earlier steps
+	Workspace string // absolute; empty if there is none
+	Changed   func() ([]Change, error)
+}
+
+// Change is a file that the agent changed since the scenario began.
+type Change struct {
+	Path string // relative to the workspace, with slashes
+	Kind string // added, modified or removed
+}
+
+// text returns the field a grader looks at.
+func (s Subject) text(field string) string {
+	switch field {
+	case EvaluationContext:
+		return s.Context
+	case PrivateThought:
+		return s.Thought
+	case Logs:
+		return s.Logs
+	}
+	return s.Output
+}
+
+// scope returns the calls that a grader counts.
+func (s Subject) scope(scope string) []Call {
+	if scope == "scenario" {
+		return append(append([]Call(nil), s.Before...), s.Calls...)
+	}
+	return s.Calls
+}
+
+// Tools is what graders use of the world.
+type Tools struct {
+	// Judge asks a model; nil if there is none, and Unjudged says why.
+	Judge    Judge
+	Unjudged string
+	// Votes is how often a judge is asked by default; at least 1.
+	Votes int64
+	// Command runs a shell command in a folder and returns how it ended and the end of what
+	// it printed.
+	Command func(ctx context.Context, dir, command string) (code int, output string, err error)
+	// Reference has the graders of v1 judge exactly as the reference does, where we differ on
+	// purpose.
+	Reference bool
+}
+
+// Check is what a grader found. Err says why nothing could be found; then Passed is false.
+type Check struct {
+	Type      string
+	Field     string
+	Passed    bool
+	Score     float64 // 0 to 1
+	Reasoning string
+	Err       error
+	Votes     []Vote // of a judge that was asked more than once
+}
+
+// Grade judges a step. s must have passed Check.
+func (s Spec) Grade(ctx context.Context, subject Subject, t Tools) Check {
+	c := s.grade(ctx, subject, t)
+	c.Type = s.Type
+	if c.Field == "" {
+		c.Field = s.Field
+	}
+	if c.Err != nil {
+		c.Passed, c.Score, c.Reasoning = false, 0, c.Err.Error()
+		return c
+	}
+	if c.Score == 0 && c.Passed {
+		c.Score = 1
+	}
+	return c
+}
+
+func (s Spec) grade(ctx context.Context, subject Subject, t Tools) Check {
+	switch s.Type {
+	case TextMatch:
+		return s.gradeText(subject.text(s.Field), t.Reference)
+	case ToolUsage:
+		return s.gradeUsage(subject.Calls, t.Reference)
+	case ToolCount:
+		return s.gradeCount(subject)
+	case Trajectory:
+		return s.gradeTrajectory(subject)
+	case File:
+		return s.gradeFile(subject)
+	case Changes:
+		return s.gradeChanges(subject)
+	case Command:
+		return s.gradeCommand(ctx, subject, t)
+	case Status:
+		return verdict(subject.Status == s.Want, "status", "The step ended as "+s.Want, fmt.Sprintf("The step ended as %s, expected %s", subject.Status, s.Want))
+	case LLMJudge:
+		return s.gradeJudge(ctx, subject, t)
+	}
+	return Check{Err: fmt.Errorf("there is no grader %q", s.Type)}
+}
+
+// verdict returns a check with one of two reasons.
+func verdict(passed bool, field, yes, no string) Check {
+	if passed {
+		return Check{Field: field, Passed: true, Reasoning: yes}
+	}
+	return Check{Field: field, Reasoning: no}
+}
+
+// patternTime bounds one match.
+const patternTime = 5 * time.Second

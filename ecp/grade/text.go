@@ -1,0 +1,168 @@
+package grade
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dlclark/regexp2"
+)
+
+// gradeText judges a text by its condition: case-sensitive, nothing trimmed or normalised.
+func (s Spec) gradeText(text string, reference bool) Check {
+	value := ""
+	if s.Value != nil {
+		value = *s.Value
+	}
+	if reference && text == "" {
+		return Check{Reasoning: "Text was empty"}
+	}
+	if s.Condition == "regex" {
+		return s.gradePattern(text, reference)
+	}
+	subject, wanted := text, value
+	if s.IgnoreCase {
+		subject, wanted = strings.ToLower(text), strings.ToLower(value)
+	}
+	c := Check{}
+	switch s.Condition {
+	case "equals":
+		c = verdict(subject == wanted, "", fmt.Sprintf("The text equals '%s'", value), fmt.Sprintf("Expected to equal '%s', got %s", value, shown(text)))
+	case "does_not_contain":
+		c = verdict(!strings.Contains(subject, wanted), "", fmt.Sprintf("The text does not contain '%s'", value), fmt.Sprintf("Expected NOT to contain '%s', got %s", value, shown(text)))
+	default:
+		c = verdict(strings.Contains(subject, wanted), "", fmt.Sprintf("The text contains '%s'", value), fmt.Sprintf("Expected to contain '%s', got %s", value, shown(text)))
+	}
+	if reference {
+		c.Reasoning = map[string]string{"equals": "Expected to equal", "does_not_contain": "Expected NOT to contain"}[s.Condition]
+		if c.Reasoning == "" {
+			c.Reasoning = "Expected to contain"
+		}
+		c.Reasoning += " '" + value + "'"
+	}
+	return s.negated(c)
+}
+
+// negated turns a verdict around if the grader says so.
+func (s Spec) negated(c Check) Check {
+	if !s.Not || c.Err != nil {
+		return c
+	}
+	c.Passed = !c.Passed
+	c.Reasoning = "Expected not: " + c.Reasoning
+	return c
+}
+
+func (s Spec) gradePattern(text string, reference bool) Check {
+	re, err := compilePattern(s.Pattern, s.IgnoreCase)
+	if err != nil {
+		return Check{Err: err} // Check has seen it before; still no reason to panic
+	}
+	found, err := re.MatchString(text)
+	switch {
+	case err != nil:
+		return Check{Err: fmt.Errorf("pattern '%s' took longer than %s on a text of %d bytes", s.Pattern, patternTime, len(text))}
+	case reference:
+		return Check{Passed: found, Reasoning: fmt.Sprintf("Regex '%s' failed", s.Pattern)}
+	}
+	return s.negated(verdict(found, "", fmt.Sprintf("Pattern '%s' matches", s.Pattern), fmt.Sprintf("Pattern '%s' does not match %s", s.Pattern, shown(text))))
+}
+
+// compilePattern compiles a pattern as Python writes them; it searches, with a time limit.
+func compilePattern(pattern string, ignoreCase bool) (*regexp2.Regexp, error) {
+	if pattern == "" {
+		return nil, errors.New("the pattern is empty")
+	}
+	options := regexp2.RegexOptions(regexp2.None)
+	if ignoreCase {
+		options |= regexp2.IgnoreCase
+	}
+	re, err := regexp2.Compile(fromPython(pattern), options)
+	if err != nil {
+		return nil, fmt.Errorf("pattern '%s' is no regular expression: %w", pattern, err)
+	}
+	re.MatchTimeout = patternTime
+	return re, nil
+}
+
+// fromPython rewrites what Python spells differently: named groups, \Z, {,n}, \U, the flags
+// a and u, and brackets inside of a class, which would subtract.
+func fromPython(p string) string {
+	var b strings.Builder
+	class := false // inside of a class
+	for i := 0; i < len(p); {
+		rest := p[i:]
+		n, out := 1, rest[:1]
+		switch {
+		case rest[0] == '\\' && len(rest) > 1:
+			n, out = escaped(rest, class)
+		case class && rest[0] == '[':
+			out = `\[`
+		case class:
+			class = rest[0] != ']'
+		case strings.HasPrefix(rest, "[^]"): // a bracket right at the beginning is one of the class
+			n, out, class = 3, `[^\]`, true
+		case strings.HasPrefix(rest, "[]"):
+			n, out, class = 2, `[\]`, true
+		case rest[0] == '[':
+			class = true
+		case strings.HasPrefix(rest, "(?P<"):
+			n, out = 4, "(?<"
+		case strings.HasPrefix(rest, "(?P="):
+			if end := strings.IndexByte(rest, ')'); end > 0 {
+				n, out = end+1, `\k<`+rest[4:end]+`>`
+			}
+		case strings.HasPrefix(rest, "{,"):
+			if end := strings.IndexByte(rest, '}'); end > 2 && isDigits(rest[2:end]) {
+				n, out = 2, "{0,"
+			}
+		case strings.HasPrefix(rest, "(?"):
+			n, out = pythonFlags(rest)
+		}
+		b.WriteString(out)
+		i += n
+	}
+	return b.String()
+}
+
+// escaped rewrites an escape that has another meaning, or none, elsewhere.
+func escaped(rest string, class bool) (n int, out string) {
+	switch {
+	case rest[1] == 'Z' && !class:
+		return 2, `\z`
+	case rest[1] == 'U' && len(rest) >= 10 && isHex(rest[2:10]):
+		return 10, `\x{` + strings.TrimLeft(rest[2:9], "0") + rest[9:10] + `}`
+	}
+	return 2, rest[:2]
+}
+
+// pythonFlags rewrites a group of inline flags; what is none stays.
+func pythonFlags(rest string) (n int, out string) {
+	end := strings.IndexAny(rest[2:], ":)")
+	if end <= 0 || strings.Trim(rest[2:2+end], "aiLmsux-") != "" {
+		return 2, rest[:2]
+	}
+	flags := strings.NewReplacer("a", "", "u", "", "L", "").Replace(rest[2 : 2+end])
+	if flags == "" && rest[2+end] == ')' {
+		return end + 3, ""
+	}
+	return end + 2, "(?" + flags
+}
+
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdefABCDEF") == "" }
+
+func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// shownText bounds what of a text a reason repeats.
+const shownText = 200
+
+// shown quotes a text for a reason.
+func shown(text string) string {
+	if text == "" {
+		return "nothing"
+	}
+	if r := []rune(text); len(r) > shownText {
+		text = string(r[:shownText]) + "…"
+	}
+	return "'" + text + "'"
+}

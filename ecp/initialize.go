@@ -1,0 +1,158 @@
+package ecp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+)
+
+// InitializeParams of agent/initialize. Config is the agent's own business: what eca takes
+// is Config.
+type InitializeParams struct {
+	Config json.RawMessage `json:"config"` // an object; the reference always sends {}
+}
+
+// InitializeResult says who the agent is.
+type InitializeResult struct {
+	Name         string         `json:"name"`         // non-empty
+	Capabilities map[string]any `json:"capabilities"` // reserved by the contract; may be empty, not null
+}
+
+// ParseInitializeResult reads what an agent answered to agent/initialize (1.1).
+func ParseInitializeResult(raw json.RawMessage) (InitializeResult, error) {
+	fields, err := object(raw)
+	if err != nil {
+		return InitializeResult{}, fmt.Errorf("the result of %s %w", MethodInitialize, err)
+	}
+	var r InitializeResult
+	if err := json.Unmarshal(fields["name"], &r.Name); err != nil || r.Name == "" {
+		return r, fmt.Errorf("name in the result of %s must be a non-empty string", MethodInitialize)
+	}
+	if err := json.Unmarshal(fields["capabilities"], &r.Capabilities); err != nil || r.Capabilities == nil {
+		return r, fmt.Errorf("capabilities in the result of %s must be an object", MethodInitialize)
+	}
+	return r, nil
+}
+
+// Approval says what happens to tool calls that would ask the user.
+type Approval string
+
+const (
+	// ApproveNone refuses them, which is the default.
+	ApproveNone Approval = "none"
+	// ApproveEdits allows changes to files inside the workspace and refuses the rest.
+	ApproveEdits Approval = "auto-edit"
+	// ApproveAll allows them all. What is denied stays denied.
+	ApproveAll Approval = "all"
+)
+
+// Config is what eca takes in config of agent/initialize. Each value may be missing.
+type Config struct {
+	Model     string   `json:"model,omitempty"`     // provider/name
+	Agent     string   `json:"agent,omitempty"`     // name of an agent (behaviour)
+	Workspace string   `json:"workspace,omitempty"` // absolute path of a directory; the process's own if empty
+	Tools     Tools    `json:"tools,omitzero"`
+	Approval  Approval `json:"approval,omitempty"`
+	Budgets   Budgets  `json:"budgets,omitzero"`
+}
+
+// Tools that are offered to the model, by their short names.
+type Tools struct {
+	Allow []string `json:"allow,omitempty"` // empty means all
+	Deny  []string `json:"deny,omitempty"`  // wins over Allow
+}
+
+// Budgets of one step. Zero means no limit.
+type Budgets struct {
+	MaxToolCalls int     `json:"max_tool_calls,omitempty"` // so many run; the next one ends the step as paused
+	TimeoutS     float64 `json:"timeout_s,omitempty"`      // seconds
+	MaxCostUSD   float64 `json:"max_cost_usd,omitempty"`   // US dollars
+}
+
+// IsZero says whether nothing is limited.
+func (b Budgets) IsZero() bool { return b == Budgets{} }
+
+// IsZero says whether nothing is allowed or denied by name.
+func (t Tools) IsZero() bool { return len(t.Allow) == 0 && len(t.Deny) == 0 }
+
+// ParseConfig reads config of the params of agent/initialize; an error names the key that
+// is wrong. Unknown keys are for other agents, and ignored.
+func ParseConfig(params json.RawMessage) (Config, error) {
+	fields, err := object(params)
+	if err != nil {
+		return Config{}, fmt.Errorf("params %w", err)
+	}
+	if null(fields["config"]) {
+		return Config{}, nil
+	}
+	if fields, err = object(fields["config"]); err != nil {
+		return Config{}, fmt.Errorf("config %w", err)
+	}
+	var c Config
+	read := reader{fields: fields, at: "config."}
+	read.into("model", &c.Model, "a string like provider/name")
+	read.into("agent", &c.Agent, "a string")
+	read.into("workspace", &c.Workspace, "a string")
+	read.into("approval", &c.Approval, "none, auto-edit or all")
+	tools := read.object("tools")
+	tools.into("allow", &c.Tools.Allow, "a list of names")
+	tools.into("deny", &c.Tools.Deny, "a list of names")
+	budgets := read.object("budgets")
+	budgets.into("max_tool_calls", &c.Budgets.MaxToolCalls, "a whole number")
+	budgets.into("timeout_s", &c.Budgets.TimeoutS, "a number of seconds")
+	budgets.into("max_cost_usd", &c.Budgets.MaxCostUSD, "a number of US dollars")
+	if err := errors.Join(read.err, tools.err, budgets.err); err != nil {
+		return Config{}, err
+	}
+	return c, c.check()
+}
+
+func (c Config) check() error {
+	switch c.Approval {
+	case "", ApproveNone, ApproveEdits, ApproveAll:
+	default:
+		return fmt.Errorf("config.approval must be none, auto-edit or all, not %q", c.Approval)
+	}
+	if c.Workspace != "" && !filepath.IsAbs(c.Workspace) {
+		return fmt.Errorf("config.workspace must be an absolute path, not %q", c.Workspace)
+	}
+	switch b := c.Budgets; {
+	case b.MaxToolCalls < 0:
+		return errors.New("config.budgets.max_tool_calls must not be negative")
+	case b.TimeoutS < 0:
+		return errors.New("config.budgets.timeout_s must not be negative")
+	case b.MaxCostUSD < 0:
+		return errors.New("config.budgets.max_cost_usd must not be negative")
+	}
+	return nil
+}
+
+// reader reads the keys of an object, and keeps the first error.
+type reader struct {
+	fields map[string]json.RawMessage
+	at     string
+	err    error
+}
+
+func (r *reader) into(key string, dst any, want string) {
+	raw := r.fields[key]
+	if r.err != nil || null(raw) {
+		return
+	}
+	if err := json.Unmarshal(raw, dst); err != nil {
+		r.err = fmt.Errorf("%s%s must be %s", r.at, key, want)
+	}
+}
+
+func (r *reader) object(key string) *reader {
+	inner := &reader{at: r.at + key + "."}
+	if raw := r.fields[key]; !null(raw) {
+		fields, err := object(raw)
+		if err != nil {
+			inner.err = fmt.Errorf("%s%s %w", r.at, key, err)
+		}
+		inner.fields = fields
+	}
+	return inner
+}

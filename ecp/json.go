@@ -1,0 +1,92 @@
+package ecp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Encode writes a value as one line of compact JSON in pure ASCII, without the line's end:
+// runtimes read an agent's pipe in the encoding of their locale (1.4).
+func Encode(v any) ([]byte, error) {
+	line, err := plain(v)
+	return ascii(line), err
+}
+
+// plain is json.Marshal that leaves < > & as they are: nobody reads this as HTML.
+func plain(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+}
+
+// ascii escapes what is not ASCII. Valid JSON has it inside strings only.
+func ascii(data []byte) []byte {
+	first := bytes.IndexFunc(data, func(r rune) bool { return r >= utf8.RuneSelf })
+	if first < 0 {
+		return data
+	}
+	out := make([]byte, 0, len(data)+len(data)/4)
+	out = append(out, data[:first]...)
+	for rest := data[first:]; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		rest = rest[size:]
+		switch {
+		case r < utf8.RuneSelf:
+			out = append(out, byte(r))
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
+}
+
+// object reads a JSON object. Keys stay as they are: encoding/json's own structs would
+// take "Status" for "status".
+func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
+		return nil, errors.New("must be an object")
+	}
+	return fields, nil
+}
+
+// null says whether a value is missing or null.
+func null(raw json.RawMessage) bool {
+	return len(raw) == 0 || string(raw) == "null"
+}
+
+// kind of a JSON value by its first byte: { [ " n t f, or 0 for a number.
+func kind(raw json.RawMessage) byte {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	if len(raw) == 0 {
+		return 'n'
+	}
+	if bytes.IndexByte([]byte(`{["ntf`), raw[0]) >= 0 {
+		return raw[0]
+	}
+	return 0
+}
+
+// text reads an optional string, nil for null or none.
+func text(fields map[string]json.RawMessage, key string) (*string, error) {
+	raw := fields[key]
+	if null(raw) {
+		return nil, nil //nolint:nilnil // no text is a value of its own
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, fmt.Errorf("%s must be a string or null", key)
+	}
+	return &s, nil
+}

@@ -1,0 +1,190 @@
+package runtime
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/ecp/grade"
+)
+
+// Manifest is an evaluation: an agent, and scenarios to put it through (ECP, manifest v1).
+type Manifest struct {
+	Path      string // absolute
+	Name      string
+	Target    string // a command line, or an http(s) URL
+	Scenarios []Scenario
+}
+
+// Scenario is one conversation with a fresh agent.
+type Scenario struct {
+	Name  string
+	Steps []Step
+	Setup Setup
+	Line  int // of its name in the manifest
+}
+
+// Step is one message to the agent and what is expected of the answer.
+type Step struct {
+	Input       string
+	Constraints Constraints
+	Graders     []grade.Spec
+}
+
+// Constraints are the limits of a step, and graders that manifest v1 has no place for. The
+// reference takes any mapping there and ignores it, so that one manifest serves both.
+type Constraints struct {
+	TimeoutS       float64  // seconds; 0 is no limit of its own
+	ForbiddenTools []string // must not be called
+	MaxToolCalls   *int64
+	MaxTokens      *int64 // that the agent reports
+	MaxCostUSD     *float64
+	Checks         []grade.Spec
+}
+
+// Setup is what a scenario starts from: constraints.scenario of its first step.
+type Setup struct {
+	Workspace *Fixture
+	Config    map[string]any // for agent/initialize
+	Dataset   string         // CSV or JSONL, relative to the manifest: the scenario once per record
+	Repeat    int64          // 0 leaves it to the command line
+	TimeoutS  float64        // for the whole scenario; 0 is no limit
+}
+
+// Fixture is a folder that the agent works in, new for each attempt.
+type Fixture struct {
+	Copy string // a folder beside the manifest; empty for an empty workspace
+	Git  bool   // make it a repository with everything committed
+}
+
+// Problem is something about a manifest, and where.
+type Problem struct {
+	File         string
+	Line, Column int
+	Key          string // scenarios.0.steps.0.input; empty for the file
+	Message      string
+	Warning      bool
+}
+
+// Error implements error: file:line:column: key: message.
+func (p *Problem) Error() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(p.File + ":")
+	}
+	if p.Line > 0 {
+		fmt.Fprintf(&b, "%d:%d:", p.Line, p.Column)
+	}
+	if b.Len() > 0 {
+		b.WriteByte(' ')
+	}
+	if p.Warning {
+		b.WriteString("warning: ")
+	}
+	if p.Key != "" {
+		b.WriteString(p.Key + ": ")
+	}
+	b.WriteString(p.Message)
+	return b.String()
+}
+
+// Problems is a manifest that can not be used. Only what is no warning is in it.
+type Problems []Problem
+
+// Error implements error.
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i := range p {
+		lines[i] = p[i].Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxManifest bounds a manifest's file, in bytes.
+const maxManifest = 32 << 20
+
+// Load reads a manifest. An error is a Problems, or says why the file can not be read.
+func Load(path string) (*Manifest, []Problem, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := os.Stat(abs)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("manifest: %w", err)
+	case info.IsDir():
+		return nil, nil, fmt.Errorf("manifest: %s is a folder", path)
+	case info.Size() > maxManifest:
+		return nil, nil, fmt.Errorf("manifest: %s is larger than %d MiB", path, maxManifest>>20)
+	}
+	data, err := os.ReadFile(abs)
+	if err != nil {
+		return nil, nil, fmt.Errorf("manifest: %w", err)
+	}
+	m, problems := Parse(data, path)
+	m.Path = abs
+	errs := slices.DeleteFunc(slices.Clone(problems), func(p Problem) bool { return p.Warning })
+	warnings := slices.DeleteFunc(problems, func(p Problem) bool { return !p.Warning })
+	if len(errs) > 0 {
+		return nil, warnings, Problems(errs)
+	}
+	return m, warnings, nil
+}
+
+// Parse reads the text of a manifest; file is what problems call it. The manifest is whole
+// only if all problems are warnings.
+func Parse(data []byte, file string) (*Manifest, []Problem) {
+	m := &Manifest{}
+	d := &decoder{}
+	root, duplicates, err := parseYAML(data)
+	d.problems = duplicates
+	switch {
+	case err != nil:
+		var p *Problem
+		if !errors.As(err, &p) {
+			p = &Problem{Message: err.Error()}
+		}
+		d.problems = append(d.problems, *p)
+	case root.kind != kindMap:
+		d.problem(root, "", "a manifest is a mapping, not %s", root.kind)
+	default:
+		d.manifest(m, root)
+		if !slices.ContainsFunc(d.problems, func(p Problem) bool { return !p.Warning }) {
+			d.suspect(m, root)
+		}
+	}
+	slices.SortStableFunc(d.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	for i := range d.problems {
+		d.problems[i].File = file
+	}
+	return m, d.problems
+}
+
+// Summary counts what a manifest has.
+func (m *Manifest) Summary() (scenarios, steps, graders int) {
+	for _, sc := range m.Scenarios {
+		steps += len(sc.Steps)
+		for _, st := range sc.Steps {
+			graders += len(st.Graders)
+		}
+	}
+	return len(m.Scenarios), steps, graders
+}
+
+// checks says whether a step is judged at all.
+func (s Step) checks() bool {
+	c := s.Constraints
+	return len(s.Graders) > 0 || len(c.Checks) > 0 || len(c.ForbiddenTools) > 0 || c.MaxToolCalls != nil || c.MaxTokens != nil || c.MaxCostUSD != nil
+}
+
+// Checks says whether anything in the manifest is judged.
+func (m *Manifest) Checks() bool {
+	return slices.ContainsFunc(m.Scenarios, func(s Scenario) bool { return slices.ContainsFunc(s.Steps, Step.checks) })
+}

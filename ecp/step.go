@@ -1,0 +1,266 @@
+package ecp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+)
+
+// StepParams of agent/step.
+type StepParams struct {
+	Input string `json:"input"`
+}
+
+// ParseStepParams reads the params of agent/step.
+func ParseStepParams(params json.RawMessage) (StepParams, error) {
+	fields, err := object(params)
+	if err != nil {
+		return StepParams{}, fmt.Errorf("params %w", err)
+	}
+	input, err := text(fields, "input")
+	if err != nil || input == nil {
+		return StepParams{}, errors.New("input must be a string")
+	}
+	return StepParams{Input: *input}, nil
+}
+
+// StepResult is what one step came to (1.2). The fields from Usage on are eca's own
+// (6.1): other runtimes drop them, and other agents do not send them.
+type StepResult struct {
+	Status       Status
+	PublicOutput *string // what a user would see
+
+	// EvaluationContext is evidence for graders, PrivateThought its older name. A result
+	// with only one of them says it by both names (Context, Thought).
+	EvaluationContext *string
+	PrivateThought    *string
+
+	ToolCalls []ToolCall // in the order in which they were made; nil for null
+	Logs      *string
+
+	Usage      *Usage
+	CostUSD    *float64 // US dollars; nil if unknown
+	Timing     *Timing
+	Model      string // provider/name
+	StopReason string // one of the Stop constants, or an agent's own word
+
+	Extra map[string]json.RawMessage // other keys, as they came
+}
+
+// Why a step ended (stop_reason).
+const (
+	StopEnd       = "end"            // the model had no more to say
+	StopQuestion  = "question"       // it waits for an answer, which is the next step's input
+	StopToolCalls = "max_tool_calls" // budgets.max_tool_calls
+	StopTime      = "timeout"        // budgets.timeout_s, or the runtime's limit of a call
+	StopCost      = "max_cost_usd"   // budgets.max_cost_usd
+	StopLimit     = "limit"          // a limit of the agent itself: its steps, or going round in circles
+	StopBlocked   = "blocked"        // a hook of the user's refused it
+	StopError     = "error"          // in the data of an error: what there was until then
+	StopCancelled = "cancelled"      // reset, or the runtime left
+)
+
+// Usage counts tokens.
+type Usage struct {
+	InputTokens      int `json:"input_tokens"` // without those of the cache
+	OutputTokens     int `json:"output_tokens"`
+	CacheReadTokens  int `json:"cache_read_tokens"`
+	CacheWriteTokens int `json:"cache_write_tokens"`
+	ReasoningTokens  int `json:"reasoning_tokens"` // part of OutputTokens, where a provider says so
+}
+
+// Timing of a step in milliseconds.
+type Timing struct {
+	TotalMS int64 `json:"total_ms"`
+	ModelMS int64 `json:"model_ms"` // spent in requests to models
+	ToolMS  int64 `json:"tool_ms"`  // spent in tools; parallel calls count once each
+}
+
+// Context is the evidence for graders by either name. An empty text counts as none, as in
+// the reference.
+func (r StepResult) Context() string { return either(r.EvaluationContext, r.PrivateThought) }
+
+// Thought is the evidence for graders that ask for it by its older name.
+func (r StepResult) Thought() string { return either(r.PrivateThought, r.EvaluationContext) }
+
+func either(first, second *string) string {
+	for _, s := range []*string{first, second} {
+		if s != nil && *s != "" {
+			return *s
+		}
+	}
+	return ""
+}
+
+// MarshalJSON writes all fields of the contract, also those that are null, and eca's own.
+func (r StepResult) MarshalJSON() ([]byte, error) {
+	fields := make(map[string]any, 12)
+	for key, raw := range r.Extra {
+		fields[key] = raw
+	}
+	maps.Copy(fields, map[string]any{
+		"status": r.Status, "public_output": r.PublicOutput, "evaluation_context": r.EvaluationContext,
+		"private_thought": r.PrivateThought, "tool_calls": r.ToolCalls, "logs": r.Logs,
+	})
+	if r.Usage != nil {
+		fields["usage"] = r.Usage
+	}
+	if r.CostUSD != nil {
+		fields["cost_usd"] = r.CostUSD
+	}
+	if r.Timing != nil {
+		fields["timing"] = r.Timing
+	}
+	if r.Model != "" {
+		fields["model"] = r.Model
+	}
+	if r.StopReason != "" {
+		fields["stop_reason"] = r.StopReason
+	}
+	return plain(fields)
+}
+
+// UnmarshalJSON is ParseStepResult, so that what was written can be read back.
+func (r *StepResult) UnmarshalJSON(raw []byte) error {
+	parsed, err := ParseStepResult(raw)
+	if err != nil {
+		return err
+	}
+	*r = parsed
+	return nil
+}
+
+// ParseStepResult reads what an agent answered to agent/step. The contract's fields are
+// held to its rules; eca's own are taken if they have the right shape, and stay in Extra
+// if not: for an agent that is not eca they may mean anything.
+func ParseStepResult(raw json.RawMessage) (StepResult, error) {
+	fields, err := object(raw)
+	if err != nil {
+		return StepResult{}, fmt.Errorf("the result of %s %w", MethodStep, err)
+	}
+	var r StepResult
+	if err := json.Unmarshal(fields["status"], &r.Status); err != nil || r.Status != Done && r.Status != Paused {
+		return r, fmt.Errorf("status in the result of %s must be done or paused", MethodStep)
+	}
+	for key, dst := range map[string]**string{
+		"public_output": &r.PublicOutput, "evaluation_context": &r.EvaluationContext,
+		"private_thought": &r.PrivateThought, "logs": &r.Logs,
+	} {
+		if *dst, err = text(fields, key); err != nil {
+			return r, fmt.Errorf("the result of %s: %w", MethodStep, err)
+		}
+		delete(fields, key)
+	}
+	if r.ToolCalls, err = parseToolCalls(fields["tool_calls"]); err != nil {
+		return r, fmt.Errorf("the result of %s: %w", MethodStep, err)
+	}
+	delete(fields, "status")
+	delete(fields, "tool_calls")
+	take(fields, "usage", &r.Usage)
+	take(fields, "cost_usd", &r.CostUSD)
+	take(fields, "timing", &r.Timing)
+	take(fields, "model", &r.Model)
+	take(fields, "stop_reason", &r.StopReason)
+	if len(fields) > 0 {
+		r.Extra = fields
+	}
+	return r, nil
+}
+
+// take moves a field that has the right shape to where it belongs.
+func take[T any](fields map[string]json.RawMessage, key string, dst *T) {
+	var v T
+	if raw, ok := fields[key]; ok && json.Unmarshal(raw, &v) == nil {
+		*dst = v
+		delete(fields, key)
+	}
+}
+
+// ToolCall is one call of a tool as graders see it. Extra keys are kept as they came.
+type ToolCall struct {
+	Name      string          // non-empty
+	Arguments json.RawMessage // an object, or nil if none was sent
+	Extra     map[string]json.RawMessage
+}
+
+// Keys that eca puts into Extra of its calls (6.1).
+const (
+	CallID       = "id"          // string
+	CallResult   = "result"      // string: what the model got back, shortened
+	CallIsError  = "is_error"    // bool: it failed or was refused
+	CallDuration = "duration_ms" // whole number
+)
+
+// MarshalJSON writes the call with its extra keys.
+func (c ToolCall) MarshalJSON() ([]byte, error) {
+	fields := make(map[string]any, len(c.Extra)+2)
+	for key, raw := range c.Extra {
+		fields[key] = raw
+	}
+	fields["name"] = c.Name
+	if c.Arguments != nil {
+		fields["arguments"] = c.Arguments
+	}
+	return plain(fields)
+}
+
+// UnmarshalJSON holds the call to the contract's rules.
+func (c *ToolCall) UnmarshalJSON(raw []byte) error {
+	parsed, err := parseToolCall(raw)
+	if err != nil {
+		return fmt.Errorf("the tool call %w", err)
+	}
+	*c = parsed
+	return nil
+}
+
+func parseToolCalls(raw json.RawMessage) ([]ToolCall, error) {
+	if null(raw) {
+		return nil, nil
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, errors.New("tool_calls must be a list or null")
+	}
+	calls := make([]ToolCall, 0, len(list))
+	for i, raw := range list {
+		call, err := parseToolCall(raw)
+		if err != nil {
+			return nil, fmt.Errorf("tool_calls[%d] %w", i, err)
+		}
+		calls = append(calls, call)
+	}
+	return calls, nil
+}
+
+func parseToolCall(raw json.RawMessage) (ToolCall, error) {
+	fields, err := object(raw)
+	if err != nil {
+		return ToolCall{}, err
+	}
+	var c ToolCall
+	if err := json.Unmarshal(fields["name"], &c.Name); err != nil || c.Name == "" {
+		return c, errors.New("needs a name that is a non-empty string")
+	}
+	if arguments, ok := fields["arguments"]; ok {
+		if kind(arguments) != '{' {
+			return c, errors.New("has arguments that are no object")
+		}
+		c.Arguments = arguments
+	}
+	delete(fields, "name")
+	delete(fields, "arguments")
+	if len(fields) > 0 {
+		c.Extra = fields
+	}
+	return c, nil
+}
+
+// ParseResetResult holds the answer to agent/reset to exactly true.
+func ParseResetResult(raw json.RawMessage) error {
+	if string(raw) != "true" {
+		return fmt.Errorf("the result of %s must be true", MethodReset)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package esrp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ErrFloat is a number that has no canonical form: ESRP hashes integers only, and wants
+// other numbers as strings (contract 4, rule 6).
+var ErrFloat = errors.New("floating-point numbers are not allowed")
+
+// Canonical returns the canonical form of a document as it is written, defaults not
+// added (contract 4, "raw"). Of repeated members the last counts. The error is a
+// *SyntaxError, or wraps ErrFloat.
+func Canonical(doc []byte) ([]byte, error) {
+	v, err := Parse(doc)
+	if err != nil {
+		return nil, err
+	}
+	return v.Canonical()
+}
+
+// Canonical returns the canonical form of a value. It is not RFC 8785: members are in the
+// order of their UTF-8 bytes, and other characters are escaped (contract 4).
+func (v Value) Canonical() ([]byte, error) { return v.append(nil) }
+
+// Hash returns the SHA-256 of the canonical form, in 64 lower-case hexadecimal digits.
+func (v Value) Hash() (string, error) {
+	c, err := v.Canonical()
+	if err != nil {
+		return "", err
+	}
+	return HashBytes(c), nil
+}
+
+// HashBytes returns a SHA-256 as ESRP writes it.
+func HashBytes(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+func (v Value) append(out []byte) ([]byte, error) {
+	var err error
+	switch v.Kind {
+	case Null:
+		return append(out, "null"...), nil
+	case Bool:
+		return strconv.AppendBool(out, v.Bool), nil
+	case Number:
+		if !isInteger(v.Text) {
+			return nil, fmt.Errorf("%s: %w", v.Text, ErrFloat)
+		}
+		return append(out, v.Text...), nil
+	case String:
+		return appendString(out, v.Text), nil
+	case Array:
+		out = append(out, '[')
+		for i, item := range v.Items {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			if out, err = item.append(out); err != nil {
+				return nil, err
+			}
+		}
+		return append(out, ']'), nil
+	}
+	out = append(out, '{')
+	for i, m := range canonicalMembers(v.Members) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(appendString(out, m.Key), ':')
+		if out, err = m.Value.append(out); err != nil {
+			return nil, err
+		}
+	}
+	return append(out, '}'), nil
+}
+
+// canonicalMembers returns the members sorted, each key once with its last value.
+func canonicalMembers(members []Member) []Member {
+	byKey := func(a, b Member) int { return strings.Compare(a.Key, b.Key) }
+	if slices.IsSortedFunc(members, byKey) && !repeats(members) {
+		return members
+	}
+	sorted := slices.Clone(members)
+	slices.SortStableFunc(sorted, byKey)
+	out := sorted[:0]
+	for i, m := range sorted {
+		if i+1 == len(sorted) || sorted[i+1].Key != m.Key {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// repeats says whether sorted members have a key twice.
+func repeats(sorted []Member) bool {
+	for i := 1; i < len(sorted); i++ {
+		if sorted[i].Key == sorted[i-1].Key {
+			return true
+		}
+	}
+	return false
+}
+
+// isInteger says whether a literal of JSON's grammar is an integer of 64 bits. -0 is none.
+func isInteger(literal string) bool {
+	if literal == "-0" {
+		return false
+	}
+	if _, err := strconv.ParseInt(literal, 10, 64); err == nil {
+		return true
+	}
+	_, err := strconv.ParseUint(literal, 10, 64)
+	return err == nil
+}
+
+// appendString writes a string: control characters, those beyond ASCII included, are
+// escaped, and nothing else is (contract 4, rule 4).
+func appendString(out []byte, s string) []byte {
+	const digits = "0123456789abcdef"
+	out = append(out, '"')
+	from := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		size := 1
+		switch {
+		case c == 0xc2 && i+1 < len(s) && s[i+1] < 0xa0: // U+0080 to U+009F
+			c, size = s[i+1], 2
+		case c >= ' ' && c != '"' && c != '\\' && c != 0x7f:
+			continue
+		}
+		out = append(out, s[from:i]...)
+		switch c {
+		case '"', '\\':
+			out = append(out, '\\', c)
+		case '\n':
+			out = append(out, `\n`...)
+		case '\r':
+			out = append(out, `\r`...)
+		case '\t':
+			out = append(out, `\t`...)
+		default:
+			out = append(out, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+		}
+		i += size - 1
+		from = i + 1
+	}
+	return append(append(out, s[from:]...), '"')
+}

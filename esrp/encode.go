@@ -1,0 +1,184 @@
+package esrp
+
+import "strconv"
+
+// Value returns the record as the reference writes it (contract 4, "typed"): defaults
+// filled in, absent options left out, UUIDs and times in their normal form.
+func (r Request) Value() Value {
+	o := object{}
+	o.string("esrp_version", r.Version)
+	o.string("request_id", r.ID.String())
+	o.optional("idempotency_key", r.IdempotencyKey)
+	o.string("timestamp", r.Timestamp.String())
+	o.uuid("scope_id", r.ScopeID)
+	o.uuid("causation_id", r.CausationID)
+	o.optional("payload_hash", r.PayloadHash)
+	o.add("caller", r.Caller.value())
+	o.add("target", r.Target.value())
+	o.add("mode", ObjectValue(Member{"type", StringValue(string(r.Mode.Type))}, Member{"timeout_ms", uintValue(r.Mode.TimeoutMS)}))
+	if c := r.Context; c != nil {
+		var t object
+		t.string("trace_id", c.TraceID.String())
+		t.string("span_id", c.SpanID.String())
+		t.uuid("parent_span_id", c.ParentSpanID)
+		t.add("tags", c.Tags)
+		o.add("context", t.value())
+	}
+	o.add("inputs", listValue(r.Inputs))
+	o.add("params", r.Params)
+	o.optional("params_schema_ref", r.ParamsSchemaRef)
+	return o.value()
+}
+
+func (c Caller) value() Value {
+	var o object
+	o.string("system", c.System)
+	o.optional("agent_id", c.AgentID)
+	o.optional("run_id", c.RunID)
+	return o.value()
+}
+
+func (t Target) value() Value {
+	var o object
+	o.string("service", t.Service)
+	o.string("operation", t.Operation)
+	o.optional("variant", t.Variant)
+	return o.value()
+}
+
+func (b Body) value() Value {
+	var o object
+	o.string("name", b.Name)
+	o.string("content_type", b.ContentType)
+	o.string("data", b.Data)
+	o.string("encoding", string(b.Encoding))
+	o.add("metadata", b.Metadata)
+	return o.value()
+}
+
+// Value returns the record as the reference writes it; see Request.Value.
+func (r Response) Value() Value {
+	var o object
+	o.string("esrp_version", r.Version)
+	o.string("request_id", r.RequestID.String())
+	o.string("status", string(r.Status))
+	if r.Timing != nil {
+		o.add("timing", r.Timing.value())
+	}
+	if len(r.Outputs) > 0 {
+		o.add("outputs", listValue(r.Outputs))
+	}
+	if len(r.Artifacts) > 0 {
+		o.add("artifacts", listValue(r.Artifacts))
+	}
+	if r.Job != nil {
+		o.add("job", ObjectValue(Member{"job_id", StringValue(r.Job.ID.String())}, Member{"state", StringValue(string(r.Job.State))}))
+	}
+	if r.Error != nil {
+		o.add("error", r.Error.value())
+	}
+	return o.value()
+}
+
+func (t Timing) value() Value {
+	var o object
+	o.instant("accepted_at", t.AcceptedAt)
+	o.instant("started_at", t.StartedAt)
+	o.instant("finished_at", t.FinishedAt)
+	if t.Duration != "" {
+		literal := t.Duration
+		if !t.ours && isInteger(literal) {
+			literal += ".0" // what the reference holds, and refuses to hash
+		}
+		o.add("duration_ms", Value{Kind: Number, Text: literal})
+	}
+	return o.value()
+}
+
+func (a Artifact) value() Value {
+	var o object
+	o.string("artifact_id", a.ID.String())
+	o.string("kind", string(a.Kind))
+	o.string("uri", a.URI)
+	o.string("sha256", a.SHA256)
+	o.add("size_bytes", uintValue(a.SizeBytes))
+	o.string("retention", string(a.Retention))
+	return o.value()
+}
+
+func (e Error) value() Value {
+	var o object
+	o.string("code", string(e.Code))
+	o.string("message", e.Message)
+	o.add("retryable", BoolValue(e.Retryable))
+	if e.RetryAfterMS != nil {
+		o.add("retry_after_ms", uintValue(*e.RetryAfterMS))
+	}
+	if e.RetryStrategy != nil {
+		o.string("retry_strategy", string(*e.RetryStrategy))
+	}
+	if e.MaxRetries != nil {
+		o.add("max_retries", uintValue(uint64(*e.MaxRetries)))
+	}
+	o.add("details", e.Details)
+	return o.value()
+}
+
+// Value returns the event as it travels (contract 1.3).
+func (e JobEvent) Value() Value {
+	var o object
+	o.string("event_type", string(e.Type))
+	o.string("job_id", e.JobID.String())
+	o.string("timestamp", e.Timestamp.String())
+	o.add("data", e.Data)
+	return o.value()
+}
+
+// HashPayload returns what a request is recognised by: the hash of its target, inputs and
+// parameters (contract 5). Who asks, when and why does not count. It wraps ErrFloat when
+// there is none.
+func (r Request) HashPayload() (string, error) {
+	variant := Value{}
+	if r.Target.Variant != nil {
+		variant = StringValue(*r.Target.Variant)
+	}
+	return ObjectValue(
+		Member{"target", ObjectValue(Member{"service", StringValue(r.Target.Service)}, Member{"operation", StringValue(r.Target.Operation)}, Member{"variant", variant})},
+		Member{"inputs", listValue(r.Inputs)},
+		Member{"params", r.Params},
+	).Hash()
+}
+
+// object collects members.
+type object struct{ members []Member }
+
+func (o *object) value() Value            { return ObjectValue(o.members...) }
+func (o *object) add(key string, v Value) { o.members = append(o.members, Member{key, v}) }
+func (o *object) string(key, v string)    { o.add(key, StringValue(v)) }
+func (o *object) optional(key string, v *string) {
+	if v != nil {
+		o.string(key, *v)
+	}
+}
+
+func (o *object) uuid(key string, v *UUID) {
+	if v != nil {
+		o.string(key, v.String())
+	}
+}
+
+func (o *object) instant(key string, v *Instant) {
+	if v != nil {
+		o.string(key, v.String())
+	}
+}
+
+func uintValue(n uint64) Value { return Value{Kind: Number, Text: strconv.FormatUint(n, 10)} }
+
+func listValue[T interface{ value() Value }](records []T) Value {
+	v := Value{Kind: Array, Items: make([]Value, len(records))}
+	for i, r := range records {
+		v.Items[i] = r.value()
+	}
+	return v
+}

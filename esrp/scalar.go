@@ -1,0 +1,85 @@
+package esrp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// UUID is an identifier of a record. It is read in every usual form and written with lower
+// case and hyphens (contract 1.5).
+type UUID [16]byte
+
+// ParseUUID reads a UUID: hyphenated, 32 hexadecimal digits, urn:uuid: or in braces.
+func ParseUUID(s string) (UUID, error) {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) == 38 && (s[0] != '{' || s[37] != '}') { // the module takes any two characters around
+		return UUID{}, fmt.Errorf("%q is no UUID", s)
+	}
+	return UUID(id), nil
+}
+
+// DerivedUUID is the version 5 UUID of a name in eca's name space: the same name always
+// gives the same identifier (contract 12, rule 1).
+func DerivedUUID(name string) UUID {
+	space := uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://eca.dev/esrp"))
+	return UUID(uuid.NewSHA1(space, []byte(name)))
+}
+
+func (u UUID) String() string { return uuid.UUID(u).String() }
+
+// Instant is a moment in UTC. The leap second, which time.Time does not know, survives.
+type Instant struct {
+	time.Time
+	leap bool
+}
+
+// At makes an Instant.
+func At(t time.Time) Instant { return Instant{Time: t.UTC()} }
+
+// ParseInstant reads RFC 3339 with any offset; a space may stand in place of the T, but no
+// letter may be lower-case (contract 1.5).
+func ParseInstant(s string) (Instant, error) {
+	bad := fmt.Errorf("%q is no RFC 3339 time", s)
+	if len(s) < len("2006-01-02T15:04:05Z") || strings.ContainsAny(s, "tz,") {
+		return Instant{}, bad
+	}
+	text := []byte(s)
+	if text[10] == ' ' {
+		text[10] = 'T'
+	}
+	leap := string(text[17:19]) == "60"
+	if leap { // of the minute that it belongs to
+		text[17], text[18] = '5', '9'
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		return Instant{}, bad
+	}
+	if t = t.UTC(); t.Year() < 0 || t.Year() > 9999 {
+		return Instant{}, errors.Join(bad, errors.New("the year is out of range"))
+	}
+	return Instant{t, leap}, nil
+}
+
+// String writes 0, 3, 6 or 9 digits of a second, whichever are needed.
+func (i Instant) String() string {
+	layout := "2006-01-02T15:04:05"
+	switch ns := i.Nanosecond(); {
+	case ns == 0:
+	case ns%1e6 == 0:
+		layout += ".000"
+	case ns%1e3 == 0:
+		layout += ".000000"
+	default:
+		layout += ".000000000"
+	}
+	text := i.UTC().Format(layout)
+	if i.leap {
+		text = text[:17] + "60" + text[19:]
+	}
+	return text + "Z"
+}

@@ -1,0 +1,133 @@
+package esrp
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Scheme begins the URIs of files in a workspace.
+const Scheme = "workspace://"
+
+const (
+	maxNamespace = 64
+	maxURIPath   = 1024
+)
+
+// URI names a file of a workspace: a namespace and a path below it, decoded.
+type URI struct{ Namespace, Path string }
+
+// URIError says why a text is no workspace URI.
+type URIError struct{ URI, Reason string }
+
+func (e *URIError) Error() string {
+	return fmt.Sprintf("invalid workspace URI %q: %s", e.URI, e.Reason)
+}
+
+// ParseURI reads a workspace URI by our rules (contract 6, "ours"), which are stricter than
+// the reference's: whatever they let through names something below its namespace. Escapes
+// are decoded once, before the rules are applied. The error is a *URIError.
+func ParseURI(s string) (URI, error) {
+	bad := func(reason string) (URI, error) { return URI{}, &URIError{s, reason} }
+	rest, ok := strings.CutPrefix(s, Scheme)
+	if !ok {
+		return bad("it does not begin with " + Scheme)
+	}
+	namespace, escaped, ok := strings.Cut(rest, "/")
+	if reason := checkNamespace(namespace); reason != "" {
+		return bad(reason)
+	}
+	if !ok || escaped == "" {
+		return bad("there is no path")
+	}
+	for _, code := range []string{"%2f", "%5c", "%00"} {
+		if strings.Contains(strings.ToLower(escaped), code) {
+			return bad("the path has an escaped separator or zero byte")
+		}
+	}
+	if strings.ContainsAny(escaped, "?#") {
+		return bad("the path has a query or a fragment; escape ? and #")
+	}
+	decoded, err := url.PathUnescape(escaped)
+	if err != nil {
+		return bad("the path has an invalid escape")
+	}
+	if reason := checkPath(decoded); reason != "" {
+		return bad(reason)
+	}
+	return URI{namespace, decoded}, nil
+}
+
+func checkNamespace(n string) string {
+	switch {
+	case n == "":
+		return "there is no namespace"
+	case len(n) > maxNamespace:
+		return fmt.Sprintf("namespace too long: %d characters, at most %d", len(n), maxNamespace)
+	case strings.Trim(n, ".") == "":
+		return "a namespace must not be dots"
+	}
+	allowed := func(c rune) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-'
+	}
+	if strings.TrimFunc(n, allowed) != "" {
+		return "invalid namespace: letters, digits, dots, underscores and hyphens are allowed"
+	}
+	return ""
+}
+
+func checkPath(p string) string {
+	switch {
+	case len(p) > maxURIPath:
+		return fmt.Sprintf("path too long: %d bytes, at most %d", len(p), maxURIPath)
+	case !utf8.ValidString(p):
+		return "the path is not UTF-8"
+	case strings.Contains(p, ".."):
+		return "path traversal (..) is not allowed"
+	case strings.Contains(p, `\`):
+		return "the path has a backslash"
+	case strings.ContainsFunc(p, unicode.IsControl):
+		return "the path has a control character"
+	}
+	for segment := range strings.SplitSeq(p, "/") {
+		if segment == "" || segment == "." {
+			return "the path must be relative, without empty segments and dots"
+		}
+	}
+	return ""
+}
+
+// Reserved says whether clients must not write there (contract 6).
+func (u URI) Reserved() bool {
+	return u.Namespace == "system" || u.Namespace == "tmp" || u.Namespace == "cache"
+}
+
+// Local returns where the file lies below a store's root, with slashes.
+func (u URI) Local() string { return path.Join(u.Namespace, u.Path) }
+
+// String writes the URI; what may not stand in a path is escaped.
+func (u URI) String() string {
+	segments := strings.Split(u.Path, "/")
+	for i, s := range segments {
+		segments[i] = url.PathEscape(s)
+	}
+	return Scheme + u.Namespace + "/" + strings.Join(segments, "/")
+}
+
+// checkLight is the reference's check of URIs in records (contract 3). It returns what is
+// wrong.
+func checkLight(uri string) string {
+	rest := strings.TrimPrefix(uri, Scheme)
+	switch {
+	case rest == "":
+		return "nothing follows " + Scheme
+	case strings.Contains(rest, ".."):
+		return "path traversal (..) not allowed"
+	case strings.HasPrefix(rest, "/"):
+		return "there is no namespace"
+	}
+	return ""
+}

@@ -1,0 +1,229 @@
+// Package place holds a file by its folder, which is kept open: what is done to the file
+// happens in that folder, wherever the folder's name leads by then.
+//
+// It guarantees that no step on the way to the folder was a link when it was taken, that
+// only regular files are read and replaced, and that what is replaced meanwhile by
+// something else is an error. It does not decide which places may be used, and does not
+// follow links: callers give paths without any.
+package place
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// Place is where a file is or may be. Close it.
+type Place struct {
+	dir  *os.Root
+	name string // in dir; no link when it was looked at
+	path string // absolute
+}
+
+// Open opens the place of a path (absolute, without links). Its folder is found step by step
+// from base, a folder above it. Missing folders are made if create is set.
+func Open(base, path string, create bool) (Place, error) {
+	dir, err := os.OpenRoot(base)
+	if err != nil {
+		return Place{}, err
+	}
+	rel, err := filepath.Rel(base, filepath.Dir(path))
+	if err != nil {
+		_ = dir.Close()
+		return Place{}, err
+	}
+	for name := range strings.SplitSeq(rel, string(filepath.Separator)) {
+		if name == "." {
+			continue
+		}
+		next, err := enter(dir, name, create)
+		_ = dir.Close()
+		if err != nil {
+			return Place{}, err
+		}
+		dir = next
+	}
+	return Place{dir: dir, name: filepath.Base(path), path: path}, nil
+}
+
+// OpenFromTop is Open from as far above as folders can be opened: those that only others
+// may read (/home) are taken as they are.
+func OpenFromTop(path string, create bool) (Place, error) {
+	parents := []string{filepath.Dir(path)}
+	for dir := parents[0]; filepath.Dir(dir) != dir; {
+		dir = filepath.Dir(dir)
+		parents = append(parents, dir)
+	}
+	for i := len(parents) - 1; ; i-- {
+		p, err := Open(parents[i], path, create)
+		if i == 0 || !errors.Is(err, fs.ErrPermission) {
+			return p, err
+		}
+	}
+}
+
+// Path is the path it was opened with.
+func (p Place) Path() string { return p.path }
+
+// Close lets the folder go.
+func (p Place) Close() { _ = p.dir.Close() }
+
+// Exists says whether there is something at the place: also a folder, or a link.
+func (p Place) Exists() (bool, error) {
+	_, err := p.dir.Lstat(p.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Move renames what is at from, a folder or a link itself too, to a place where nothing is.
+func Move(from, to Place) error {
+	switch there, err := to.Exists(); {
+	case err != nil:
+		return err
+	case there:
+		return fmt.Errorf("%s: %w", to.path, fs.ErrExist)
+	}
+	return rename(from, to)
+}
+
+// Remove deletes the file at the place.
+func (p Place) Remove() error {
+	if _, err := p.Look(); err != nil {
+		return err
+	}
+	return p.dir.Remove(p.name)
+}
+
+// missing says that there is no file.
+type missing struct{ path string }
+
+func (e missing) Error() string        { return e.path + " does not exist" }
+func (e missing) Is(target error) bool { return target == fs.ErrNotExist }
+
+// enter opens a folder in another, if it is one and no link.
+func enter(dir *os.Root, name string, create bool) (*os.Root, error) {
+	info, err := dir.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) && create {
+		const mode = 0o755
+		if err := dir.Mkdir(name, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		info, err = dir.Lstat(name)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s is not a directory", name)
+	}
+	next, err := dir.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	now, err := next.Stat(".")
+	if err == nil && !os.SameFile(info, now) {
+		err = errSwapped
+	}
+	if err != nil {
+		_ = next.Close()
+		return nil, err
+	}
+	return next, nil
+}
+
+// errSwapped says that somebody changed a path while it was used.
+var errSwapped = errors.New("it was replaced by something else in between; nothing was done")
+
+// Look describes what is at the place; nil if there is nothing. Devices, pipes and links
+// are errors.
+func (p Place) Look() (fs.FileInfo, error) {
+	info, err := p.dir.Lstat(p.name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a directory", p.path)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", p.path)
+	}
+	return info, nil
+}
+
+// Read reads the file at the place, which is an error if it has more than limit bytes. None
+// is fs.ErrNotExist.
+func (p Place) Read(limit int64) ([]byte, error) {
+	info, err := p.Look()
+	switch {
+	case err != nil:
+		return nil, err
+	case info == nil:
+		return nil, missing{p.path}
+	case info.Size() > limit:
+		return nil, fmt.Errorf("%s has %d bytes, which is more than the limit of %d", p.path, info.Size(), limit)
+	}
+	flags := os.O_RDONLY
+	if runtime.GOOS != "windows" {
+		flags |= syscall.O_NONBLOCK // a pipe that took its place must not hold us up
+	}
+	f, err := p.dir.OpenFile(p.name, flags, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
+		return nil, errors.Join(err, errSwapped)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s has more than %d bytes, which is the limit", p.path, limit)
+	}
+	return data, err
+}
+
+// Replace puts a file with new content in the place, which gets its name when all of it
+// is written and told has agreed. Other names of an old file (hard links) keep the old
+// content. A file that is there keeps its mode, unless mode (permissions) is not zero.
+func (p Place) Replace(content []byte, mode fs.FileMode, told func() error) error {
+	info, err := p.Look()
+	switch {
+	case err != nil:
+		return err
+	case mode != 0:
+	case info != nil:
+		mode = info.Mode().Perm()
+	default:
+		mode = 0o644
+	}
+	name := ".eca-write-" + rand.Text()
+	const private = 0o600
+	f, err := p.dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, private)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(mode), f.Close())
+	if err == nil {
+		err = told()
+	}
+	if err == nil {
+		_, err = p.Look() // still something that may be replaced
+	}
+	if err == nil {
+		err = p.dir.Rename(name, p.name)
+	}
+	if err != nil {
+		_ = p.dir.Remove(name)
+	}
+	return err
+}

@@ -1,0 +1,96 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+)
+
+// list names what a server lists and may change while it runs.
+type list uint8
+
+const (
+	toolsList list = 1 << iota
+	promptsList
+	resourcesList
+)
+
+// outdated has lists asked for again. It never waits.
+func (c *connection) outdated(which list) {
+	c.mu.Lock()
+	c.stale |= which
+	c.mu.Unlock()
+	select {
+	case c.listsChanged <- struct{}{}:
+	default:
+	}
+}
+
+// takeOutdated returns the lists to ask for, once.
+func (c *connection) takeOutdated() list {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	which := c.stale
+	c.stale = 0
+	return which
+}
+
+// refreshed is what came of asking for lists.
+type refreshed struct {
+	conn      *connection
+	which     list // those that came
+	tools     []*Tool
+	prompts   []Prompt
+	resources []Resource
+	errs      []error
+}
+
+// refresh asks for the lists of a server that may be others.
+func (s *server) refresh(c *connection) {
+	ch, which := make(chan refreshed, 1), c.takeOutdated()
+	s.refreshing = ch
+	limit := s.m.currentSettings().Start
+	go func() {
+		out := refreshed{conn: c}
+		ask := func(l list, name string, get func(context.Context) error) {
+			if which&l == 0 {
+				return
+			}
+			ctx, cancel := limited(s.ctx, limit)
+			defer cancel()
+			if err := get(ctx); err != nil {
+				out.errs = append(out.errs, fmt.Errorf("%s: %w", name, err))
+				return
+			}
+			out.which |= l
+		}
+		ask(toolsList, "tools", func(ctx context.Context) (err error) { out.tools, err = c.listTools(ctx, s); return })
+		ask(promptsList, "prompts", func(ctx context.Context) (err error) { out.prompts, err = c.listPrompts(ctx, s); return })
+		ask(resourcesList, "resources", func(ctx context.Context) (err error) { out.resources, err = c.listResources(ctx, s); return })
+		ch <- out
+	}()
+}
+
+// take takes over the lists that were asked for.
+func (s *server) take(r refreshed) {
+	if r.conn != s.conn { // it is a former life's
+		return
+	}
+	for _, err := range r.errs {
+		s.m.deps.Log.Warn("a list of an MCP server could not be had", "server", s.name, "err", err)
+	}
+	if r.which == 0 {
+		return
+	}
+	offer := *s.offer
+	if r.which&toolsList != 0 {
+		offer.Tools = r.tools
+	}
+	if r.which&promptsList != 0 {
+		offer.Prompts = r.prompts
+	}
+	if r.which&resourcesList != 0 {
+		offer.Resources = r.resources
+	}
+	s.offer = &offer
+	s.publish()
+}

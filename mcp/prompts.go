@@ -1,0 +1,194 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// Prompt is a prompt that a server has (eca-features 15).
+type Prompt struct {
+	Server, Name string
+	Description  string
+	Arguments    []Argument
+}
+
+// Argument is one of a prompt, in the order in which the server declares them.
+type Argument struct {
+	Name        string
+	Description string
+	Required    bool
+}
+
+// Limits of prompts.
+const (
+	maxPrompts         = 1000
+	maxPromptArguments = 50
+	maxPromptText      = 256 << 10 // bytes of one that is used
+	maxShort           = 2000      // bytes of a description that is shown in a list
+)
+
+// Prompts lists the prompts of all servers that run or are on their way back, by server.
+func (m *Manager) Prompts() []Prompt {
+	var out []Prompt
+	for _, s := range m.Statuses() {
+		if s.Offer != nil {
+			out = append(out, s.Offer.Prompts...)
+		}
+	}
+	return out
+}
+
+// Prompt asks a server for what a prompt says with arguments. The messages are as the
+// server has them; the error is fit for the user.
+func (m *Manager) Prompt(ctx context.Context, server, name string, args map[string]string) ([]event.Said, error) {
+	var out []event.Said
+	err := m.ask(ctx, server, func(ctx context.Context, c *connection) error {
+		raw, err := c.get(ctx, wire.MethodPromptsGet, map[string]any{"name": name, "arguments": args})
+		if err != nil {
+			return err
+		}
+		out, err = said(raw, c.clean)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the prompt %s of the MCP server %s could not be had: %w", name, server, err)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("the prompt %s of the MCP server %s is empty", name, server)
+	}
+	return out, nil
+}
+
+// said makes messages of a chat of a prompt's: neighbours of one role become one.
+func said(raw json.RawMessage, clean func(string) string) ([]event.Said, error) {
+	var res struct {
+		Messages []struct {
+			Role    wire.Role       `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(raw, &res); err != nil {
+		return nil, fmt.Errorf("the answer can not be read: %w", err)
+	}
+	var out []event.Said
+	size := 0
+	for _, m := range res.Messages {
+		role := event.SaidByUser
+		if m.Role == wire.RoleAssistant {
+			role = event.SaidByModel
+		}
+		got := contents(m.Content)
+		got.images = slices.DeleteFunc(got.images, func(i event.Image) bool { return !takenImage(i.MediaType) })
+		text := clean(strings.Join(got.texts, "\n"))
+		if size += len(text); size > maxPromptText {
+			text = cut(text, max(len(text)-(size-maxPromptText), 0)) + "\n[The rest of this prompt is left out.]"
+		}
+		if last := len(out) - 1; last >= 0 && out[last].Role == role {
+			out[last].Text += "\n\n" + text
+			out[last].Images = append(out[last].Images, got.images...)
+		} else {
+			out = append(out, event.Said{Role: role, Text: text, Images: got.images})
+		}
+		if size > maxPromptText {
+			break
+		}
+	}
+	return out, nil
+}
+
+// ask has a server answer something that changes nothing. It waits for a server that is
+// starting, has one started that failed, and asks again if the server forgot the session.
+func (m *Manager) ask(ctx context.Context, name string, request func(context.Context, *connection) error) error {
+	s, ok := m.server(name)
+	if !ok {
+		return errors.New("there is no such MCP server")
+	}
+	for again := true; ; again = false {
+		conn, err := s.connection(ctx)
+		if err != nil {
+			return err
+		}
+		asking, cancel := conn.during(ctx)
+		err = request(asking, conn)
+		cause := context.Cause(asking)
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case cause != nil:
+			return cause
+		case errors.Is(err, errForgotten) && again:
+			conn.session.cancel(errForgotten)
+		case errors.Is(err, errUnauthorized):
+			conn.session.cancel(err)
+			return err
+		default:
+			return conn.cleaned(err)
+		}
+	}
+}
+
+// get asks for something that changes nothing and returns the answer as it was sent.
+func (c *connection) get(ctx context.Context, method wire.MCPMethod, params any) (json.RawMessage, error) {
+	return c.session.ask(ctx, request{method: string(method), params: params})
+}
+
+// during is a context that ends with the connection too, and after as long as a call may
+// say nothing.
+func (c *connection) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.ctx, func() { cancel(c.cause()) })
+	limited, end := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("%w: the server said nothing for %s", errLate, c.limit))
+	return limited, func() {
+		end()
+		stop()
+		cancel(nil)
+	}
+}
+
+// listPrompts asks for all prompts of the server.
+func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, error) {
+	if c.server.Prompts == nil {
+		return nil, nil
+	}
+	var out []Prompt
+	var cursor wire.Cursor
+	for range maxPages {
+		raw, err := c.get(ctx, wire.MethodPromptsList, wire.PaginatedParams{Cursor: cursor})
+		if err != nil {
+			return nil, c.session.causeOr(err)
+		}
+		var page wire.ListPromptsResult
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return nil, err
+		}
+		for _, p := range page.Prompts {
+			if p.Name == "" || len(p.Name) > maxToolName || len(p.Arguments) > maxPromptArguments || len(out) == maxPrompts {
+				s.m.deps.Log.Warn("a prompt of an MCP server is left out", "server", s.name, "prompt", cut(p.Name, 100))
+				continue
+			}
+			prompt := Prompt{Server: s.name, Name: p.Name, Description: c.short(cmp.Or(p.Description, p.Title))}
+			for _, a := range p.Arguments {
+				prompt.Arguments = append(prompt.Arguments, Argument{Name: cut(a.Name, maxToolName), Description: c.short(cmp.Or(a.Description, a.Title)), Required: a.Required})
+			}
+			out = append(out, prompt)
+		}
+		if page.NextCursor == "" || page.NextCursor == cursor {
+			break
+		}
+		cursor = page.NextCursor
+	}
+	return out, nil
+}
+
+// short is a text of a server as it is shown in a list.
+func (c *connection) short(text string) string { return cut(c.clean(text), maxShort) }

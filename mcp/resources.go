@@ -1,0 +1,133 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// Resource is something to read that a server has.
+type Resource struct {
+	Server, URI, Name string
+	Description       string
+	MediaType         string // as the server says
+}
+
+// Limits of resources.
+const (
+	maxResources = 2000
+	maxURI       = 4096 // bytes
+)
+
+// Resources lists the resources of all servers that run or are on their way back, by
+// server. Templates, which would have to be filled in, are not among them.
+func (m *Manager) Resources() []Resource {
+	var out []Resource
+	for _, s := range m.Statuses() {
+		if s.Offer != nil {
+			out = append(out, s.Offer.Resources...)
+		}
+	}
+	return out
+}
+
+// ReadResource returns what a resource has: texts, and images of the types that models
+// take. What is neither is named in words. The error completes a sentence that begins with
+// the address.
+func (m *Manager) ReadResource(ctx context.Context, server, uri string) ([]event.Block, error) {
+	var out []event.Block
+	err := m.ask(ctx, server, func(ctx context.Context, c *connection) error {
+		raw, err := c.get(ctx, wire.MethodResourcesRead, map[string]any{"uri": uri})
+		if err != nil {
+			return err
+		}
+		res, err := wire.ParseReadResourceResult(&raw)
+		if err != nil {
+			return err
+		}
+		for _, part := range res.Contents {
+			out = append(out, resourceBlock(part, uri, c.clean))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("could not be read: %w", err)
+	}
+	return out, nil
+}
+
+// resourceBlock is one part of a resource.
+func resourceBlock(part wire.ResourceContents, uri string, clean func(string) string) event.Block {
+	switch part := part.(type) {
+	case wire.TextResourceContents:
+		return event.Block{Label: cmp.Or(part.URI, uri), Text: clean(part.Text)}
+	case wire.BlobResourceContents:
+		label := cmp.Or(part.URI, uri)
+		data, err := base64.StdEncoding.DecodeString(part.Blob)
+		switch {
+		case err != nil:
+			return event.Block{Label: label, Text: "[It can not be shown: its data are no base64]"}
+		case takenImage(part.MIMEType) && len(data) <= workspace.MaxImage:
+			return event.Block{Label: label, Text: fmt.Sprintf("[image %s, %d bytes]", part.MIMEType, len(data)), MediaType: part.MIMEType, Data: data}
+		case isText(part.MIMEType) && utf8.Valid(data):
+			return event.Block{Label: label, Text: clean(string(data))}
+		}
+		return event.Block{Label: label, Text: fmt.Sprintf("[%s, %d bytes: it is no text]", cmp.Or(part.MIMEType, "binary data"), len(data))}
+	}
+	return event.Block{Label: uri, Text: fmt.Sprintf("[content that eca does not know: %T]", part)}
+}
+
+// takenImage says whether models take images of a type.
+func takenImage(media string) bool {
+	return slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, media)
+}
+
+// isText says whether data of a type are text although a server sends them as others.
+func isText(media string) bool {
+	media, _, _ = strings.Cut(media, ";")
+	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "json") || strings.HasSuffix(media, "xml") || strings.HasSuffix(media, "yaml")
+}
+
+// listResources asks for all resources of the server.
+func (c *connection) listResources(ctx context.Context, s *server) ([]Resource, error) {
+	if c.server.Resources == nil {
+		return nil, nil
+	}
+	var out []Resource
+	var cursor wire.Cursor
+	for range maxPages {
+		raw, err := c.get(ctx, wire.MethodResourcesList, wire.PaginatedParams{Cursor: cursor})
+		if err != nil {
+			return nil, c.session.causeOr(err)
+		}
+		var page wire.ListResourcesResult
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return nil, err
+		}
+		for _, r := range page.Resources {
+			if r.URI == "" || len(r.URI) > maxURI || len(out) == maxResources {
+				s.m.deps.Log.Warn("a resource of an MCP server is left out", "server", s.name, "resource", cut(r.URI, 100))
+				continue
+			}
+			out = append(out, Resource{
+				Server: s.name, URI: r.URI, Name: cut(cmp.Or(r.Title, r.Name, r.URI), maxToolName),
+				Description: c.short(r.Description), MediaType: cut(r.MIMEType, maxToolName),
+			})
+		}
+		if page.NextCursor == "" || page.NextCursor == cursor {
+			break
+		}
+		cursor = page.NextCursor
+	}
+	return out, nil
+}

@@ -1,0 +1,362 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+)
+
+// streamable is a transport over Streamable HTTP: each message is a POST, whose answer is
+// one message or a stream of them. A stream that ends before its answer is asked for again,
+// if the server said from where.
+type streamable struct {
+	client  *http.Client
+	address string
+	log     *slog.Logger
+
+	life context.Context
+	hear func(envelope)
+	work sync.WaitGroup // listening
+
+	mu      sync.Mutex // guards what follows
+	session string
+	version string
+}
+
+const (
+	eventStream = "text/event-stream"
+	// The waits before a stream is asked for again, where the server does not say.
+	firstResume = time.Second
+	lastResume  = 30 * time.Second
+	soonest     = 10 * time.Millisecond // whatever it says
+	// maxResumes is how often a stream is asked for in a row without anything on it.
+	maxResumes = 5
+	// lingering is how long a stream may stay open after its answer, so that its
+	// connection can be used again.
+	lingering = time.Second
+	// maxRefusal bounds what is read of an answer that is no message, in bytes.
+	maxRefusal = 64 << 10
+)
+
+// start implements transport. There is nothing to open.
+func (t *streamable) start(life context.Context, hear func(envelope), _ func(error)) error {
+	t.life, t.hear = life, hear
+	return nil
+}
+
+// agreed implements transport.
+func (t *streamable) agreed(version string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.version = version
+}
+
+func (t *streamable) state() (session, version string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.session, t.version
+}
+
+// close implements transport: the server hears that the session is over.
+func (t *streamable) close() {
+	t.work.Wait()
+	if t.life == nil {
+		return
+	}
+	if session, version := t.state(); session == "" || wire.IsModernProtocol(version) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.life), farewellTime)
+	defer cancel()
+	resp, err := t.do(ctx, http.MethodDelete, nil, nil)
+	if err != nil {
+		t.log.Debug("an MCP server could not be told that its session is over", "err", err)
+		return
+	}
+	_ = resp.Body.Close()
+}
+
+// do sends a request with what all of them have.
+func (t *streamable) do(ctx context.Context, method string, body []byte, header map[string]string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, t.address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	session, version := t.state()
+	switch method {
+	case http.MethodPost:
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, "+eventStream)
+	case http.MethodGet:
+		req.Header.Set("Accept", eventStream)
+	}
+	if version != "" {
+		req.Header.Set(wire.HeaderProtocolVersion, version)
+	}
+	if session != "" && !wire.IsModernProtocol(version) {
+		req.Header.Set(wire.HeaderSessionID, session)
+	}
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	return t.client.Do(req)
+}
+
+// send implements transport. For a request it returns when its stream is over.
+func (t *streamable) send(ctx context.Context, e envelope) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	body, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	session, version := t.state()
+	if wire.IsModernProtocol(version) && e.Method == string(wire.MethodNotificationCancelled) {
+		return nil // the end of the request has said so
+	}
+	header := map[string]string{}
+	if e.Method != "" {
+		for name, value := range wire.StandardHeaders(version, wire.MCPMethod(e.Method), e.Params) {
+			header[name] = value
+		}
+	}
+	for name, value := range e.header {
+		header[name] = value
+	}
+	resp, err := t.do(ctx, http.MethodPost, body, header)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusBadRequest {
+		return t.refused(e, resp, session)
+	}
+	if id := resp.Header.Get(wire.HeaderSessionID); id != "" && e.Method == string(wire.MethodInitialize) {
+		t.mu.Lock()
+		t.session = id
+		t.mu.Unlock()
+	}
+	if !e.isRequest() || resp.StatusCode == http.StatusAccepted {
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusal)) // so that the connection can be used again
+		return nil
+	}
+	switch media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media {
+	case "application/json":
+		return t.whole(resp.Body, e)
+	case eventStream:
+		return t.follow(ctx, cancel, resp.Body, e)
+	}
+	return fmt.Errorf("unexpected content type %q", cut(resp.Header.Get("Content-Type"), 100))
+}
+
+// whole takes an answer that is no stream.
+func (t *streamable) whole(body io.Reader, e envelope) error {
+	raw, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	list, err := readEnvelopes(raw)
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, one := range list {
+		found = found || one.Method == "" && one.key() == e.key()
+		t.hear(one)
+	}
+	if !found {
+		return errors.New("the server sent the answer to another request")
+	}
+	return nil
+}
+
+// refused makes an error of an answer that is none, or has the error heard that came with it.
+func (t *streamable) refused(e envelope, resp *http.Response, session string) error {
+	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // the status says the most
+	if resp.StatusCode == http.StatusUnauthorized {
+		return &unauthorizedError{resp.Header.Values("WWW-Authenticate")}
+	}
+	if resp.StatusCode == http.StatusNotFound && session != "" {
+		return t.forget(session)
+	}
+	list, err := readEnvelopes(raw)
+	if err == nil && len(list) == 1 && list[0].Error != nil {
+		// Servers that lost their sessions may have only this to say.
+		if resp.StatusCode == http.StatusBadRequest && session != "" && strings.Contains(strings.ToLower(list[0].Error.Message), "session") {
+			return t.forget(session)
+		}
+		if e.isRequest() {
+			t.hear(envelope{ID: e.ID, Error: list[0].Error})
+			return nil
+		}
+	}
+	const most = 500
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(raw[:min(len(raw), most)]), "")), " ")
+	return &statusError{resp.StatusCode, text}
+}
+
+// forget drops a session that the server does not know: it need not hear of its end.
+func (t *streamable) forget(session string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.session == session {
+		t.session = ""
+	}
+	return errForgotten
+}
+
+// cursor is where a stream is, to go on from there.
+type cursor struct {
+	id    string
+	retry time.Duration // 0: the server did not say
+	news  bool          // something came since the stream was asked for
+}
+
+// read reads a stream until it ends, or the answer with an id was on it.
+func (t *streamable) read(body io.Reader, at *cursor, want string) (answered bool, err error) {
+	events := newEventReader(body)
+	for {
+		e, err := events.next()
+		if err != nil {
+			return false, err
+		}
+		at.news = true
+		if e.hasID {
+			at.id = e.id
+		}
+		if e.hasRetry {
+			at.retry = max(e.retry, soonest)
+		}
+		if len(e.data) == 0 || e.name != "" && e.name != "message" {
+			continue
+		}
+		list, err := readEnvelopes(e.data)
+		if err != nil {
+			t.log.Debug("MCP server sent what is no message", "err", err)
+			continue
+		}
+		for _, one := range list {
+			answered = answered || want != "" && one.Method == "" && one.key() == want
+			t.hear(one)
+		}
+		if answered {
+			return true, nil
+		}
+	}
+}
+
+// follow reads the stream of a request until its answer was there, over as many connections
+// as it takes.
+func (t *streamable) follow(ctx context.Context, cancel context.CancelFunc, body io.Reader, e envelope) error {
+	var at cursor
+	answered, err := t.read(body, &at, e.key())
+	for fruitless := 0; !answered; {
+		_, version := t.state()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errTooLong):
+			return err
+		case at.id == "" || wire.IsModernProtocol(version):
+			return fmt.Errorf("the stream ended before the answer: %w", err)
+		case at.news:
+			fruitless = 0
+		default:
+			if fruitless++; fruitless == maxResumes {
+				return fmt.Errorf("the stream ended before the answer, and did not go on: %w", err)
+			}
+		}
+		at.news = false
+		if !pauseFor(ctx, at.wait(fruitless)) {
+			return ctx.Err()
+		}
+		var status *statusError
+		if answered, err = t.resume(ctx, &at, e.key(), func() {}); errors.As(err, &status) || errors.Is(err, errForgotten) {
+			return fmt.Errorf("the stream ended before the answer, and could not be resumed: %w", err)
+		}
+	}
+	end := time.AfterFunc(lingering, cancel)
+	defer end.Stop()
+	_, _ = io.Copy(io.Discard, io.LimitReader(body, maxRefusal))
+	return nil
+}
+
+// wait is how long to wait before a stream is asked for again.
+func (c cursor) wait(fruitless int) time.Duration {
+	if c.retry > 0 {
+		return c.retry
+	}
+	return min(firstResume<<fruitless, lastResume)
+}
+
+// pauseFor waits; false: ctx ended before.
+func pauseFor(ctx context.Context, d time.Duration) bool {
+	again, giveUp := timer(d)
+	defer giveUp()
+	select {
+	case <-again:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// resume asks for a stream from where it was, and reads it.
+func (t *streamable) resume(ctx context.Context, at *cursor, want string, opened func()) (answered bool, err error) {
+	header := map[string]string{}
+	if at.id != "" {
+		header[wire.HeaderLastEventID] = at.id
+	}
+	session, _ := t.state()
+	resp, err := t.do(ctx, http.MethodGet, nil, header)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case resp.StatusCode >= http.StatusBadRequest:
+		return false, t.refused(envelope{}, resp, session)
+	case media != eventStream:
+		return false, &statusError{resp.StatusCode, "it is no stream"}
+	}
+	opened()
+	return t.read(resp.Body, at, want)
+}
+
+// listen implements transport: it reads the stream of what the server says unasked, for as
+// long as there is one.
+func (t *streamable) listen() <-chan struct{} {
+	open := make(chan struct{})
+	opened := sync.OnceFunc(func() { close(open) })
+	t.work.Go(func() {
+		defer opened()
+		var at cursor
+		for fruitless := 0; ; fruitless++ {
+			at.news = false
+			_, err := t.resume(t.life, &at, "", opened)
+			var status *statusError
+			if t.life.Err() != nil || errors.As(err, &status) || errors.Is(err, errForgotten) || errors.Is(err, errUnauthorized) {
+				return // it has none; or the next request finds out why
+			}
+			if at.news {
+				fruitless = 0
+			}
+			if !pauseFor(t.life, at.wait(min(fruitless, maxResumes))) {
+				return
+			}
+		}
+	})
+	return open
+}

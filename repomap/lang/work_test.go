@@ -1,0 +1,49 @@
+package lang
+
+import (
+	"bytes"
+	"testing"
+)
+
+// pieces are what nothing ends, what ends nothing, and what looks like the beginning of
+// much, in some language.
+var pieces = []string{
+	"(", "{", "[", "<", ")", "}", "]", ">", "\"", "'", "`", "\\", "/", "#", "$", "@", "$@", "-", "=", "\x01", "\n", "[[[[", "[==[", "--[[", "/*", "{-", "(*",
+	"{|", "{|]", "<<A", "<<A\n", "<<<A ", "<?", "?>", "%q(", "~s(", "r#\"", "\"\"\"", "\"${", "\"#{", "${", "$(", "$a$", "=/[", "a = <", "a<", "f(", "f(\n", "x = {",
+	"class A {", "class A ", "object A ", "enum A {", "namespace a.", "template<", "operator", "def f", "def f\n", "function a.", "let ", "where ", "type (", "case ",
+	"type a =", "a :: ", "a => ", "#if a\n{\n#else\n", "#define a(", "(def ", "create table a (", "export ", "import a.", "func (", "fn a<", "if {", "begin ", "end\n",
+}
+
+// repeated returns a piece of code so often that it has so many bytes.
+func repeated(piece string, size int) []byte {
+	return bytes.Repeat([]byte(piece), size/len(piece)+1)
+}
+
+// workOf counts what a scan does: tokens, steps of its outline, and bytes that were looked
+// at for nothing. Those that were read count too.
+func workOf(s *Scanner, l *Language, src []byte) int {
+	s.Scan(l, src)
+	return len(src) + len(s.lex.tokens) + s.lex.vain + s.out.steps
+}
+
+// Whatever is repeated, eight times as much takes eight times the work.
+func TestWorkIsLinear(t *testing.T) {
+	small, times, pieces := 8<<10, 8, pieces
+	if *everyFile { // of ten megabytes
+		const atoms = 28
+		small, times, pieces = 5<<18, 8, pieces[:atoms]
+	}
+	var s Scanner
+	for _, l := range New().All() {
+		for _, piece := range pieces {
+			little, much := workOf(&s, l, repeated(piece, small)), workOf(&s, l, repeated(piece, times*small))
+			// What may be looked at in vain has a fixed part.
+			if most := 2*times*little + 1<<17; much > most {
+				t.Errorf("%s, %q: %d for %d bytes, %d for %d times as many", l.Name, piece, little, small, much, times)
+			}
+			if perByte := much / (times * small); perByte > 40 {
+				t.Errorf("%s, %q: %d for each byte", l.Name, piece, perByte)
+			}
+		}
+	}
+}

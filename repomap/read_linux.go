@@ -1,0 +1,45 @@
+package repomap
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+)
+
+// read reads a file into a buffer that is used again; ok is false for what stat leaves
+// out. It asks the system for nothing but that: the waiting that os prepares for is a third
+// of the time that a small file takes.
+func read(path string, buf *[]byte) (src []byte, size, mtime int64, ok bool) {
+	fd, err := retry(func() (int, error) {
+		return syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	})
+	if err != nil {
+		return nil, 0, 0, false
+	}
+	defer syscall.Close(fd) //nolint:errcheck // nothing was written
+	var st syscall.Stat_t
+	if syscall.Fstat(fd, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG || st.Size > maxBytes {
+		return nil, 0, 0, false
+	}
+	*buf = slices.Grow((*buf)[:0], int(st.Size)+1)[:st.Size]
+	n := 0
+	for n < len(*buf) {
+		got, err := retry(func() (int, error) { return syscall.Read(fd, (*buf)[n:]) })
+		if err != nil {
+			return nil, 0, 0, false
+		}
+		if got == 0 {
+			break // it has become shorter
+		}
+		n += got
+	}
+	return (*buf)[:n], st.Size, st.Mtim.Nano(), true
+}
+
+func retry(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); !errors.Is(err, syscall.EINTR) {
+			return n, err
+		}
+	}
+}

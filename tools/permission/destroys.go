@@ -1,0 +1,95 @@
+package permission
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/ignore"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// destroys returns what a command ends for good, or "". Folders that are made anew all the
+// time may go: what is in a temporary folder, and what git ignores in the workspace.
+func (p *Policy) destroys(roots []string, c *tools.Command) string {
+	if c == nil {
+		return ""
+	}
+	places, known := newPlaces(c.Dir), true
+	for _, cmd := range c.Program.Commands {
+		known = known && places.enter(cmd)
+		if cmd.Destroys != "" {
+			return cmd.Destroys
+		}
+		for _, dir := range places.dirs {
+			for _, name := range cmd.Discards {
+				if _, err := os.Lstat(under(dir, expandHome(name))); err == nil && strings.Trim(name, "/") != "" {
+					return "git checkout throws away changes of " + name + " that are not committed"
+				}
+			}
+			for _, name := range cmd.Deletes {
+				if !known || !p.expendable(roots, dir, name, cmd) {
+					return "it deletes " + name + " with all that is in it"
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// expendable says whether what a word names may be deleted with all that is in it.
+func (p *Policy) expendable(roots []string, dir, name string, cmd cmdline.Command) bool {
+	if strings.ContainsAny(name, "$`{}[") && !strings.HasPrefix(name, "$HOME/") || strings.HasPrefix(name, "~") && !strings.HasPrefix(name, "~/") {
+		return false // computed
+	}
+	path := under(dir, expandHome(name))
+	found := []string{path}
+	if strings.ContainsAny(name, "*?") {
+		var err error
+		found, err = filepath.Glob(path)
+		if err != nil || len(found) == 0 || len(found) > maxGlob {
+			return false
+		}
+	}
+	temp := workspace.Resolve(os.TempDir())
+	for _, path := range found {
+		// rm takes a link away, and not what it leads to.
+		path = filepath.Join(workspace.Resolve(filepath.Dir(path)), filepath.Base(path))
+		if cmd.Name == "find" || strings.HasSuffix(name, "/") {
+			path = workspace.Resolve(path)
+		}
+		switch {
+		case slices.ContainsFunc(roots, func(root string) bool { return within(workspace.Resolve(root), path) }):
+			return false
+		case p.inside(path):
+			if !ignored(path) {
+				return false
+			}
+		case path == temp || !within(path, temp):
+			return false
+		}
+	}
+	return true
+}
+
+// within says whether a path is a folder or below it.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && (rel == "." || filepath.IsLocal(rel))
+}
+
+// ignored says whether git ignores a folder, or one that it is in.
+func ignored(path string) bool {
+	for ; filepath.Dir(path) != path; path = filepath.Dir(path) {
+		if ignore.ForTree(filepath.Dir(path)).Ignored(filepath.ToSlash(path), true) {
+			return true
+		}
+		if _, err := os.Lstat(filepath.Join(path, ".git")); err == nil {
+			return false // a repository, which begins here
+		}
+	}
+	return false
+}

@@ -1,0 +1,93 @@
+package permission
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// What nothing brings back is asked for also in auto-approve, and not remembered; what is
+// made anew all the time may go. A rule of the user's that allows it counts.
+func TestIrreversible(t *testing.T) {
+	outside := makeFiles(t, map[string]string{"build/x": ""})
+	dir := makeFiles(t, map[string]string{
+		".gitignore": "node_modules/\n/build\n*.log\n", ".git/HEAD": "ref: refs/heads/main\n", ".git/objects/x": "", ".git/refs/x": "",
+		"src/a.go": "", "src/build/b.go": "", "node_modules/m/x": "", "build/sub/x": "", "a.log/x": "", "b.log/x": "", "node_modules/vendored/.git/x": "",
+	})
+	for link, to := range map[string]string{"build/out": filepath.Join(dir, "src"), "linked": filepath.Join(dir, "build")} {
+		if err := os.Symlink(to, filepath.Join(dir, filepath.FromSlash(link))); err != nil {
+			t.Skip("no links here: ", err)
+		}
+	}
+	temp := t.TempDir() // is below the temporary folder, and no workspace
+	for _, c := range []struct {
+		command string
+		insists bool
+	}{
+		{"git reset --hard", true},
+		{"git status; git clean -fdx", true},
+		{"git push --force", true},
+		{"git checkout src", true},
+		{"git checkout main", false},
+		{"git commit -m x", false},
+		{"git push", false},
+		{"rm a", false},
+		{"rm -rf src", true},
+		{"rm -rf .", true},
+		{"rm -rf *", true},
+		{"rm -rf " + dir, true},
+		{"rm -rf " + filepath.Dir(dir), true},
+		{"rm -rf /", true},
+		{"rm -rf ~/", true},
+		{"rm -rf $X", true},
+		{"rm -rf build/$X", true},
+		{"rm -rf src/build", true},
+		{"rm -rf build src", true},
+		{"rm -rf ../" + filepath.Base(dir) + "/src", true},
+		{"rm -rf node_modules build", false},
+		{"rm -rf build/sub", false},
+		{"rm -rf ./build/*", false},
+		{"rm -rf *.log", false},
+		{"rm -rf build/out", false}, // the link goes, not what it leads to
+		{"rm -rf build/out/", true},
+		{"rm -rf linked", true}, // is in no ignored folder
+		{"cd src && rm -rf build", true},
+		{"cd $X && rm -rf build", true},
+		{"rm -rf " + temp, false},
+		{"rm -rf " + outside + "/build", false},
+		{"rm -rf /etc/x", true},
+		{"rm -rf " + os.TempDir(), true},
+		{"find build -delete", false},
+		{"find src -name '*.go' -delete", true},
+		{"find . -name x -exec rm -rf {} +", true},
+		{"ls | xargs rm -rf", true},
+		{"sudo rm -rf src", true},
+	} {
+		p := real(t, `{}`, dir)
+		v := judge(t, p, "code", dir, c.command)
+		if v.Decision != tools.Ask || v.Insist != c.insists || c.insists != (v.Rule == "irreversible") {
+			t.Errorf("%q: %+v", c.command, v)
+		}
+		if !c.insists {
+			continue
+		}
+		plan := tools.Plan{Command: &tools.Command{Text: c.command, Dir: dir, Program: cmdline.Parse(c.command)}}
+		call := tools.Call{Agent: "code", Roots: []string{dir}, Arguments: json.RawMessage(`{}`)}
+		if err := p.Remember(call, spec("eca__shell_command"), plan, tools.ForSession); err != nil {
+			t.Fatal(err)
+		}
+		if v := judge(t, p, "code", dir, c.command); v.Decision != tools.Ask {
+			t.Errorf("%q is remembered: %+v", c.command, v)
+		}
+	}
+	for _, rule := range []string{`"allow": {"eca__shell_command": {"argsMatchers": {"command": ["git (clean|reset).*"]}}}`, `"byDefault": "allow"`} {
+		p := real(t, `{"toolCall": {"approval": {`+rule+`}}}`, dir)
+		if v := judge(t, p, "code", dir, "git reset --hard"); v.Decision != tools.Allow {
+			t.Errorf("%s: %+v", rule, v)
+		}
+	}
+}
