@@ -98,9 +98,9 @@ func judgeKnown(name string, args []word) judgement {
 		}
 		return reads
 	case "sort":
-		if o := cmp.Or(firstWith(args, "--fi"), sortWrites(args)); o != "" {
+		if o := sortWrites(args); o != "" {
 			j := not(o)
-			if !strings.HasPrefix(o, "--c") && !strings.HasPrefix(o, "--fi") {
+			if !strings.HasPrefix(o, "--c") {
 				j.effect = Changes
 			}
 			return j
