@@ -153,6 +153,18 @@ func TestMCPLoginFails(t *testing.T) {
 	}
 }
 
+// What the user does in one editor counts in the others.
+func TestMCPLoginInAnotherEditor(t *testing.T) {
+	v, c, state := newVault(t), newClock(), tempDir(t)
+	first := vaultRig(t, v, c, state, plainVault)
+	second := vaultRig(t, v, c, state, plainVault)
+	first.Await(0, "it wants a login", vaultIs(vaultLocked))
+	second.Await(0, "it wants a login", vaultIs(vaultLocked))
+	mark := second.Mark()
+	first.logInVault(v)
+	second.Await(mark, "it runs there", vaultIs(vaultOpen))
+}
+
 // A token that the user gives is used in place of logins, and a login for an address counts
 // for no other.
 func TestMCPLoginIsForOneServer(t *testing.T) {
