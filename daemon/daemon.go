@@ -36,6 +36,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/pinned"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/internal/trust"
 	"github.com/seed-dec29ce4/eca/llm"
@@ -106,7 +107,9 @@ type Daemon struct {
 	commands *command.Commands
 	dynamic  *config.Commands // runs ${cmd:...} of the configuration
 	loader   *extensions.Loader
-	record   *trust.Store // which workspaces' files the user trusts
+	record   *trust.Store  // which workspaces' files the user trusts
+	agreed   *pinned.Store // what MCP servers were when the user agreed to them
+	pins     pins
 	plugins  *plugins.Store
 
 	reconfigured chan struct{} // hears of Configure; for Watch
@@ -188,6 +191,8 @@ func New(o Options) *Daemon {
 		served:       make(chan struct{}, 1),
 		trusted:      make(chan struct{}, 1),
 		record:       trust.New(o.StateDir, o.Now),
+		agreed:       pinned.New(o.StateDir, o.Now),
+		pins:         pins{held: map[string]heldLaunch{}, renewing: map[string]int{}},
 		asked:        map[string]bool{},
 	}
 	d.plugins = plugins.New(plugins.Options{
@@ -362,7 +367,7 @@ func (d *Daemon) Notices() []string {
 	if n := d.trustNotice(); n != "" {
 		out = append(out, n)
 	}
-	return out
+	return append(out, d.changedNotices()...)
 }
 
 // demoModel is the id of the demo model.

@@ -75,6 +75,12 @@ type Deps struct {
 	// Sample has a model answer a request that the user allowed, at the cost of a chat; nil:
 	// servers can not use models. The model of the request is set by it.
 	Sample func(ctx context.Context, chatID, model string, r llm.Request) (Sampled, error)
+	// Agreed compares what the tools of a server say about themselves with what the user
+	// agreed to, and returns those that differ, by name, with what they said before; what was
+	// never seen counts as agreed to. Nil: all is. It may read and write files.
+	Agreed func(server string, list []Described) map[string]Before
+	// Agree records that the user agreed to a tool.
+	Agree func(server string, t Described)
 	// HTTP returns the client for remote servers.
 	HTTP func() *http.Client
 	// Changed is called after each change of a status. It must not wait.
