@@ -240,3 +240,23 @@ func peakMemory(t *testing.T, pid int) (kB int) {
 	}
 	return kB
 }
+
+// Approving everything lifts no denial.
+func TestApproveAllKeepsDenials(t *testing.T) {
+	p := newProvider(t, `
+cassette: 1
+default:
+  steps:
+    - calls: [{id: a, tool: eca__shell_command, arguments: {command: "ls; touch denied.txt"}}, {id: b, tool: eca__write_file, arguments: {path: "${workspace}/denied.txt", content: x}}, {id: c, tool: eca__shell_command, arguments: {command: "echo x > fine.txt"}}]
+    - {text: Done.}
+turns: []
+`)
+	here := newPlace(t, p.env()...)
+	here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false, "defaultTrust": true}, "toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["touch .*"]}}, "eca__write_file": {}}}}}`)
+	stdout, stderr, _ := runProgram(t, here, "", "exec", "--approve", "all", "go")
+	for file, want := range map[string]bool{"denied.txt": false, "fine.txt": true} {
+		if _, err := os.Stat(filepath.Join(here.root, file)); (err == nil) != want {
+			t.Errorf("%s is there: %v\n%s%s", file, err == nil, stdout, stderr)
+		}
+	}
+}
