@@ -62,6 +62,9 @@ func judgeKnown(name string, args []word) judgement {
 	not := func(option string) judgement {
 		return judgement{why: option + " makes " + name + " do more than read", option: bare(option)}
 	}
+	if o := leadsAway(name, args); o != "" {
+		return judgement{why: o + " makes " + name + " read what it does not name", option: bare(o)}
+	}
 	if anyWords(name) {
 		if name == "cd" && len(args) != 1 {
 			return judgement{why: "where cd leads is not known"}
@@ -95,9 +98,9 @@ func judgeKnown(name string, args []word) judgement {
 		}
 		return reads
 	case "sort":
-		if o := cmp.Or(firstWith(args, "--fi"), sortWrites(args)); o != "" {
+		if o := sortWrites(args); o != "" {
 			j := not(o)
-			if !strings.HasPrefix(o, "--c") && !strings.HasPrefix(o, "--fi") {
+			if !strings.HasPrefix(o, "--c") {
 				j.effect = Changes
 			}
 			return j
