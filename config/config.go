@@ -140,6 +140,9 @@ type MCPServer struct {
 	// same time (0 is 64). Additions of ours.
 	CallTimeoutSeconds float64 `json:"callTimeoutSeconds,omitempty"`
 	MaxParallelCalls   int     `json:"maxParallelCalls,omitempty"`
+	// ProtocolVersion is the version of MCP to speak; empty: what both sides know. An
+	// addition of ours.
+	ProtocolVersion string `json:"protocolVersion,omitempty"`
 }
 
 // Retry is providers.<name>.retry. What is nil has its default.

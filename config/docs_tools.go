@@ -53,14 +53,15 @@ func toolDocs() []keyDoc {
 		{path: "mcpServers.*.url", text: "The server's address."},
 		{path: "mcpServers.*.headers", text: "Headers of requests to it."},
 		{path: "mcpServers.*.headers.*", text: "A header's value."},
-		{path: "mcpServers.*.clientId", text: "The OAuth client, if the server does not register clients itself."},
+		{path: "mcpServers.*.clientId", text: "The OAuth client, if the login server does not register clients itself; or the https address of a client's metadata."},
 		{path: "mcpServers.*.clientSecret", text: "The OAuth client's secret."},
 		{path: "mcpServers.*.clientName", text: "The name under which eca registers as a client."},
-		{path: "mcpServers.*.oauthPort", text: "The port to which a login returns. Without it: a free one.", rule: between(0, 65535)},
-		{path: "mcpServers.*.authScope", text: "Who shares a login: all, this workspace, or those of the same label."},
+		{path: "mcpServers.*.oauthPort", text: "The port to which a login returns, by https. Without it: a free one, by http.", rule: between(0, 65535)},
+		{path: "mcpServers.*.authScope", text: "Who shares a login: global (the default), workspace, or any other word for those with the same."},
 		{path: "mcpServers.*.disabled", text: "Do not start it."},
 		{path: "mcpServers.*.callTimeoutSeconds", text: "How long a call of one of its tools may go without an answer or a report of progress. In seconds; 0 is 120.", rule: atLeast(0)},
 		{path: "mcpServers.*.maxParallelCalls", text: "How many of its tools' calls run at the same time; 0 is 64.", rule: atLeast(0)},
+		{path: "mcpServers.*.protocolVersion", text: "The version of the protocol to speak with it, for servers that say they know others than they do. Without it both sides agree on one.", rule: oneOf("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")},
 	}
 }
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -213,6 +214,41 @@ func (m *models) variants(id string) []string {
 func (m *models) Resolve(name, current string) (chat.Model, error) {
 	m.settle()
 	return m.resolve(name, current)
+}
+
+// CheckModel returns the full id of a model that a name means. A provider's model that its
+// list does not have is an error, if that list is known for certain: the provider told it,
+// or there is none but the configuration's. The provider is asked if need be.
+func (d *Daemon) CheckModel(ctx context.Context, name string) (string, error) {
+	found, err := d.models.Resolve(name, "")
+	if err != nil {
+		return "", err
+	}
+	known, certain := d.models.listed(found.ID)
+	if !known && !certain {
+		d.models.sync(ctx)
+		known, certain = d.models.listed(found.ID)
+	}
+	if !known && certain {
+		provider, model, _ := strings.Cut(found.ID, "/")
+		return "", fmt.Errorf("the model %s is not known: provider %s has no %s", name, provider, model)
+	}
+	return found.ID, nil
+}
+
+// listed says whether the list of a model's provider has it, and whether that is all that
+// the provider has.
+func (m *models) listed(id string) (known, certain bool) {
+	name, model, _ := strings.Cut(id, "/")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, ok := m.providers()[name]
+	if !ok {
+		return true, true // the demo's
+	}
+	list := m.list(name, p)
+	_, told := m.fetchedOf(name, p)
+	return slices.Contains(list, model), told || !listsModels(p.Provider) && len(list) > 0
 }
 
 // resolve is Resolve with what is known.

@@ -10,10 +10,24 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/mcp"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
 // What MCP servers have besides tools is handed to those who use it here: prompts as slash
-// commands, resources as contexts, instructions as a part of the system prompt.
+// commands, resources as contexts, their questions to the user, instructions as a part of the system prompt.
+
+// served asks the user what MCP servers want to know.
+type served struct{ client ask.Client }
+
+// Ask implements mcp.Asker.
+func (s served) Ask(ctx context.Context, q mcp.Question) (answer string, cancelled bool, err error) {
+	question := ask.Question{ChatID: q.ChatID, CallID: q.CallID, Text: q.Text, Freeform: q.Freeform}
+	for _, o := range q.Options {
+		question.Options = append(question.Options, ask.Option(o))
+	}
+	a, err := s.client.Ask(ctx, question)
+	return a.Text, a.Cancelled, err
+}
 
 // servedPrompts are the prompts of MCP servers.
 type servedPrompts struct{ d *Daemon }

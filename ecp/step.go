@@ -57,6 +57,7 @@ const (
 	StopCost      = "max_cost_usd"   // budgets.max_cost_usd
 	StopLimit     = "limit"          // a limit of the agent itself: its steps, or going round in circles
 	StopBlocked   = "blocked"        // a hook of the user's refused it
+	StopError     = "error"          // in the data of an error: what there was until then
 	StopCancelled = "cancelled"      // reset, or the runtime left
 )
 

@@ -51,7 +51,7 @@ func (r Retention) LongWrites(written int64, reported *int64) int64 {
 // asks again for what is asked once.
 func (r Request) Cached() bool {
 	switch r.Purpose {
-	case PurposeTitle, PurposeRewrite, PurposeCompletion:
+	case PurposeTitle, PurposeRewrite, PurposeCompletion, PurposeSampling:
 		return false
 	}
 	return true

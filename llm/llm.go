@@ -43,6 +43,7 @@ const (
 	PurposeCompact    Purpose = "compact"
 	PurposeRewrite    Purpose = "rewrite"
 	PurposeCompletion Purpose = "completion"
+	PurposeSampling   Purpose = "sampling" // a question of an MCP server
 )
 
 // Request is one model call, independent of any wire format.

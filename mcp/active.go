@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/tools"
@@ -18,7 +19,7 @@ type activeCall struct {
 // enter notes that a call runs, and leave that it does not any more.
 func (c *connection) enter(call tools.Call, tool string, patience *time.Timer) (a *activeCall, leave func()) {
 	a = &activeCall{c: c, patience: patience}
-	a.ActiveCall = ActiveCall{ChatID: call.ChatID, CallID: call.ID, Agent: call.Agent, Model: call.Model, Tool: tool, hold: a.stopClock}
+	a.ActiveCall = ActiveCall{ChatID: call.ChatID, CallID: call.ID, Agent: call.Agent, Model: call.Model, Tool: tool, hold: a.stopClock, samples: &samples{}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls = append(c.calls, a)
@@ -38,6 +39,28 @@ func (c *connection) active() []ActiveCall {
 		out = append(out, a.ActiveCall)
 	}
 	return out
+}
+
+// samples counts what a call asks of models.
+type samples struct {
+	mu      sync.Mutex // guards what follows
+	asked   int
+	allowed bool // by the user, for the rest of the call
+}
+
+// next counts a request, and says whether the user has to be asked.
+func (s *samples) next() (allowed bool, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	return s.allowed, s.asked
+}
+
+// allow has no more questions asked.
+func (s *samples) allow() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.allowed = true
 }
 
 // heard starts the clock anew, unless it is stopped.

@@ -20,6 +20,12 @@ func (m *Manager) handlers() map[string]Handler {
 	if m.deps.Roots != nil {
 		out[string(wire.MethodListRoots)] = func(context.Context, ServerRequest) (any, error) { return m.rootList(), nil }
 	}
+	if m.asker() != nil {
+		out[string(wire.MethodElicitationCreate)] = m.elicit
+		if m.deps.Sample != nil {
+			out[string(wire.MethodSamplingCreateMessage)] = m.sample
+		}
+	}
 	maps.Copy(out, m.deps.Handlers)
 	return out
 }

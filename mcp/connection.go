@@ -52,6 +52,7 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 		}
 		conn.server = info.Capabilities
 		if offer.Tools, err = conn.listTools(ctx, s); err == nil {
+			conn.session.settle(ctx)
 			conn.watch(settings, launch.URL != "")
 			return attempt{conn: conn, offer: offer}
 		}
@@ -69,7 +70,7 @@ func explain(ctx context.Context, err error, clean func(string) string) error {
 	var permanent permanentError
 	switch {
 	case errors.Is(err, errUnauthorized):
-		return err
+		return unauthorized(err)
 	case errors.As(err, &permanent):
 		return permanentError{errors.New(text)}
 	}
@@ -84,10 +85,10 @@ func (m *Manager) open(ctx context.Context, name string, l Launch, c config.MCPS
 	conn := m.newConnection(name, newStdio(l, m.deps.Supervisor, m.deps.Log.With("server", name)), l, c)
 	var info *wire.InitializeResult
 	err := conn.session.start(ctx)
-	if err == nil {
-		info, err = conn.session.greet(ctx)
+	if err == nil && !wire.IsModernProtocol(c.ProtocolVersion) {
+		info, err = conn.session.greet(ctx, c.ProtocolVersion)
 	}
-	if answered(err) && conn.ctx.Err() == nil {
+	if info == nil && (err == nil || answered(err) && c.ProtocolVersion == "") && conn.ctx.Err() == nil {
 		info, err = conn.greetModern(ctx, m.deps.After)
 	}
 	if err != nil {
@@ -180,7 +181,9 @@ func (c *connection) alive() {
 	err := c.session.call(ctx, string(wire.MethodPing), nil, nil)
 	switch {
 	case err == nil || c.ctx.Err() != nil || answered(err):
-	case errors.Is(err, errUnauthorized), errors.Is(err, errForgotten):
+	case errors.Is(err, errUnauthorized):
+		c.session.cancel(unauthorized(err))
+	case errors.Is(err, errForgotten):
 		c.session.cancel(err)
 	default:
 		c.session.cancel(fmt.Errorf("it does not answer any more: %w", err))

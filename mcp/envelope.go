@@ -70,8 +70,9 @@ type transport interface {
 	start(life context.Context, hear func(envelope), over func(error)) error
 	// agreed tells the version of the protocol that is spoken from now on.
 	agreed(version string)
-	// listen opens the way for what the server says unasked, if that is another one.
-	listen()
+	// listen opens the way for what the server says unasked, if that is another one. The
+	// channel is closed when it is open, or there is none; nil is at once.
+	listen() <-chan struct{}
 	// send carries a message. The answer of a request comes to hear; send returns before
 	// that, or when no answer can come any more. The error is why.
 	send(ctx context.Context, e envelope) error

@@ -33,6 +33,11 @@ func TestMain(m *testing.M) {
 		select {}
 	case "daemon":
 		playDaemon()
+	case "conformance":
+		if err := playClient(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	default:
 		(&faulty{mode: mode, out: bufio.NewWriter(os.Stdout), tools: []string{"echo"}}).serve()
 	}

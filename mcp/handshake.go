@@ -1,7 +1,10 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,11 +12,12 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// greet shakes hands in the way that servers of all versions but the newest understand.
-func (s *session) greet(ctx context.Context) (*wire.InitializeResult, error) {
+// greet shakes hands in the way that servers of all versions but the newest understand. A
+// version, if there is one, is what eca says it speaks.
+func (s *session) greet(ctx context.Context, version string) (*wire.InitializeResult, error) {
 	var info wire.InitializeResult
 	err := s.call(ctx, string(wire.MethodInitialize), map[string]any{
-		"protocolVersion": wire.LATEST_LEGACY_PROTOCOL_VERSION, "capabilities": s.self.capabilities, "clientInfo": s.self.info,
+		"protocolVersion": cmp.Or(version, wire.LATEST_LEGACY_PROTOCOL_VERSION), "capabilities": s.self.capabilities, "clientInfo": s.self.info,
 	}, &info)
 	if err != nil {
 		return nil, s.causeOr(err)
@@ -25,7 +29,7 @@ func (s *session) greet(ctx context.Context) (*wire.InitializeResult, error) {
 	if err := s.notify(ctx, string(wire.MethodNotificationInitialized), nil); err != nil {
 		return nil, s.causeOr(err)
 	}
-	s.transport.listen()
+	s.listening = s.transport.listen()
 	return &info, nil
 }
 
@@ -38,7 +42,11 @@ func (s *session) greetModern(ctx context.Context) (*wire.InitializeResult, erro
 		wire.DiscoverResult
 		Server *wire.Implementation `json:"serverInfo"` // where drafts had it
 	}
-	if err := s.call(ctx, string(wire.MethodServerDiscover), nil, &found); err != nil {
+	err := s.call(ctx, string(wire.MethodServerDiscover), nil, &found)
+	if offers(err, version) {
+		err = s.call(ctx, string(wire.MethodServerDiscover), nil, &found)
+	}
+	if err != nil {
 		return nil, s.causeOr(err)
 	}
 	if versions := found.SupportedVersions; len(versions) > 0 && !slices.Contains(versions, version) {
@@ -52,6 +60,41 @@ func (s *session) greetModern(ctx context.Context) (*wire.InitializeResult, erro
 	}
 	return info, nil
 }
+
+// offers says whether a server that refused the version of a request names it among those
+// that it speaks.
+func offers(err error, version string) bool {
+	var answer *answerError
+	if !errors.As(err, &answer) || answer.details.Code != wire.UNSUPPORTED_PROTOCOL_VERSION {
+		return false
+	}
+	raw, err := json.Marshal(answer.details.Data)
+	if err != nil {
+		return false
+	}
+	var data struct {
+		Supported []string `json:"supported"`
+	}
+	return json.Unmarshal(raw, &data) == nil && slices.Contains(data.Supported, version)
+}
+
+// settle waits until what the server says unasked is heard: servers may ask there what they
+// need for their first answer. Some do not say that they heard us, so it is not waited for
+// long.
+func (s *session) settle(ctx context.Context) {
+	if s.listening == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	select {
+	case <-s.listening:
+	case <-ctx.Done():
+	case <-s.ctx.Done():
+	}
+}
+
+const settleTime = time.Second
 
 // subscribe asks a server without a handshake for its notifications, again and again: the
 // answer comes when it stops telling.

@@ -22,31 +22,39 @@ func (m *Manager) openHTTP(ctx context.Context, name string, l Launch, c config.
 	if err != nil || address.Host == "" {
 		return nil, nil, permanentError{errors.New("the url is none")} // the text may be secret
 	}
-	client := &http.Client{Transport: &door{next: m.deps.HTTP().Transport, host: address.Host, headers: l.Headers}}
+	client := &http.Client{Transport: withLogin(l, address, &door{next: m.deps.HTTP().Transport, host: address.Host, headers: l.Headers})}
 	log := m.deps.Log.With("server", name)
 	var first error
-	for i, way := range []struct {
+	for _, way := range []struct {
 		transport transport
-		greet     func(*connection) (*wire.InitializeResult, error)
+		modern    bool
 	}{
-		{&streamable{client: client, address: l.URL, log: log}, func(c *connection) (*wire.InitializeResult, error) { return c.session.greet(ctx) }},
-		{&streamable{client: client, address: l.URL, log: log}, func(c *connection) (*wire.InitializeResult, error) { return c.greetModern(ctx, m.deps.After) }},
-		{&olderHTTP{client: client, address: address, log: log}, func(c *connection) (*wire.InitializeResult, error) { return c.session.greet(ctx) }},
+		{&streamable{client: client, address: l.URL, log: log}, false},
+		{&streamable{client: client, address: l.URL, log: log}, true},
+		{&olderHTTP{client: client, address: address, log: log}, false},
 	} {
+		if c.ProtocolVersion != "" && way.modern != wire.IsModernProtocol(c.ProtocolVersion) {
+			continue
+		}
 		conn := m.newConnection(name, way.transport, l, c)
 		var info *wire.InitializeResult
-		if err = conn.session.start(ctx); err == nil {
-			info, err = way.greet(conn)
+		err := conn.session.start(ctx)
+		switch {
+		case err != nil:
+		case way.modern:
+			info, err = conn.greetModern(ctx, m.deps.After)
+		default:
+			info, err = conn.session.greet(ctx, c.ProtocolVersion)
 		}
 		if err == nil {
 			return conn, info, nil
 		}
 		conn.close()
-		if i == 0 {
-			first = err
-		}
-		if ctx.Err() != nil || errors.Is(err, errUnauthorized) || i == 0 && !refuses(err) {
+		if ctx.Err() != nil || errors.Is(err, errUnauthorized) || first == nil && !refuses(err) {
 			return nil, nil, err
+		}
+		if first == nil {
+			first = err
 		}
 	}
 	return nil, nil, first

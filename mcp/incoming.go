@@ -31,7 +31,8 @@ type ActiveCall struct {
 	ChatID, CallID, Agent, Tool string
 	Model                       string // full id
 
-	hold func() (release func()) // stops the clock of the call
+	hold    func() (release func()) // stops the clock of the call
+	samples *samples
 }
 
 // RPCError is an error that a server gets with its code.

@@ -122,8 +122,8 @@ func (t *olderHTTP) send(ctx context.Context, e envelope) error {
 }
 
 // agreed and listen implement transport: here all versions are the same.
-func (t *olderHTTP) agreed(string) {}
-func (t *olderHTTP) listen()       {}
+func (t *olderHTTP) agreed(string)           {}
+func (t *olderHTTP) listen() <-chan struct{} { return nil }
 
 // close implements transport. The stream ends with the life that it has.
 func (t *olderHTTP) close() { t.work.Wait() }

@@ -24,6 +24,7 @@ type session struct {
 	calls     func() []ActiveCall // what Handlers are told
 	notified  func(method string, params json.RawMessage)
 	log       *slog.Logger
+	listening <-chan struct{} // see transport.listen; set by the handshake
 
 	ctx    context.Context // ends with the conversation
 	cancel context.CancelCauseFunc

@@ -150,8 +150,8 @@ func (t *stdio) close() {
 }
 
 // agreed and listen implement transport: here all versions are the same.
-func (t *stdio) agreed(string) {}
-func (t *stdio) listen()       {}
+func (t *stdio) agreed(string)           {}
+func (t *stdio) listen() <-chan struct{} { return nil }
 
 // write is the only one to write to the child: one that does not read holds up nobody else.
 func (t *stdio) write() {

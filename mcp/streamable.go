@@ -282,7 +282,7 @@ func (t *streamable) follow(ctx context.Context, cancel context.CancelFunc, body
 			return ctx.Err()
 		}
 		var status *statusError
-		if answered, err = t.resume(ctx, &at, e.key()); errors.As(err, &status) || errors.Is(err, errForgotten) {
+		if answered, err = t.resume(ctx, &at, e.key(), func() {}); errors.As(err, &status) || errors.Is(err, errForgotten) {
 			return fmt.Errorf("the stream ended before the answer, and could not be resumed: %w", err)
 		}
 	}
@@ -313,7 +313,7 @@ func pauseFor(ctx context.Context, d time.Duration) bool {
 }
 
 // resume asks for a stream from where it was, and reads it.
-func (t *streamable) resume(ctx context.Context, at *cursor, want string) (answered bool, err error) {
+func (t *streamable) resume(ctx context.Context, at *cursor, want string, opened func()) (answered bool, err error) {
 	header := map[string]string{}
 	if at.id != "" {
 		header[wire.HeaderLastEventID] = at.id
@@ -331,17 +331,21 @@ func (t *streamable) resume(ctx context.Context, at *cursor, want string) (answe
 	case media != eventStream:
 		return false, &statusError{resp.StatusCode, "it is no stream"}
 	}
+	opened()
 	return t.read(resp.Body, at, want)
 }
 
 // listen implements transport: it reads the stream of what the server says unasked, for as
 // long as there is one.
-func (t *streamable) listen() {
+func (t *streamable) listen() <-chan struct{} {
+	open := make(chan struct{})
+	opened := sync.OnceFunc(func() { close(open) })
 	t.work.Go(func() {
+		defer opened()
 		var at cursor
 		for fruitless := 0; ; fruitless++ {
 			at.news = false
-			_, err := t.resume(t.life, &at, "")
+			_, err := t.resume(t.life, &at, "", opened)
 			var status *statusError
 			if t.life.Err() != nil || errors.As(err, &status) || errors.Is(err, errForgotten) || errors.Is(err, errUnauthorized) {
 				return // it has none; or the next request finds out why
@@ -354,4 +358,5 @@ func (t *streamable) listen() {
 			}
 		}
 	})
+	return open
 }

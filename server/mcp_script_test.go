@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -191,7 +192,11 @@ func (s *scripted) answer(m mcpMessage) string {
 func (s *scripted) ask(w http.ResponseWriter, req *http.Request, m mcpMessage) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	send := func(text string) {
-		fmt.Fprintf(w, "data: %s\n\n", strings.Join(strings.Fields(text), " "))
+		var line bytes.Buffer
+		if err := json.Compact(&line, []byte(text)); err != nil {
+			s.t.Error(err)
+		}
+		fmt.Fprintf(w, "data: %s\n\n", line.Bytes())
 		w.(http.Flusher).Flush()
 	}
 	tool := s.script.Tools[m.Params.Name]
@@ -203,16 +208,7 @@ func (s *scripted) ask(w http.ResponseWriter, req *http.Request, m mcpMessage) {
 		id := fmt.Sprintf(`"ask-%d"`, s.last)
 		s.answers[id] = ch
 		s.mu.Unlock()
-		var r map[string]any
-		if err := json.Unmarshal(asked, &r); err != nil {
-			s.t.Error(err)
-		}
-		r["jsonrpc"], r["id"] = "2.0", json.RawMessage(id)
-		raw, err := json.Marshal(r)
-		if err != nil {
-			s.t.Error(err)
-		}
-		send(string(raw))
+		send(`{"jsonrpc":"2.0","id":` + id + "," + strings.TrimPrefix(strings.TrimSpace(string(asked)), "{"))
 		select {
 		case a := <-ch:
 			answers = append(answers, string(a))

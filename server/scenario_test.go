@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -289,6 +290,7 @@ type transcript struct {
 //	heard METHOD PIECE... wait for any message
 //	served TEXT         wait until the MCP server has heard it
 //	answer METHOD JSON  how requests of the daemon are answered from now on
+//	answers METHOD LIST how they are answered, one after the other
 //	stop | trust TEXT | delete
 func (s *transcript) step(t *testing.T, line string) {
 	t.Helper()
@@ -346,6 +348,23 @@ func (s *transcript) step(t *testing.T, line string) {
 	case "answer":
 		method, result, _ := strings.Cut(rest, " ")
 		s.Answer(method, func(context.Context, json.RawMessage) (any, error) { return json.RawMessage(result), nil })
+	case "answers":
+		method, results, _ := strings.Cut(rest, " ")
+		var list []json.RawMessage
+		if err := json.Unmarshal([]byte(results), &list); err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		s.Answer(method, func(context.Context, json.RawMessage) (any, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if len(list) == 0 {
+				return nil, errors.New("no answer is left")
+			}
+			next := list[0]
+			list = list[1:]
+			return next, nil
+		})
 	case "approve":
 		decide("chat/toolCallApprove", nil)
 	case "approve-session":

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/browser"
 	"github.com/seed-dec29ce4/eca/internal/keychain"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/redact"
@@ -105,7 +106,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), f, stdin, stdout, stderr)
 		},
-	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), loginCommand(&f, stdin, stdout, stderr), logoutCommand(&f, stdout, stderr), configCommand(&f, stdout, stderr), permissionCommand(&f, stdout, stderr), pluginCommand(&f, stdout, stderr), doctorCommand(&f, stdout, stderr), repomapCommand(stdout), trustCommand(&f, stdout, stderr))
+	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), loginCommand(&f, stdin, stdout, stderr), logoutCommand(&f, stdout, stderr), configCommand(&f, stdout, stderr), permissionCommand(&f, stdout, stderr), pluginCommand(&f, stdout, stderr), doctorCommand(&f, stdout, stderr), repomapCommand(stdout), trustCommand(&f, stdout, stderr), ecpCommand(&f, stdin, stdout, stderr))
 	return root
 }
 
@@ -113,7 +114,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 // their editors' settings across versions. The commands for scripts are strict, since a
 // script should hear of a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
-	strict := []string{"exec", "permission", "read-chat", "models", "config", "plugin", "doctor", "login", "logout", "repomap", "trust"}
+	strict := []string{"exec", "permission", "read-chat", "models", "config", "plugin", "doctor", "login", "logout", "repomap", "trust", "ecp"}
 	if slices.ContainsFunc(args, func(a string) bool { return slices.Contains(strict, a) }) {
 		return args
 	}
@@ -209,6 +210,7 @@ func daemonOptions(f serverFlags, log *slog.Logger) (daemon.Options, error) {
 		log.Warn("own executable is unknown; commands run without a supervisor", "err", err)
 	}
 	o.Supervisor = o.Executable
+	o.OpenURL = func(ctx context.Context, url string) error { return browser.Open(ctx, url, os.Getenv) }
 	return o, nil
 }
 

@@ -49,7 +49,11 @@ func (s Spec) gradeJudge(ctx context.Context, subject Subject, t Tools) Check {
 			return Check{Err: ctx.Err()}
 		}
 	}
-	return tally(votes)
+	c := tally(votes)
+	if t.Reference && c.Err != nil { // to it, a judge that fails is a check that fails
+		return Check{Reasoning: "LLM Judge Error: " + c.Err.Error()}
+	}
+	return c
 }
 
 // tally makes one check of votes.
@@ -75,7 +79,7 @@ func tally(votes []Vote) Check {
 	}
 	n := len(votes)
 	if passed+failed < n && 2*passed <= n && 2*failed < n { // the missing votes could decide
-		return Check{Err: fmt.Errorf("judge: %w", broken), Votes: votes}
+		return Check{Err: broken, Votes: votes}
 	}
 	c.Passed = 2*passed > n
 	c.Score = score / float64(passed+failed)
@@ -135,9 +139,13 @@ If you can not write JSON, end with the line RESULT: PASS or RESULT: FAIL instea
 
 var resultLine = regexp.MustCompile(`(?i)RESULT\W{0,6}(PASS|FAIL)\b`)
 
+// maxAnswer is how much of the end of an answer is looked at, in bytes.
+const maxAnswer = 32 << 10
+
 // parseVerdict finds the verdict that an answer ends with: the last object with a verdict,
 // or the last RESULT, whichever stands later.
 func parseVerdict(answer string) Vote {
+	answer = answer[max(0, len(answer)-maxAnswer):]
 	at, vote := lastObject(answer)
 	if all := resultLine.FindAllStringSubmatchIndex(answer, -1); len(all) > 0 {
 		last := all[len(all)-1]

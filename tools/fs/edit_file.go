@@ -29,7 +29,7 @@ func editFile(changing *sync.Mutex) tools.Tool {
 			plan := tools.Plan{Summary: "Editing " + filepath.Base(path), Paths: []string{path}}
 			before, after, err := edited(call, path, a)
 			if err != nil {
-				return tools.Plan{}, err
+				return unseen(call, plan, err)
 			}
 			plan.Details = change(path, before, after)
 			return plan, nil

@@ -46,6 +46,16 @@ func Tools(o Options) []tools.Tool {
 	return []tools.Tool{directoryTree(), readFile(o), writeFile(changing), editFile(changing), multiEdit(changing), previewFileChange(), moveFile(changing)}
 }
 
+// unseen makes of what is wrong with a call about a path outside of the workspace a plan
+// without details: what is there, the model learns when the user has agreed.
+func unseen(call tools.Call, plan tools.Plan, err error) (tools.Plan, error) {
+	if workspace.New(call.Roots...).Contains(plan.Paths[0]) {
+		return tools.Plan{}, err
+	}
+	plan.Details = nil
+	return plan, nil
+}
+
 // readText reads a regular text file; n is the number of its path in the plan.
 func readText(call tools.Call, n int, path string) (string, error) {
 	data, err := readRegular(call, n, path)

@@ -32,14 +32,13 @@ func multiEdit(changing *sync.Mutex) tools.Tool {
 		Name: "multi_edit", Description: multiEditDoc, Preparing: "Editing file",
 		Plan: func(_ context.Context, call tools.Call, a multiEditArgs) (tools.Plan, error) {
 			path := workspace.Abs(call.Roots, a.Path)
+			plan := tools.Plan{Summary: fmt.Sprintf("Editing %s (%d edits)", filepath.Base(path), len(a.Edits)), Paths: []string{path}}
 			before, after, err := editedAll(call, path, a.Edits)
 			if err != nil {
-				return tools.Plan{}, err
+				return unseen(call, plan, err)
 			}
-			return tools.Plan{
-				Summary: fmt.Sprintf("Editing %s (%d edits)", filepath.Base(path), len(a.Edits)),
-				Details: change(path, before, after), Paths: []string{path},
-			}, nil
+			plan.Details = change(path, before, after)
+			return plan, nil
 		},
 		Run: func(ctx context.Context, call tools.Call, a multiEditArgs, _ tools.Sink) (tools.Result, error) {
 			changing.Lock()

@@ -22,12 +22,12 @@ func previewFileChange() tools.Tool {
 		_, existed, err := current(call, path)
 		switch {
 		case err != nil:
-			return "", nil, err
+			return path, nil, err
 		case a.Original == "" && existed:
-			return "", nil, fmt.Errorf("%s exists already: original_content must say what to replace", path)
+			return path, nil, fmt.Errorf("%s exists already: original_content must say what to replace", path)
 		case a.Original != "":
 			if before, after, err = edited(call, path, a); err != nil {
-				return "", nil, err
+				return path, nil, err
 			}
 		}
 		return path, change(path, before, after), nil
@@ -36,10 +36,11 @@ func previewFileChange() tools.Tool {
 		ReadOnly: true, Name: "preview_file_change", Description: previewFileChangeDoc, Preparing: "Previewing change",
 		Plan: func(_ context.Context, call tools.Call, a editFileArgs) (tools.Plan, error) {
 			path, details, err := preview(call, a)
+			plan := tools.Plan{Summary: "Previewing change of " + filepath.Base(path), Details: details, Paths: []string{path}}
 			if err != nil {
-				return tools.Plan{}, err
+				return unseen(call, plan, err)
 			}
-			return tools.Plan{Summary: "Previewing change of " + filepath.Base(path), Details: details, Paths: []string{path}}, nil
+			return plan, nil
 		},
 		Run: func(_ context.Context, call tools.Call, a editFileArgs, _ tools.Sink) (tools.Result, error) {
 			path, details, err := preview(call, a)

@@ -27,19 +27,17 @@ func writeFile(changing *sync.Mutex) tools.Tool {
 		Name: "write_file", Description: writeFileDoc, Preparing: "Creating file",
 		Plan: func(_ context.Context, call tools.Call, a writeFileArgs) (tools.Plan, error) {
 			path := workspace.Abs(call.Roots, a.Path)
+			plan := tools.Plan{Summary: "Writing " + filepath.Base(path), Paths: []string{path}}
 			before, existed, err := current(call, path)
 			if err != nil {
-				return tools.Plan{}, err
+				return unseen(call, plan, err)
 			}
 			verb := "Creating "
 			if existed {
 				verb = "Replacing "
 			}
-			return tools.Plan{
-				Summary: verb + filepath.Base(path),
-				Details: change(path, before, a.Content),
-				Paths:   []string{path},
-			}, nil
+			plan.Summary, plan.Details = verb+filepath.Base(path), change(path, before, a.Content)
+			return plan, nil
 		},
 		Run: func(ctx context.Context, call tools.Call, a writeFileArgs, _ tools.Sink) (tools.Result, error) {
 			changing.Lock()

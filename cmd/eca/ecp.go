@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/ecp/agent"
+)
+
+const ecpHelp = `Lets an evaluation runtime drive eca: the Evaluation Context Protocol over stdin and
+stdout, one JSON object per line, or with --http over HTTP. The model, the agent, the
+workspace, the tools, approval and budgets come with config of agent/initialize; see
+docs/ecp.md.
+
+Nothing is approved that the runtime's config does not allow, and no workspace is trusted.
+A step is answered before the seconds in ECP_RPC_TIMEOUT are over. Over HTTP, calls need
+the bearer token in ECA_ECP_TOKEN if it is set; addresses that others reach need one.`
+
+// tokenVariable has the bearer token of calls over HTTP: arguments can be read by others.
+const tokenVariable = "ECA_ECP_TOKEN"
+
+// ecpFlags are the flags of `eca ecp`.
+type ecpFlags struct {
+	http           string
+	origins, hosts []string
+}
+
+func ecpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
+	var f ecpFlags
+	cmd := &cobra.Command{
+		Use:   "ecp",
+		Short: "Be evaluated: serve a runtime of the Evaluation Context Protocol",
+		Long:  ecpHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			level := sf.logLevel
+			if !cmd.Flags().Changed("log-level") {
+				level = "error"
+			}
+			// Runtimes may never read stderr: a pipe that is full would stop everything.
+			log, err := logger(level, &bounded{w: stderr, room: maxStderr})
+			if err != nil {
+				return err
+			}
+			limit, err := rpcLimit(os.Getenv(ecp.TimeoutVariable))
+			if err != nil {
+				log.Error("no limit of a call is kept", "err", err)
+			}
+			d, err := newDaemon(*sf, log)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			cwd, err := os.Getwd()
+			if err != nil {
+				return err
+			}
+			a := agent.New(agent.Options{Host: d, Version: version, Workspace: cwd, Limit: limit, Log: log.Logger})
+			defer a.Close()
+			if f.http != "" {
+				return serveHTTP(cmd.Context(), a, f, os.Getenv(tokenVariable), stderr)
+			}
+			return a.Serve(cmd.Context(), stdin, stdout)
+		},
+	}
+	cmd.Flags().StringVar(&f.http, "http", "", "serve HTTP at this address, like 127.0.0.1:8765, instead of stdin and stdout")
+	cmd.Flags().StringSliceVar(&f.origins, "allow-origin", nil, "origin of web pages that may call over HTTP, besides this machine's")
+	cmd.Flags().StringSliceVar(&f.hosts, "allow-host", nil, "name under which the agent is reached over HTTP, besides this machine's")
+	return cmd
+}
+
+// serveHTTP serves until ctx ends. Steps that run then are stopped.
+func serveHTTP(ctx context.Context, a *agent.Agent, f ecpFlags, token string, stderr io.Writer) error {
+	address, err := agent.CheckAddress(f.http, token)
+	if err != nil {
+		return fmt.Errorf("--http: %w", err)
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	address = listener.Addr().String() // with the port that 0 became
+	fmt.Fprintf(stderr, "eca ecp: serving http://%s%s\n", address, ecp.Endpoint)
+	server := &http.Server{
+		Handler:           a.Handler(agent.HTTPOptions{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token}),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		a.Close() // which answers what runs
+		const farewell = 500 * time.Millisecond
+		goodbye, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		defer cancel()
+		if server.Shutdown(goodbye) != nil {
+			_ = server.Close()
+		}
+		err = <-served
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// rpcLimit reads ECP_RPC_TIMEOUT: seconds, finite and above zero (ECP 1.5).
+func rpcLimit(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	seconds, err := strconv.ParseFloat(text, 64)
+	const most = float64(math.MaxInt64 / int64(time.Second))
+	if err != nil || !(seconds > 0 && seconds < most) {
+		return 0, fmt.Errorf("%s must be a number of seconds above 0, not %.40q", ecp.TimeoutVariable, text)
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// maxStderr is what is written to stderr at most; pipes hold 64 KiB.
+const maxStderr = 32 << 10
+
+// bounded drops what is more than there is room for.
+type bounded struct {
+	mu   sync.Mutex // guards room
+	w    io.Writer
+	room int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(p) > b.room {
+		b.room = 0
+		return len(p), nil
+	}
+	b.room -= len(p)
+	return b.w.Write(p)
+}

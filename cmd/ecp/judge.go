@@ -1,0 +1,24 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/ecp/grade"
+	"github.com/seed-dec29ce4/eca/internal/keychain"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+)
+
+// newJudge returns the model that is asked. It is made of eca's own parts, so that whatever
+// eca can use can judge. What it logs would be in the way here.
+func (f *runFlags) newJudge(network *netclient.Network) *daemon.Judge {
+	executable, _ := os.Executable() // without it children run unsupervised
+	return &daemon.Judge{
+		Model: f.judge, Network: network,
+		Options: daemon.Options{Getenv: os.Getenv, Log: slog.New(slog.DiscardHandler), Version: version, Supervisor: executable, Executable: executable, Keychain: keychain.System(os.Getenv)},
+	}
+}
+
+// graders are what graders use.
+func (f *runFlags) graders(j *daemon.Judge) grade.Tools { return grade.Tools{Judge: j, Votes: f.votes} }

@@ -1,0 +1,109 @@
+// Command ecp evaluates agents that speak the Evaluation Context Protocol.
+//
+// Exit codes: 0 all passed; 2 checks failed; 1 something went wrong: a scenario, a judge,
+// the manifest, a file; 64 wrong usage; 130 interrupted. An error wins over failed checks.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/internal/proc"
+)
+
+// version is set by the linker for releases.
+var version = "0.1.0"
+
+// Exit codes.
+const (
+	exitError       = 1
+	exitFailed      = 2
+	exitUsage       = 64
+	exitInterrupted = 130
+)
+
+func main() {
+	if code, ok := proc.Supervise(os.Args); ok {
+		os.Exit(code)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A reader that goes away is an error to handle, not a reason to leave agents behind.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// streams are what a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// exitCode ends a command; what there was to say has been said.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// run is the program, without the process around it.
+func run(ctx context.Context, args []string, s streams) int {
+	began := false
+	root := &cobra.Command{
+		Use:           "ecp",
+		Short:         "Evaluates agents that speak the Evaluation Context Protocol",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+
+		PersistentPreRun: func(*cobra.Command, []string) { began = true },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprint(s.err, cmd.UsageString())
+			return exitCode(exitUsage)
+		},
+	}
+	root.SetVersionTemplate("ecp {{.Version}}\n")
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(runCommand(s), validateCommand(s), initCommand(s), conformanceCommand(s), trendCommand(s), doctorCommand(s))
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var code exitCode
+	var usage usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &usage):
+		fmt.Fprintln(s.err, "ecp:", err)
+		return exitUsage
+	case !began: // an unknown command
+		fmt.Fprintln(s.err, "ecp:", err)
+		return exitUsage
+	}
+	fmt.Fprintln(s.err, "CRITICAL ERROR:", err)
+	return exitError
+}
+
+// usageError is a command line that can not be meant.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+
+// usage makes cobra's complaints about arguments usage errors.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}

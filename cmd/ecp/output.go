@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+)
+
+// finish writes the reports that were asked for and a summary for people. Everything is
+// written that can be; the error says what can not.
+func (f *runFlags) finish(r *report.Report, s streams) error {
+	var errs []error
+	if f.baseline != "" {
+		old, err := readReport(f.baseline)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("baseline: %w", err))
+		} else {
+			r.Baseline = report.Compare(old, r, f.baseline)
+		}
+	}
+	for _, out := range []struct {
+		path  string
+		write func(io.Writer) error
+	}{
+		{f.html, r.HTML}, {f.jsonOut, r.JSON}, {f.junit, r.JUnit}, {f.markdown, r.Markdown},
+	} {
+		if out.path != "" {
+			errs = append(errs, writeFile(out.path, out.write))
+		}
+	}
+	if f.json {
+		errs = append(errs, r.JSON(s.out))
+	}
+	summary(s.err, r)
+	if os.Getenv("GITHUB_ACTIONS") != "" {
+		errs = append(errs, f.github(r, s))
+	}
+	return errors.Join(errs...)
+}
+
+// github tells GitHub's runner what went wrong, and adds to the summary of its page.
+func (f *runFlags) github(r *report.Report, s streams) error {
+	w := s.out
+	if f.json {
+		w = s.err // stdout is the report's; the runner reads both
+	}
+	file := f.manifest
+	if rel, err := filepath.Rel(os.Getenv("GITHUB_WORKSPACE"), r.Manifest); err == nil && filepath.IsLocal(rel) {
+		file = filepath.ToSlash(rel)
+	}
+	err := r.Annotations(w, file)
+	path := os.Getenv("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return err
+	}
+	out, openErr := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if openErr != nil {
+		return errors.Join(err, openErr)
+	}
+	return errors.Join(err, r.Markdown(out), out.Close())
+}
+
+// writeFile writes a file as a whole: one that is there already stays if it can not be.
+func writeFile(path string, write func(io.Writer) error) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0) // a pipe or a terminal
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// summary says how a run went, for people.
+func summary(w io.Writer, r *report.Report) {
+	for i := range r.Scenarios {
+		sc := &r.Scenarios[i]
+		if sc.Status == report.Passed {
+			continue
+		}
+		fmt.Fprintf(w, "%s  %s\n", strings.ToUpper(sc.Status), printable(sc.Name))
+		for _, e := range sc.Errors {
+			fmt.Fprintf(w, "    error: %s\n", printable(e.Message))
+		}
+		for n, st := range sc.Steps {
+			for _, c := range st.Checks {
+				if !c.Passed && c.Error == "" {
+					fmt.Fprintf(w, "    step %d, %s: %s\n", n+1, c.Type, printable(c.Reasoning))
+				}
+			}
+		}
+	}
+	if b := r.Baseline; b != nil {
+		for _, name := range b.NewFail {
+			fmt.Fprintln(w, "new failure:", printable(name))
+		}
+		for _, name := range b.NewPass {
+			fmt.Fprintln(w, "new pass:", printable(name))
+		}
+	}
+	fmt.Fprintf(w, "%s: %d of %d checks passed; scenarios: %d passed, %d failed, %d errors; %.1f s",
+		strings.ToUpper(r.Status), r.Passed, r.Total, r.Counts.Passed, r.Counts.Failed, r.Counts.Error, float64(r.DurationMS)/1000)
+	if r.CostUSD != nil && *r.CostUSD > 0 {
+		fmt.Fprintf(w, "; $%.4f", *r.CostUSD)
+	}
+	if r.Interrupted {
+		fmt.Fprint(w, "; INTERRUPTED, scenarios are missing")
+	}
+	fmt.Fprintln(w)
+}
+
+// printable makes a text of an agent's harmless on a terminal, and one line.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case r < ' ' || r >= 0x7f && r < 0xa0:
+			return -1
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+)
+
+const runHelp = `Runs the scenarios of a manifest against its agent and grades each step.
+
+Exit codes: 0 all passed; 2 checks failed; 1 a scenario, a judge, the manifest or a file
+went wrong, or nothing was checked (1 wins over 2); 64 wrong usage; 130 interrupted.`
+
+// runFlags are the flags of ecp run.
+type runFlags struct {
+	manifest                                string
+	verbose, noVerbose, json, watch, keep   bool
+	failOnError, noFailOnError, retryErrors bool
+	html, jsonOut, junit, markdown          string
+	timeout, maxTime                        string
+	jobs                                    int
+	repeat, maxTokens, votes                int64
+	journal, resume, rerunFailed, baseline  string
+	compat, filter, target, judge           string
+	config, matrix, headers                 []string
+	maxCost, minPassRate                    float64
+	maxNewFail                              int
+}
+
+func runCommand(s streams) *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run --manifest FILE",
+		Short: "Evaluate an agent",
+		Long:  runHelp,
+		Args:  usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(cmd); err != nil {
+				return usageError{err}
+			}
+			if f.watch {
+				return watchRuns(cmd.Context(), f, s)
+			}
+			return evaluate(cmd.Context(), f, s)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.manifest, "manifest", "m", "", "the manifest (required)")
+	flags.BoolVar(&f.verbose, "verbose", false, "say more on stderr")
+	flags.BoolVar(&f.noVerbose, "no-verbose", false, "say no more than usual")
+	flags.StringVar(&f.html, "report", "", "write an HTML report, one file that needs no network")
+	flags.StringVar(&f.jsonOut, "json-out", "", "write the JSON report to a file")
+	flags.BoolVar(&f.json, "json", false, "write the JSON report to stdout, and nothing else")
+	flags.StringVar(&f.junit, "junit", "", "write a JUnit report")
+	flags.StringVar(&f.markdown, "markdown", "", "write a summary in Markdown")
+	flags.BoolVar(&f.failOnError, "fail-on-error", true, "exit with 2 if checks failed")
+	flags.BoolVar(&f.noFailOnError, "no-fail-on-error", false, "exit with 0 although checks failed")
+	flags.StringVar(&f.timeout, "timeout", "", "seconds that one call of the agent may take (default: $ECP_RPC_TIMEOUT, else 30)")
+	flags.IntVarP(&f.jobs, "jobs", "j", 1, "scenarios at the same time")
+	flags.Int64Var(&f.repeat, "repeat", 1, "attempts of each scenario")
+	flags.StringVar(&f.journal, "journal", "", "write a line of JSON for each scenario that finished")
+	flags.StringVar(&f.resume, "resume", "", "continue with a journal: what finished is not run again")
+	flags.BoolVar(&f.retryErrors, "retry-errors", false, "with --resume, run scenarios again that ended in an error")
+	flags.StringVar(&f.rerunFailed, "rerun-failed", "", "run only what did not pass in a JSON report")
+	flags.StringVar(&f.baseline, "baseline", "", "compare with an earlier JSON report")
+	flags.IntVar(&f.maxNewFail, "max-new-fail", -1, "with --baseline, exit with 2 only if more than so many checks fail that did not before")
+	flags.Float64Var(&f.minPassRate, "min-pass-rate", -1, "exit with 2 only if fewer checks pass: 0 to 1")
+	flags.StringVar(&f.filter, "filter", "", "run only scenarios whose name matches this regular expression")
+	flags.StringVar(&f.target, "target", "", "evaluate this agent instead of the manifest's")
+	flags.StringArrayVar(&f.config, "config", nil, "KEY=VALUE for agent/initialize; VALUE may be JSON, KEY may have dots (repeatable)")
+	flags.StringArrayVar(&f.matrix, "matrix", nil, "KEY=A,B,...: run everything once for each value of a key of config, or of target (repeatable)")
+	flags.StringArrayVar(&f.headers, "header", nil, "NAME: VALUE for requests to agents behind HTTP (repeatable)")
+	flags.StringVar(&f.maxTime, "max-time", "", "seconds that the whole run may take")
+	flags.Int64Var(&f.maxTokens, "max-tokens", 0, "tokens that agents may use in the whole run")
+	flags.Float64Var(&f.maxCost, "max-cost", 0, "US dollars that agents may cost in the whole run")
+	flags.StringVar(&f.judge, "judge-model", "", "model of llm_judge: provider/name of eca's, or a name of OpenAI's (default: $ECP_LLM_JUDGE_MODEL)")
+	flags.Int64Var(&f.votes, "judge-votes", 1, "how often a judge is asked; most votes decide")
+	flags.BoolVar(&f.keep, "keep-workspaces", false, "leave the folders that agents worked in")
+	flags.BoolVar(&f.watch, "watch", false, "run again whenever the manifest or what stands beside it changes")
+	flags.StringVar(&f.compat, "compat", "", "reference: behave as the reference where we differ on purpose")
+	return cmd
+}
+
+func (f *runFlags) check(cmd *cobra.Command) error {
+	for _, bad := range []struct {
+		wrong bool
+		say   string
+	}{
+		{f.manifest == "", "run needs --manifest FILE"},
+		{f.compat != "" && f.compat != "reference", fmt.Sprintf("--compat must be reference, not %q", f.compat)},
+		{f.jobs < 1, "--jobs must be 1 or more"},
+		{f.repeat < 1 || f.repeat > runtime.MaxRepeat, fmt.Sprintf("--repeat must be 1 to %d", runtime.MaxRepeat)},
+		{f.votes < 1 || f.votes > 25, "--judge-votes must be 1 to 25"},
+		{f.maxTokens < 0 || f.maxCost < 0, "--max-tokens and --max-cost must not be negative"},
+		{cmd.Flags().Changed("min-pass-rate") && (f.minPassRate < 0 || f.minPassRate > 1), "--min-pass-rate must be 0 to 1"},
+		{f.maxNewFail >= 0 && f.baseline == "", "--max-new-fail needs --baseline"},
+		{f.retryErrors && f.resume == "", "--retry-errors needs --resume"},
+		{f.json && f.watch, "--json and --watch do not go together"},
+	} {
+		if bad.wrong {
+			return errors.New(bad.say)
+		}
+	}
+	if f.noFailOnError {
+		f.failOnError = false
+	}
+	if f.filter != "" {
+		if _, err := regexp.Compile(f.filter); err != nil {
+			return fmt.Errorf("--filter: %w", err)
+		}
+	}
+	return nil
+}
+
+// callTimeout is how long one call of an agent may take.
+func callTimeout(flag string) (time.Duration, error) {
+	name, text := "--timeout", flag
+	if text == "" {
+		name, text = ecp.TimeoutVariable, os.Getenv(ecp.TimeoutVariable)
+	}
+	if text == "" {
+		return runtime.DefaultTimeout, nil
+	}
+	d, err := runtime.ParseTimeout(text)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("%s: %w", name, err)}
+	}
+	return d, nil
+}
+
+// evaluate runs a manifest once, writes what was asked for, and says how it went.
+func evaluate(ctx context.Context, f runFlags, s streams) error {
+	o, err := f.options(s)
+	if err != nil {
+		return err
+	}
+	m, warnings, err := runtime.Load(f.manifest)
+	for i := range warnings {
+		fmt.Fprintln(s.err, warnings[i].Error())
+	}
+	if err != nil {
+		return err
+	}
+	if f.target != "" {
+		m.Target = f.target
+	}
+	if !m.Checks() && !o.Reference {
+		return fmt.Errorf("%s: nothing in this manifest is checked", f.manifest)
+	}
+	network := netclient.New(os.Getenv)
+	defer network.Close()
+	o.Client = network.Client(netclient.Options{HTTP1: true, Connect: o.Timeout})
+	judge := f.newJudge(network)
+	defer judge.Close()
+	o.Tools = f.graders(judge)
+	cases, notes, err := runtime.Plan(m, o)
+	for _, n := range notes {
+		fmt.Fprintln(s.err, "note:", n)
+	}
+	if err != nil {
+		return err
+	}
+	if len(cases) == 0 && !o.Reference {
+		if f.rerunFailed != "" {
+			fmt.Fprintln(s.err, "everything passed in", f.rerunFailed)
+			return nil
+		}
+		return errors.New("no scenario is left to run")
+	}
+	r, err := f.perform(ctx, m, cases, o, s)
+	if r == nil {
+		return err
+	}
+	return errors.Join(f.finish(r, s), err, f.verdict(ctx, r))
+}
+
+// perform runs the cases with a journal and a bar of progress, if they are wanted.
+func (f *runFlags) perform(ctx context.Context, m *runtime.Manifest, cases []runtime.Case, o runtime.Options, s streams) (*report.Report, error) {
+	path, keep := f.journal, int64(0)
+	if f.resume != "" {
+		lines, size, err := runtime.ReadJournal(f.resume)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range lines {
+			if !f.retryErrors || l.Scenario.Status != report.Error {
+				o.Earlier = append(o.Earlier, l)
+			}
+		}
+		if path == "" || path == f.resume {
+			path, keep = f.resume, max(size, 1)
+			if size == 0 {
+				keep = 0
+			}
+		}
+	}
+	if path != "" {
+		j, err := runtime.OpenJournal(path, keep)
+		if err != nil {
+			return nil, err
+		}
+		defer j.Close()
+		o.Record = j.Write
+	}
+	p := newProgress(s.err, f.verbose && !f.noVerbose)
+	o.Watch = p.event
+	r, err := runtime.Run(ctx, m, cases, o)
+	p.end()
+	return r, err
+}
+
+// options turns flags into those of a run.
+func (f *runFlags) options(s streams) (o runtime.Options, err error) {
+	o = runtime.Options{
+		Version: version, Jobs: f.jobs, Repeat: f.repeat, Keep: f.keep, Reference: f.compat == "reference",
+		Budget: runtime.Budget{Tokens: f.maxTokens, CostUSD: f.maxCost}, Path: os.Getenv("PATH"),
+		Now: time.Now, NewID: uuid.NewString,
+	}
+	if o.Supervisor, err = os.Executable(); err != nil {
+		fmt.Fprintln(s.err, "warning: own executable is unknown; agents run without a supervisor:", err)
+	}
+	if o.Timeout, err = callTimeout(f.timeout); err != nil {
+		return o, err
+	}
+	if f.maxTime != "" {
+		if o.Budget.Time, err = runtime.ParseTimeout(f.maxTime); err != nil {
+			return o, usageError{fmt.Errorf("--max-time: %w", err)}
+		}
+	}
+	if o.Config, err = runtime.ParseConfig(f.config); err != nil {
+		return o, usageError{fmt.Errorf("--config: %w", err)}
+	}
+	if o.Variants, err = runtime.Matrix(f.matrix); err != nil {
+		return o, usageError{fmt.Errorf("--matrix: %w", err)}
+	}
+	o.Headers = http.Header{}
+	for _, h := range f.headers {
+		name, value, ok := strings.Cut(h, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return o, usageError{errors.New("--header must be NAME: VALUE")}
+		}
+		o.Headers.Add(name, strings.TrimSpace(value))
+	}
+	o.Filter, err = f.only()
+	return o, err
+}
+
+// only says which cases are wanted.
+func (f *runFlags) only() (func(runtime.Case) bool, error) {
+	name := regexp.MustCompile(f.filter) // checked
+	var failed map[string]bool
+	if f.rerunFailed != "" {
+		old, err := readReport(f.rerunFailed)
+		if err != nil {
+			return nil, err
+		}
+		failed = map[string]bool{}
+		for _, sc := range old.Scenarios {
+			if sc.Status != report.Passed {
+				failed[sc.ID], failed[sc.Name] = true, true
+			}
+		}
+	}
+	return func(c runtime.Case) bool {
+		return name.MatchString(c.Scenario.Name) && (failed == nil || failed[c.ID] || failed[c.Scenario.Name])
+	}, nil
+}
+
+func readReport(path string) (*report.Report, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := report.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+// verdict is the exit code of a run.
+func (f *runFlags) verdict(ctx context.Context, r *report.Report) error {
+	switch {
+	case ctx.Err() != nil && r.Interrupted:
+		return exitCode(exitInterrupted)
+	case r.Status == report.Error:
+		return exitCode(exitError)
+	case r.Total == 0 && f.compat != "reference":
+		return errors.New("nothing was checked")
+	case r.Failed == 0 || !f.failOnError:
+		return nil
+	case f.maxNewFail >= 0 && r.Baseline != nil && len(r.Baseline.NewFail) <= f.maxNewFail && len(r.Baseline.Added) == 0:
+		return nil
+	case f.minPassRate >= 0 && float64(r.Passed) >= f.minPassRate*float64(r.Total):
+		return nil
+	}
+	return exitCode(exitFailed)
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
+)
+
+func validateCommand(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate MANIFEST",
+		Short: "Check a manifest without running it",
+		Long:  "Checks a manifest without running it. Problems name file, line, column and key.\n\nExit codes: 0 it can be used; 1 it can not.",
+		Args:  usage(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			m, warnings, err := runtime.Load(args[0])
+			for i := range warnings {
+				fmt.Fprintln(s.err, warnings[i].Error())
+			}
+			if err != nil {
+				fmt.Fprintln(s.err, err)
+				return exitCode(exitError)
+			}
+			scenarios, steps, graders := m.Summary()
+			fmt.Fprintf(s.out, "Manifest valid: %s\nName: %s\nScenarios: %d\nSteps: %d\nGraders: %d\n", m.Path, m.Name, scenarios, steps, graders)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/seed-dec29ce4/eca/internal/watch"
+)
+
+// maxWatched bounds the folders that are watched.
+const maxWatched = 500
+
+// watchRuns evaluates, and again whenever something beside the manifest changes, until it is
+// interrupted. The exit code is that of the last run.
+func watchRuns(ctx context.Context, f runFlags, s streams) error {
+	w := watch.New(func(err error) { fmt.Fprintln(s.err, "warning:", err) })
+	defer w.Close()
+	w.Set(f.watched())
+	select { // what Set itself tells
+	case <-w.Changed:
+	case <-ctx.Done():
+		return nil
+	}
+	for {
+		err := evaluate(ctx, f, s)
+		var code exitCode
+		if err != nil && !errors.As(err, &code) {
+			fmt.Fprintln(s.err, "CRITICAL ERROR:", err)
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		fmt.Fprintln(s.err, "watching", filepath.Dir(f.manifest)+"; Ctrl-C ends")
+		select {
+		case <-w.Changed:
+		case <-ctx.Done():
+			return err
+		}
+		w.Set(f.watched())
+		select {
+		case <-w.Changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// watched lists what a run depends on: the files beside the manifest and below it, but not
+// what the run itself writes.
+func (f *runFlags) watched() (paths []string) {
+	own := map[string]bool{}
+	for _, path := range []string{f.html, f.jsonOut, f.junit, f.markdown, f.journal, f.resume} {
+		if abs, err := filepath.Abs(path); path != "" && err == nil {
+			own[abs] = true
+			own[abs+".old"] = true
+		}
+	}
+	folders := 0
+	dir, err := filepath.Abs(filepath.Dir(f.manifest))
+	if err != nil {
+		return []string{f.manifest}
+	}
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // what can not be read is not watched
+		case e.IsDir() && (e.Name() == ".git" || e.Name() == "node_modules"):
+			return filepath.SkipDir
+		case e.IsDir():
+			if folders++; folders > maxWatched {
+				return filepath.SkipAll
+			}
+		case !own[path]:
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	return paths
+}

@@ -1,0 +1,213 @@
+package agent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+)
+
+// So many calls run and not one more, also where they come at once; those that run may end.
+func TestMaxToolCalls(t *testing.T) {
+	write := func(i int) string {
+		return fmt.Sprintf(`{id: w%d, tool: eca__write_file, arguments: {path: "${workspace}/f%d", content: x}}`, i, i)
+	}
+	var atOnce, inTurn []string
+	for i := range 8 {
+		atOnce = append(atOnce, write(i))
+		inTurn = append(inTurn, "      - calls: ["+write(i)+"]")
+	}
+	for name, model := range map[string]string{
+		"at once":                "turns:\n  - {user: go, steps: [{text: working, calls: [" + strings.Join(atOnce, ", ") + "]}, {text: all done}]}\n  - {user: more, steps: [{text: later}]}",
+		"one after the other":    "turns:\n  - user: go\n    steps:\n" + strings.Join(inTurn, "\n") + "\n      - {text: all done}\n  - {user: more, steps: [{text: later}]}",
+		"as many as are allowed": "turns:\n  - {user: go, steps: [{calls: [" + strings.Join(atOnce[:3], ", ") + "]}, {text: all done}]}\n  - {user: more, steps: [{text: later}]}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, options{model: model})
+			c := r.connect()
+			c.initialize(map[string]any{"approval": "all", "budgets": map[string]any{"max_tool_calls": 3}})
+			step := c.step("go")
+			status, stop := ecp.Paused, ecp.StopToolCalls
+			if name == "as many as are allowed" {
+				status, stop = ecp.Done, ecp.StopEnd
+			} else {
+				has(t, *step.EvaluationContext, "Not run: write_file")
+			}
+			if step.Status != status || step.StopReason != stop || len(step.ToolCalls) != 3 {
+				t.Errorf("%+v", step)
+			}
+			made := 0
+			for i := range 8 {
+				if r.exists(fmt.Sprint("f", i)) {
+					made++
+				}
+			}
+			for _, call := range step.ToolCalls {
+				if extra[bool](t, call, ecp.CallIsError) {
+					t.Errorf("a call within the budget did not end: %+v", call)
+				}
+			}
+			if made != 3 || !r.exists("f2") {
+				t.Errorf("%d calls ran, or not the first", made)
+			}
+			if out := *c.step("more").PublicOutput; out != "later" { // with a budget of its own
+				t.Errorf("%q", out)
+			}
+		})
+	}
+}
+
+// Calls of subagents count too.
+func TestSubagentsBudget(t *testing.T) {
+	r := newRig(t, options{model: `
+turns:
+  - {user: delegate, steps: [{calls: [{id: s1, tool: eca__spawn_agent, arguments: {agent: general, task: "make the files", activity: making}}]}, {text: delegated}]}
+  - user: "make the files"
+    steps:
+      - calls: [{id: w1, tool: eca__write_file, arguments: {path: "${workspace}/one", content: "x"}}]
+      - calls: [{id: w2, tool: eca__write_file, arguments: {path: "${workspace}/two", content: "x"}}]
+      - {text: made}
+`})
+	c := r.connect()
+	c.initialize(map[string]any{"approval": "all", "budgets": map[string]any{"max_tool_calls": 2}})
+	step := c.step("delegate")
+	if step.Status != ecp.Paused || step.StopReason != ecp.StopToolCalls || !r.exists("one") || r.exists("two") {
+		t.Errorf("%+v", step)
+	}
+}
+
+// When the money is spent, no call runs any more.
+func TestMaxCost(t *testing.T) {
+	model := `
+turns:
+  - steps:
+      - {calls: [{id: w1, tool: eca__write_file, arguments: {path: "${workspace}/one", content: "x"}}], usage: {input: 1000, output: 0}}
+      - {calls: [{id: w2, tool: eca__write_file, arguments: {path: "${workspace}/two", content: "x"}}], usage: {input: 1000, output: 0}}
+      - {text: done, usage: {input: 1000, output: 0}}
+`
+	r := newRig(t, options{model: model})
+	c := r.connect()
+	c.initialize(map[string]any{"approval": "all", "budgets": map[string]any{"max_cost_usd": 0.15}})
+	step := c.step("go") // $0.1 for each answer
+	if step.Status != ecp.Paused || step.StopReason != ecp.StopCost || !r.exists("one") || r.exists("two") {
+		t.Errorf("%+v", step)
+	}
+	if *step.CostUSD < 0.19 || *step.CostUSD > 0.21 || r.asked() != 2 {
+		t.Errorf("cost %v, %d requests", *step.CostUSD, r.asked())
+	}
+	r = newRig(t, options{model: model})
+	c = r.connect()
+	c.initialize(map[string]any{"model": "mock/n", "approval": "all", "budgets": map[string]any{"max_cost_usd": 0.15}})
+	step = c.step("go")
+	if step.Status != ecp.Done || step.Model != "mock/n" || object(t, step.Extra["metadata"])["cost_known"] != false {
+		t.Errorf("%+v", step)
+	}
+	has(t, *step.Logs, "the price of mock/n is unknown")
+}
+
+// A step that takes too long is answered with what there is: by its own budget, and before
+// the runtime's limit.
+func TestTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		o       options
+		budgets map[string]any
+	}{
+		"budget":          {options{}, map[string]any{"timeout_s": 0.5}},
+		"runtime's limit": {options{limit: time.Second}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.o.model = "turns:\n  - {user: slow, steps: [{text: \"so far \", hang: true}]}\n  - {user: fast, steps: [{text: quick}]}\n"
+			r := newRig(t, c.o)
+			rt := r.connect()
+			rt.initialize(map[string]any{"budgets": c.budgets})
+			step := rt.step("slow")
+			if step.Status != ecp.Paused || step.StopReason != ecp.StopTime {
+				t.Errorf("%+v", step)
+			}
+			has(t, *step.EvaluationContext, "Stop reason: timeout")
+		})
+	}
+}
+
+// A command that runs when time is up is ended.
+func TestTimeEndsCommands(t *testing.T) {
+	r := newRig(t, options{model: `
+turns:
+  - {user: wait, steps: [{calls: [{id: s, tool: eca__shell_command, arguments: {command: "echo begun > begun; sleep 300"}}]}, {text: done}]}
+`})
+	c := r.connect()
+	c.initialize(map[string]any{"approval": "all", "budgets": map[string]any{"timeout_s": 3}})
+	step := c.step("wait")
+	if step.Status != ecp.Paused || step.StopReason != ecp.StopTime {
+		t.Errorf("%+v", step)
+	}
+}
+
+// Models are offered what initialize says.
+func TestTools(t *testing.T) {
+	for name, c := range map[string]struct {
+		tools   map[string]any
+		offered string // of read_file, write_file and grep
+		note    string
+	}{
+		"all":           {nil, "read_file write_file grep", ""},
+		"allow":         {map[string]any{"allow": []string{"read_file", "eca__grep"}}, "read_file grep", ""},
+		"deny":          {map[string]any{"deny": []string{"grep"}}, "read_file write_file", ""},
+		"deny wins":     {map[string]any{"allow": []string{"read_file", "grep"}, "deny": []string{"grep"}}, "read_file", ""},
+		"unknown names": {map[string]any{"deny": []string{"grepp"}}, "read_file write_file grep", "names what is no tool: grepp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, options{model: `
+turns:
+  - steps:
+      - calls: [{id: g, tool: eca__grep, arguments: {pattern: x}}, {id: w, tool: eca__write_file, arguments: {path: "${workspace}/w", content: x}}]
+      - {text: ok}
+`})
+			rt := r.connect()
+			rt.initialize(map[string]any{"tools": c.tools, "approval": "all"})
+			step := rt.step("go")
+			var offered []string
+			for _, tool := range []string{"read_file", "write_file", "grep"} {
+				if strings.Contains(r.lastRequest(), `"name":"eca__`+tool+`"`) {
+					// The calls of the model itself are in the request too: a definition has a description.
+					if definition(t, r.lastRequest(), "eca__"+tool) {
+						offered = append(offered, tool)
+					}
+				}
+			}
+			if got := strings.Join(offered, " "); got != c.offered {
+				t.Errorf("offered: %s, not %s", got, c.offered)
+			}
+			if r.exists("w") != strings.Contains(c.offered, "write_file") {
+				t.Error("a tool that is not offered runs, or one that is does not")
+			}
+			has(t, *step.Logs, c.note)
+		})
+	}
+}
+
+// definition says whether a request offers a tool.
+func definition(t *testing.T, body, name string) bool {
+	t.Helper()
+	for _, tool := range object(t, []byte(body))["tools"].([]any) {
+		if tool.(map[string]any)["name"] == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Rules of one scenario do not outlive it.
+func TestToolsAreForgotten(t *testing.T) {
+	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
+	c := r.connect()
+	c.initialize(map[string]any{"tools": map[string]any{"allow": []string{"read_file"}}})
+	c.step("go")
+	c.initialize(map[string]any{})
+	c.step("go")
+	if !definition(t, r.lastRequest(), "eca__grep") {
+		t.Error("the tools of the last scenario are still left out")
+	}
+}

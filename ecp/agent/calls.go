@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+)
+
+// method carries out a call; arrived is when it came in.
+type method func(ctx context.Context, params json.RawMessage, arrived time.Time) (any, *ecp.Error)
+
+// message is one that came in, with what is wrong with it.
+type message struct {
+	ecp.Request
+	bad *ecp.Error
+}
+
+// parse reads a message, or an array of them. Of an array that is none, or is empty, there
+// is one bad message.
+func parse(raw []byte) (list []message, batch bool) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || raw[0] != '[' {
+		req, bad := ecp.ParseRequest(raw)
+		return []message{{req, bad}}, false
+	}
+	var parts []json.RawMessage
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return []message{{bad: ecp.Errorf(ecp.CodeParse, "Parse error: the message is not JSON")}}, false
+	}
+	switch n := len(parts); {
+	case n == 0:
+		return []message{{bad: ecp.Errorf(ecp.CodeInvalidRequest, "Invalid Request: the batch is empty")}}, false
+	case n > maxWaiting:
+		return []message{{bad: ecp.Errorf(ecp.CodeInvalidRequest, "Invalid Request: a batch has at most %d messages, not %d", maxWaiting, n)}}, false
+	}
+	for _, p := range parts {
+		req, bad := ecp.ParseRequest(p)
+		list = append(list, message{req, bad})
+	}
+	return list, true
+}
+
+// take gives messages that came together their place among the calls, at once. The
+// returned function waits until it is their turn, carries them out one after the other,
+// and returns the answers: none for notifications and for answers of the runtime's.
+func (a *Agent) take(ctx context.Context, list []message) func() []ecp.Response {
+	arrived := a.now()
+	if !slices.ContainsFunc(list, func(m message) bool { return m.bad == nil && a.method(m.Method) != nil }) {
+		return func() []ecp.Response { return a.answers(ctx, list, arrived) }
+	}
+	stop := len(list) == 1 && list[0].Method == ecp.MethodReset
+	t, err := a.line.take(ctx, stop)
+	if err != nil {
+		for i := range list {
+			if list[i].bad == nil {
+				list[i].bad = ecp.Errorf(ecp.CodeFailed, "%v", err)
+			}
+		}
+		return func() []ecp.Response { return a.answers(ctx, list, arrived) }
+	}
+	return func() []ecp.Response {
+		t.wait()
+		defer t.done()
+		return a.answers(t.ctx, list, arrived)
+	}
+}
+
+func (a *Agent) method(name string) method {
+	switch name {
+	case ecp.MethodInitialize:
+		return a.initialize
+	case ecp.MethodStep:
+		return a.step
+	case ecp.MethodReset:
+		return a.reset
+	}
+	return nil
+}
+
+func (a *Agent) answers(ctx context.Context, list []message, arrived time.Time) (out []ecp.Response) {
+	for _, m := range list {
+		if answer, ok := a.answer(ctx, m, arrived); ok {
+			out = append(out, answer)
+		}
+	}
+	return out
+}
+
+// answer carries out one message. answered is false if it gets no answer.
+func (a *Agent) answer(ctx context.Context, m message, arrived time.Time) (answer ecp.Response, answered bool) {
+	if m.bad != nil {
+		// Where an id can not be read, a call can not be told from a notification.
+		silent := m.ID == nil && m.Method != ""
+		return ecp.Response{ID: m.ID, Err: m.bad}, !silent
+	}
+	if m.Answer {
+		return ecp.Response{}, false
+	}
+	result, failed := a.carryOut(ctx, m, arrived)
+	answer = ecp.Response{ID: m.ID, Err: failed}
+	if failed == nil {
+		var err error
+		if answer.Result, err = ecp.Encode(result); err != nil {
+			answer.Err = ecp.Errorf(ecp.CodeFailed, "the result can not be encoded: %v", err)
+		}
+	}
+	return answer, m.ID != nil
+}
+
+// carryOut keeps a panic from taking the agent down.
+func (a *Agent) carryOut(ctx context.Context, m message, arrived time.Time) (result any, failed *ecp.Error) {
+	do := a.method(m.Method)
+	if do == nil {
+		return nil, ecp.Errorf(ecp.CodeNoMethod, "Unknown method: %.200s", m.Method)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			a.log.Error("call panicked", "method", m.Method, "panic", p, "stack", string(debug.Stack()))
+			result, failed = nil, ecp.Errorf(ecp.CodeFailed, "internal error: %v", p)
+		}
+	}()
+	return do(ctx, m.Params, arrived)
+}

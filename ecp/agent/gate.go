@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// gate stands in front of all tools: it leaves out those that initialize did not offer,
+// and lets no call run beyond the budget, subagents' calls included. It is asked when a
+// call is about to run, so that there is no moment in which one could slip through.
+type gate struct {
+	mu     sync.Mutex // guards what follows
+	config ecp.Config
+	known  []string // names of the tools that there are
+	run    *run     // the turn whose calls run; nil: calls are of no step
+}
+
+func (g *gate) configure(cfg ecp.Config) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.config, g.run = cfg, nil
+}
+
+// admit says whose budget counts from now on.
+func (g *gate) admit(r *run) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.run = r
+}
+
+// current returns the turn that runs, and the budgets.
+func (g *gate) current() (*run, ecp.Budgets) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.run, g.config.Budgets
+}
+
+// offers says whether models may have a tool.
+func (g *gate) offers(spec tools.Spec) bool {
+	names := []string{spec.FullName(), spec.Written(), shortName(spec.Server, spec.Name)}
+	named := func(list []string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(list, n) })
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, n := range names {
+		if !slices.Contains(g.known, n) {
+			g.known = append(g.known, n)
+		}
+	}
+	rules := g.config.Tools
+	return !named(rules.Deny) && (len(rules.Allow) == 0 || named(rules.Allow))
+}
+
+// unknown lists names in the rules that are no tool's.
+func (g *gate) unknown() (names []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, n := range slices.Concat(g.config.Tools.Allow, g.config.Tools.Deny) {
+		if !slices.Contains(g.known, n) && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// guard puts the gate in front of a tool (Host.Guard).
+func (a *Agent) guard(t tools.Tool) (tools.Tool, bool) {
+	if !a.gate.offers(t.Spec()) {
+		return nil, false
+	}
+	return guarded{t, &a.gate}, true
+}
+
+type guarded struct {
+	tools.Tool
+	gate *gate
+}
+
+// Run implements tools.Tool.
+func (t guarded) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
+	r, budgets := t.gate.current()
+	if r != nil && !r.pass(ctx, call, budgets) {
+		// The turn is about to be stopped, which is the call's end too.
+		<-ctx.Done()
+		return tools.Result{}, context.Cause(ctx)
+	}
+	return t.Tool.Run(ctx, call, out)
+}

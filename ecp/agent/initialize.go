@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// name of the agent, for runtimes.
+const agentName = "eca"
+
+// settings are what initialize said, checked.
+type settings struct {
+	ecp.Config
+	root  *workspace.Workspace
+	ready bool // plugins and MCP servers had their time
+}
+
+// ownOptions are what the engine is told for evaluations: nobody reads the titles of their
+// chats, which would cost a request each.
+const ownOptions = `{"chat": {"title": false}}`
+
+// readyTime is how long the first step waits for plugins and MCP servers.
+const readyTime = 10 * time.Second
+
+// initialize configures the agent and begins a conversation: runtimes call it once for
+// each scenario, and some never call reset (defect 1 of the contract). With an error,
+// nothing has changed.
+func (a *Agent) initialize(ctx context.Context, params json.RawMessage, _ time.Time) (any, *ecp.Error) {
+	cfg, err := ecp.ParseConfig(params)
+	if err != nil {
+		return nil, ecp.Errorf(ecp.CodeInvalidParams, "Invalid params: %v", err)
+	}
+	if err := a.configure(ctx, cfg); err != nil {
+		return nil, ecp.Errorf(ecp.CodeInvalidParams, "Invalid params: %s", a.host.Clean(err.Error()))
+	}
+	return ecp.InitializeResult{
+		Name: agentName,
+		Capabilities: map[string]any{"eca": map[string]any{
+			"version": a.version, "usage": true, "notifications": false, "reset": true,
+			"config": []string{"model", "agent", "workspace", "tools", "approval", "budgets"},
+		}},
+	}, nil
+}
+
+// configure puts settings into effect, and ends the conversation that was.
+func (a *Agent) configure(ctx context.Context, cfg ecp.Config) error {
+	before := a.settings
+	if cfg.Workspace == "" {
+		cfg.Workspace = a.workspace
+	}
+	if info, err := os.Stat(cfg.Workspace); err != nil || !info.IsDir() {
+		return fmt.Errorf("config.workspace: %s is no directory that can be used", cfg.Workspace)
+	}
+	if before == nil || before.Workspace != cfg.Workspace {
+		a.host.Configure(json.RawMessage(ownOptions), []string{cfg.Workspace})
+	}
+	s := &settings{Config: cfg, root: workspace.New(cfg.Workspace)}
+	if err := a.check(ctx, s); err != nil {
+		if before != nil && before.Workspace != cfg.Workspace {
+			a.host.Configure(json.RawMessage(ownOptions), []string{before.Workspace})
+		}
+		return err
+	}
+	s.ready = before != nil && before.ready && before.Workspace == cfg.Workspace
+	if before == nil {
+		a.work.Go(func() { a.host.Watch(a.ctx, func() {}) })
+	}
+	a.forget()
+	a.settings = s
+	a.gate.configure(s.Config)
+	a.host.Guard(a.guard) // which offers others now
+	return nil
+}
+
+// check looks whether what settings name is there.
+func (a *Agent) check(ctx context.Context, s *settings) error {
+	if s.Agent != "" {
+		a.host.Extensions() // which may define it
+		if found, ok := a.host.Config().Agents[s.Agent]; !ok || !found.Primary() {
+			return fmt.Errorf("config.agent: there is no agent %q; there are %s", s.Agent, strings.Join(primary(a.host), ", "))
+		}
+	}
+	if s.Model != "" {
+		id, err := a.host.CheckModel(ctx, s.Model)
+		if err != nil {
+			return fmt.Errorf("config.model: %w", err)
+		}
+		s.Model = id
+	}
+	return nil
+}
+
+// primary lists the agents that can be chosen.
+func primary(host Host) []string {
+	var names []string
+	for name, agent := range host.Config().Agents {
+		if agent.Primary() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// getReady waits for what brings tools, once: the tools of what comes later are nobody's.
+func (a *Agent) getReady(ctx context.Context) {
+	if a.settings.ready {
+		return
+	}
+	a.settings.ready = true
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	a.host.SyncPlugins(ctx)
+	a.host.StartMCPServers(ctx) // those of plugins too
+}
+
+// shortName is what runtimes call a tool: a native one by its bare name.
+func shortName(server, name string) string {
+	if server == tools.Native || server == "" {
+		return name
+	}
+	return server + "__" + name
+}

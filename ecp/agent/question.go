@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/tools/ask"
+)
+
+// question is what the model asked the user.
+type question struct {
+	ask.Question
+	answer chan string // has room for the one that it gets
+}
+
+// questions lets models ask: the step ends as paused, and the input of the next one is the
+// answer.
+type questions struct{ a *Agent }
+
+var _ ask.Client = questions{}
+
+// Ask implements ask.Client.
+func (q questions) Ask(ctx context.Context, asked ask.Question) (ask.Answer, error) {
+	r, _ := q.a.gate.current()
+	if r == nil || r.session.ID() != asked.ChatID {
+		return ask.Answer{}, errors.New("no step runs")
+	}
+	// One at a time, and after everything that happened before.
+	r.caughtUp(ctx)
+	mine := &question{asked, make(chan string, 1)}
+	for put := false; !put; {
+		if !r.await(ctx, func() bool { return r.question == nil }) {
+			return ask.Answer{}, context.Cause(ctx)
+		}
+		r.update(func() {
+			if put = r.question == nil; put {
+				r.question = mine
+			}
+		})
+	}
+	select {
+	case text := <-mine.answer:
+		if strings.TrimSpace(text) == "" {
+			return ask.Answer{Cancelled: true}, nil
+		}
+		return ask.Answer{Text: text}, nil
+	case <-ctx.Done():
+		return ask.Answer{}, context.Cause(ctx)
+	}
+}
+
+// text is the question as users would read it.
+func (q *question) text() string {
+	var b strings.Builder
+	b.WriteString(strings.TrimSpace(q.Text))
+	for _, o := range q.Options {
+		b.WriteString("\n- " + o.Label)
+		if o.Description != "" {
+			b.WriteString(": " + o.Description)
+		}
+	}
+	return b.String()
+}

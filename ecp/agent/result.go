@@ -1,0 +1,200 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/ecp"
+)
+
+const (
+	maxResult    = 4 << 10 // bytes of a call's result that evaluators get
+	maxToldCalls = 20      // calls that evaluation_context lists
+	maxToldFiles = 20
+	maxToldArgs  = 160 // bytes of their arguments
+	maxToldWhy   = 200 // bytes of what became of them
+)
+
+// outcome is how a step ended.
+type outcome struct {
+	status ecp.Status
+	stop   string
+	asked  *question
+	notes  []string // what the step's log begins with
+}
+
+// result makes what the runtime gets of a step. r.mu is held.
+func (r *run) result(o outcome, now time.Time) ecp.StepResult {
+	rec, clean := r.record, r.agent.host.Clean
+	evidence := clean(r.evidence(o))
+	output := rec.output(o.asked)
+	logs := clean(notes(o.notes) + rec.logs.String())
+	total := now.Sub(rec.started).Milliseconds()
+	cost, usage := rec.cost, rec.usage
+	return ecp.StepResult{
+		Status: o.status, PublicOutput: &output, EvaluationContext: &evidence, PrivateThought: &evidence, Logs: &logs,
+		ToolCalls: r.toolCalls(), Usage: &usage, CostUSD: &cost,
+		Timing: &ecp.Timing{TotalMS: max(total, 0), ModelMS: rec.modelMS, ToolMS: rec.toolMS},
+		Model:  rec.model, StopReason: o.stop,
+		Extra: map[string]json.RawMessage{"metadata": encoded(map[string]any{
+			"agent": rec.agent, "chat_id": r.session.ID(), "cost_known": rec.priced && !rec.unpriced, "files_changed": append([]string{}, rec.files...),
+		})},
+	}
+}
+
+// nothing is the result of a step that was over before it began.
+func (a *Agent) nothing(stop string) ecp.StepResult {
+	output, evidence, logs, cost := "", "Tools called: none\nStop reason: "+stop, "", 0.0
+	return ecp.StepResult{
+		Status: ecp.Paused, PublicOutput: &output, EvaluationContext: &evidence, PrivateThought: &evidence, Logs: &logs,
+		ToolCalls: []ecp.ToolCall{}, Usage: &ecp.Usage{}, CostUSD: &cost, Timing: &ecp.Timing{}, Model: a.settings.Model, StopReason: stop,
+	}
+}
+
+func notes(list []string) string {
+	var b strings.Builder
+	for _, n := range list {
+		b.WriteString("+0ms " + oneLine(n, maxLine) + "\n")
+	}
+	return b.String()
+}
+
+// output is what a user would have seen of the step.
+func (r *record) output(asked *question) string {
+	parts := make([]string, 0, len(r.texts)+1)
+	for _, t := range r.texts {
+		if strings.TrimSpace(t) != "" {
+			parts = append(parts, t)
+		}
+	}
+	if len(parts) > 1 { // blank lines between them are enough
+		for i := range parts {
+			parts[i] = strings.TrimSpace(parts[i])
+		}
+	}
+	if r.command && len(parts) == 0 {
+		parts = r.notices
+	}
+	if asked != nil {
+		parts = append(parts, asked.text())
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// toolCalls lists the calls that were made, also those that were refused; not those that
+// the budget had no room for, or that the end of the step came before.
+func (r *run) toolCalls() []ecp.ToolCall {
+	list := []ecp.ToolCall{}
+	for _, c := range r.record.calls {
+		if !r.ranAtAll(c) {
+			continue
+		}
+		extra := map[string]json.RawMessage{
+			ecp.CallID: encoded(c.id), ecp.CallIsError: encoded(c.state != succeeded && c.state != pending),
+			ecp.CallDuration: encoded(c.elapsed), ecp.CallResult: encoded(r.agent.host.Clean(shortened(c.result, maxResult))),
+		}
+		if c.state == refused {
+			extra["refused"] = encoded(true)
+		}
+		if c.parent != "" {
+			extra["parent_id"] = encoded(c.parent)
+		}
+		list = append(list, ecp.ToolCall{Name: c.name, Arguments: c.arguments, Extra: extra})
+	}
+	return list
+}
+
+// evidence says in a few lines what was done: for evaluators, without what the model
+// thought.
+func (r *run) evidence(o outcome) string {
+	rec := r.record
+	var b strings.Builder
+	var made, held []*call
+	for _, c := range rec.calls {
+		if r.ranAtAll(c) {
+			made = append(made, c)
+		} else {
+			held = append(held, c)
+		}
+	}
+	if len(made) == 0 {
+		b.WriteString("Tools called: none\n")
+	} else {
+		fmt.Fprintf(&b, "Tools called: %d\n", len(made))
+	}
+	for i, c := range made {
+		if i == maxToldCalls {
+			fmt.Fprintf(&b, "- and %d more\n", len(made)-i)
+			break
+		}
+		by := ""
+		if c.parent != "" {
+			by = " (by a subagent)"
+		}
+		fmt.Fprintf(&b, "- %s %s%s: %s\n", c.name, shortened(string(c.arguments), maxToldArgs), by, c.outcome())
+	}
+	if n := len(rec.files); n > 0 {
+		list := strings.Join(rec.files[:min(n, maxToldFiles)], ", ")
+		if n > maxToldFiles {
+			list += fmt.Sprintf(" and %d more", n-maxToldFiles)
+		}
+		fmt.Fprintf(&b, "Files changed: %s\n", list)
+	}
+	for _, c := range held {
+		fmt.Fprintf(&b, "Not run: %s\n", c.name)
+	}
+	if o.asked != nil {
+		fmt.Fprintf(&b, "Waiting for an answer to: %s\n", oneLine(o.asked.Text, maxToldWhy))
+	}
+	fmt.Fprintf(&b, "Stop reason: %s", o.stop)
+	return b.String()
+}
+
+func (c *call) outcome() string {
+	switch c.state {
+	case succeeded:
+		return "done"
+	case failing:
+		return "failed: " + oneLine(c.result, maxToldWhy)
+	case refused:
+		return "refused: " + oneLine(c.result, maxToldWhy)
+	case stopped:
+		return "stopped"
+	case pending:
+	}
+	return "has not ended"
+}
+
+// encoded is for values that can be encoded whatever they hold.
+func encoded(v any) json.RawMessage {
+	raw, err := ecp.Encode(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// outcomeOf says how a turn that is over ended the step; failed is set if it could not be
+// carried out.
+func outcomeOf(end *event.TurnFinished, stop string) (o outcome, failed string) {
+	switch {
+	case end == nil:
+		return outcome{}, "the turn ended without saying why"
+	case end.Reason == event.FinishedFailed:
+		return outcome{status: ecp.Paused, stop: ecp.StopError}, end.Err
+	case end.Reason == event.FinishedDone && end.Dialog:
+		return outcome{status: ecp.Paused, stop: ecp.StopQuestion}, ""
+	case end.Reason == event.FinishedDone:
+		return outcome{status: ecp.Done, stop: ecp.StopEnd}, ""
+	case end.Reason == event.FinishedByHook, end.Reason == event.FinishedBlocked:
+		return outcome{status: ecp.Paused, stop: ecp.StopBlocked}, ""
+	case end.Reason == event.FinishedLoop, end.Reason == event.FinishedRejected:
+		return outcome{status: ecp.Paused, stop: ecp.StopLimit}, ""
+	case stop == "":
+		stop = ecp.StopCancelled
+	}
+	return outcome{status: ecp.Paused, stop: stop}, ""
+}

@@ -1,0 +1,199 @@
+package agent
+
+import (
+	"context"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// run is one turn of the engine: a step, or several if it asks questions. A goroutine of
+// its own (follow) reads what happens; steps wait for what they need to know of it.
+type run struct {
+	agent    *Agent
+	settings *settings
+	session  *chat.Session
+	turn     string // id
+	cancel   context.CancelFunc
+	over     chan struct{} // closed when the turn has ended and all of it was read
+
+	children map[string]*child // by call; owned by follow
+
+	mu       sync.Mutex // guards what follows
+	changed  chan struct{}
+	record   *record
+	seen     event.Seq       // read up to here
+	started  []string        // calls of the turn itself that were about to run, in their order
+	passed   map[string]bool // calls that were let through, those of subagents included
+	held     map[string]bool // calls that were not
+	ran      int             // calls that were let through in this step
+	running  map[string]bool // those of the turn itself that have not ended
+	stop     string          // why the turn shall be stopped (ecp.Stop...); empty: it shall not
+	hurry    bool            // it shall not wait for calls that run
+	question *question       // that waits for its answer
+	failed   error           // the log could not be read
+}
+
+// begin starts to read a turn that is about to be submitted.
+func (a *Agent) begin(session *chat.Session) *run {
+	ctx, cancel := context.WithCancel(a.ctx)
+	r := &run{
+		agent: a, settings: a.settings, session: session, turn: a.newID(), cancel: cancel, over: make(chan struct{}), changed: make(chan struct{}),
+		passed: map[string]bool{}, held: map[string]bool{}, running: map[string]bool{}, children: map[string]*child{},
+		record: newRecord([]string{a.settings.Workspace, workspace.Resolve(a.settings.Workspace)}, a.now()),
+	}
+	from := session.Next()
+	a.work.Go(func() {
+		defer close(r.over)
+		defer cancel()
+		r.follow(ctx, from)
+	})
+	return r
+}
+
+// follow reads the turn to its end, and decides about its calls.
+func (r *run) follow(ctx context.Context, from event.Seq) {
+	defer r.leaveChildren()
+	for e, err := range r.session.Events(ctx, from) {
+		if err != nil {
+			r.update(func() { r.failed = err })
+			return
+		}
+		if e.Turn == r.turn {
+			r.decide(r.session, e.Body)
+			r.beforeChild(e.Body)
+			r.take(e)
+			r.behindChild(ctx, e.Body)
+		}
+		r.update(func() { r.seen = e.Seq })
+		if _, ended := e.Body.(event.TurnFinished); ended && e.Turn == r.turn {
+			return
+		}
+	}
+}
+
+// take records an event of the turn itself.
+func (r *run) take(e event.Event) {
+	_, budgets := r.agent.gate.current()
+	r.update(func() {
+		r.record.add(e, "")
+		switch b := e.Body.(type) {
+		case event.ToolStarted:
+			r.started = append(r.started, b.CallID)
+		case event.ToolFinished:
+			delete(r.running, b.CallID)
+		case event.ToolRejected:
+			delete(r.running, b.CallID)
+		case event.UsageReported:
+			if budgets.MaxCostUSD > 0 && r.record.cost >= budgets.MaxCostUSD && r.stop == "" {
+				r.stop = ecp.StopCost
+			}
+		}
+	})
+}
+
+// update changes the run and tells who waits.
+func (r *run) update(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// await waits until a condition holds, the turn is over or ctx has ended. ok says that it
+// holds.
+func (r *run) await(ctx context.Context, holds func() bool) (ok bool) {
+	for {
+		r.mu.Lock()
+		ok, changed := holds(), r.changed
+		r.mu.Unlock()
+		if ok {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-r.over:
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return holds()
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// caughtUp waits until all was read that has happened by now.
+func (r *run) caughtUp(ctx context.Context) {
+	next := r.session.Next()
+	r.await(ctx, func() bool { return r.seen+1 >= next })
+}
+
+// decide answers for the user, whom nobody can ask: as the approval policy says. A refusal
+// is an error for the model, which goes on.
+func (r *run) decide(session *chat.Session, body event.Body) {
+	b, ok := body.(event.ToolJudged)
+	if !ok || !b.Manual {
+		return
+	}
+	session.Decide(b.CallID, chat.Decision{Approve: r.settings.approves(b), Auto: true, GoOn: true})
+}
+
+// pass says whether a call may run within the budget. If not, the turn is stopped as soon
+// as the calls that run have ended.
+func (r *run) pass(ctx context.Context, call tools.Call, budgets ecp.Budgets) bool {
+	if budgets.MaxToolCalls > 0 || budgets.MaxCostUSD > 0 {
+		r.caughtUp(ctx)
+		r.await(ctx, func() bool { return r.isNext(call.ID) })
+	}
+	passed := false
+	r.update(func() {
+		if r.stop == "" && budgets.MaxToolCalls > 0 && r.ran >= budgets.MaxToolCalls {
+			r.stop = ecp.StopToolCalls
+		}
+		if r.stop != "" {
+			r.held[call.ID] = true
+			// The call that its subagent works for can not end while this one waits.
+			r.hurry = r.hurry || call.Subagent()
+			return
+		}
+		passed, r.passed[call.ID] = true, true
+		r.ran++
+		if !call.Subagent() {
+			r.running[call.ID] = true
+		}
+	})
+	return passed
+}
+
+// isNext says whether all calls that were started before one were decided about: of calls
+// that run at once, the first are those within the budget.
+func (r *run) isNext(id string) bool {
+	for _, before := range r.started {
+		if before == id {
+			break
+		}
+		if !r.passed[before] && !r.held[before] {
+			return false
+		}
+	}
+	return true
+}
+
+// ranAtAll says whether a call, if it was stopped, had begun to run.
+func (r *run) ranAtAll(c *call) bool {
+	return !r.held[c.id] && (c.state != stopped || r.passed[c.id])
+}
+
+// nextStep begins the record of another step of the turn. It is called while the turn
+// waits for an answer.
+func (r *run) nextStep() {
+	r.update(func() {
+		r.record = r.record.next(r.agent.now())
+		r.ran, r.question = 0, nil
+	})
+}

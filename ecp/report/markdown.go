@@ -1,0 +1,112 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+
+// maxListed bounds how many scenarios a summary names.
+const maxListed = 200
+
+// Markdown writes a summary: the counts, and what did not pass.
+func (r *Report) Markdown(w io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "## %s %s\n\n", mark(r.Status), inline(r.Name))
+	fmt.Fprintf(&b, "| Scenarios | Passed | Failed | Errors | Checks passed | Time |\n|--:|--:|--:|--:|--:|--:|\n| %d | %d | %d | %d | %d of %d | %.1f s |\n\n",
+		len(r.Scenarios), r.Counts.Passed, r.Counts.Failed, r.Counts.Error, r.Passed, r.Total, float64(r.DurationMS)/1000)
+	if r.Agent != nil {
+		fmt.Fprintf(&b, "Agent: %s\n\n", inline(r.Agent.Name))
+	}
+	if r.Interrupted {
+		b.WriteString("**The run was interrupted; scenarios are missing.**\n\n")
+	}
+	r.baseline(&b)
+	listed := 0
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		if s.Status == Passed {
+			continue
+		}
+		if listed++; listed > maxListed {
+			b.WriteString("\n… and more\n")
+			break
+		}
+		fmt.Fprintf(&b, "- %s **%s**\n", mark(s.Status), inline(s.Title()))
+		for _, line := range s.Failures() {
+			fmt.Fprintf(&b, "  - %s\n", inline(shorten(line, 500)))
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func (r *Report) baseline(b *bytes.Buffer) {
+	c := r.Baseline
+	if c == nil {
+		return
+	}
+	fmt.Fprintf(b, "Against the baseline: %d new failures, %d new passes; %.1f %% of checks passed, before %.1f %%.\n\n", len(c.NewFail), len(c.NewPass), 100*c.PassRate[1], 100*c.PassRate[0])
+	for _, name := range c.NewFail {
+		fmt.Fprintf(b, "- new failure: %s\n", inline(name))
+	}
+	if len(c.NewFail) > 0 {
+		b.WriteByte('\n')
+	}
+}
+
+func mark(status string) string {
+	switch status {
+	case Passed:
+		return "✅"
+	case Failed:
+		return "❌"
+	}
+	return "⚠️"
+}
+
+func shorten(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + "…"
+	}
+	return s
+}
+
+// inline makes a text a part of a line of Markdown that says just that.
+func inline(s string) string {
+	s = strings.Join(strings.Fields(clean(s)), " ")
+	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`, "#", `\#`, "&", "&amp;", "@", "@\u200b", "!", `\!`, "~", `\~`).Replace(s)
+}
+
+// Annotations writes GitHub's commands that show errors beside the manifest's lines.
+func (r *Report) Annotations(w io.Writer, file string) error {
+	var b bytes.Buffer
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		if s.Status == Passed {
+			continue
+		}
+		text := strings.Join(s.Failures(), "\n")
+		if text == "" {
+			text = s.Status
+		}
+		fmt.Fprintf(&b, "::error file=%s,line=%d,title=%s::%s\n", property(file), max(s.Line, 1), property("ECP "+s.Status+": "+s.Title()), escape(shorten(clean(text), 2000)))
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// escape writes the text of a command.
+func escape(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+// property writes the value of a command's property.
+func property(s string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(escape(clean(s)))
+}

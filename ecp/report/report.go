@@ -1,0 +1,280 @@
+// Package report is what an evaluation came to (ECP, reports): one Report, and the ways to
+// show it.
+//
+// It owns the JSON of reports, which is the reference's with more keys, and what is made of
+// it: HTML, JUnit, Markdown, annotations, comparisons and trends.
+//
+// Guarantees: what an agent said is escaped wherever it is shown; the JSON is ASCII; what
+// one version wrote, the next can read. It does not run anything and reads no clock.
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+)
+
+// SchemaVersion is the version of what a report has beyond the reference's.
+const SchemaVersion = 1
+
+// Verdicts of scenarios, attempts and steps. An error is no failure: nobody knows whether
+// the agent would have passed.
+const (
+	Passed = "passed"
+	Failed = "failed"
+	Error  = "error"
+)
+
+// Report is one run. Manifest to Scenarios are the reference's; Passed, Total and Failed
+// count checks, of all attempts.
+type Report struct {
+	Manifest  string     `json:"manifest"`
+	Passed    int        `json:"passed"`
+	Total     int        `json:"total"`
+	Failed    int        `json:"failed"`
+	Scenarios []Scenario `json:"scenarios"`
+
+	SchemaVersion int       `json:"schema_version"`
+	RunID         string    `json:"run_id"`
+	StartedAt     time.Time `json:"started_at"`
+	DurationMS    int64     `json:"duration_ms"`
+	Name          string    `json:"name"`
+	Target        string    `json:"target"`
+	Status        string    `json:"status"`
+	Counts        Counts    `json:"counts"`
+	Runtime       Runtime   `json:"runtime"`
+	Agent         *Agent    `json:"agent"` // as the first scenario's said; null if none did
+	Errors        []Problem `json:"errors"`
+	Usage         ecp.Usage `json:"usage"`
+	CostUSD       *float64  `json:"cost_usd"` // null if no agent said
+	// Interrupted says that scenarios are missing, because the run was stopped.
+	Interrupted bool        `json:"interrupted,omitempty"`
+	Baseline    *Comparison `json:"baseline,omitempty"`
+}
+
+// Counts counts scenarios.
+type Counts struct {
+	Passed int `json:"passed"`
+	Failed int `json:"failed"`
+	Error  int `json:"error"`
+}
+
+// Runtime says who evaluated.
+type Runtime struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Compat  string `json:"compat,omitempty"`
+}
+
+// Agent says who was evaluated.
+type Agent struct {
+	Name         string         `json:"name"`
+	Capabilities map[string]any `json:"capabilities"`
+}
+
+// Problem is an error of the agent, the judge or the runtime.
+type Problem struct {
+	Scenario string `json:"scenario,omitempty"`
+	Step     int    `json:"step,omitempty"` // from 1; 0 outside of steps
+	Kind     string `json:"kind"`           // start, timeout, exit, protocol, rpc, http, judge, grader, workspace, budget, interrupted
+	Message  string `json:"message"`
+	Stderr   string `json:"stderr,omitempty"` // the end of what the agent wrote there
+}
+
+// Scenario is one scenario with all its attempts. Steps are those of the first attempt that
+// did not pass, else of the first.
+type Scenario struct {
+	Name       string             `json:"name"`
+	Steps      []Step             `json:"steps"`
+	ID         string             `json:"id"` // the same in each run, as long as the manifest's order is
+	Status     string             `json:"status"`
+	DurationMS int64              `json:"duration_ms"`
+	Line       int                `json:"line,omitempty"`
+	Variant    map[string]string  `json:"variant,omitempty"` // of the matrix
+	Record     map[string]string  `json:"record,omitempty"`  // of the dataset
+	Agent      *Agent             `json:"agent,omitempty"`
+	Errors     []Problem          `json:"errors"`
+	Notes      []string           `json:"notes,omitempty"` // what was odd but did no harm
+	Attempts   []Attempt          `json:"attempts,omitempty"`
+	Repeat     *Repeat            `json:"repeat,omitempty"`
+	PassAtK    map[string]float64 `json:"pass_at_k,omitempty"`
+	Workspace  string             `json:"workspace,omitempty"` // if it was kept
+}
+
+// Attempt is one run of a scenario.
+type Attempt struct {
+	Status     string    `json:"status"`
+	DurationMS int64     `json:"duration_ms"`
+	Steps      []Step    `json:"steps"`
+	Errors     []Problem `json:"errors"`
+	Notes      []string  `json:"notes,omitempty"`
+	Agent      *Agent    `json:"agent,omitempty"`
+	Workspace  string    `json:"workspace,omitempty"`
+}
+
+// Repeat sums up attempts. Attempts that ended in an error count as not passed.
+type Repeat struct {
+	N        int                `json:"n"`
+	Passed   int                `json:"passed"`
+	PassRate float64            `json:"pass_rate"`
+	CI95     [2]float64         `json:"ci95"`       // Wilson's interval of the pass rate
+	PassAllK map[string]float64 `json:"pass_all_k"` // that k attempts in a row pass
+}
+
+// Step is one message and what came of it. Input to Checks are the reference's.
+type Step struct {
+	Input             string         `json:"input"`
+	Output            *string        `json:"output"`
+	EvaluationContext *string        `json:"evaluation_context"`
+	ToolCalls         []ecp.ToolCall `json:"tool_calls"` // never null
+	Logs              *string        `json:"logs"`
+	Checks            []Check        `json:"checks"`
+
+	Status     string                     `json:"status"`  // done or paused as the agent said, else error
+	Verdict    string                     `json:"verdict"` // Passed, Failed or Error
+	DurationMS float64                    `json:"duration_ms"`
+	Usage      *ecp.Usage                 `json:"usage,omitempty"`
+	CostUSD    *float64                   `json:"cost_usd,omitempty"`
+	Timing     *ecp.Timing                `json:"timing,omitempty"`
+	Model      string                     `json:"model,omitempty"`
+	StopReason string                     `json:"stop_reason,omitempty"`
+	Extra      map[string]json.RawMessage `json:"extra,omitempty"` // what else the agent said
+	Error      *Problem                   `json:"error,omitempty"`
+}
+
+// Check is what a grader found. Type to Reasoning are the reference's.
+type Check struct {
+	Type      string  `json:"type"`
+	Field     string  `json:"field"`
+	Passed    bool    `json:"passed"`
+	Score     float64 `json:"score"`
+	Reasoning string  `json:"reasoning"`
+
+	Error string `json:"error,omitempty"` // why it could not be judged
+	Votes []Vote `json:"votes,omitempty"`
+}
+
+// Vote is one answer of a judge.
+type Vote struct {
+	Passed    bool    `json:"passed"`
+	Score     float64 `json:"score"`
+	Reasoning string  `json:"reasoning"`
+	Error     string  `json:"error,omitempty"`
+}
+
+// JSON writes a report as the reference does: two spaces, ASCII.
+func (r *Report) JSON(w io.Writer) error {
+	line, err := ecp.Encode(r)
+	if err != nil {
+		return fmt.Errorf("encode the report: %w", err)
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, line, "", "  "); err != nil {
+		return fmt.Errorf("encode the report: %w", err)
+	}
+	out.WriteByte('\n')
+	_, err = w.Write(out.Bytes())
+	return err
+}
+
+// Parse reads a report, also the reference's. What is no report is an error.
+func Parse(data []byte) (*Report, error) {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(data, &keys); err != nil {
+		return nil, fmt.Errorf("no report: %w", err)
+	}
+	if keys["scenarios"] == nil || keys["total"] == nil {
+		return nil, fmt.Errorf("no report: it has no scenarios or no total")
+	}
+	r := &Report{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("no report: %w", err)
+	}
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		if s.Status == "" {
+			s.Status = verdictOf(s.Steps)
+		}
+		if s.ID == "" {
+			s.ID = s.Name
+		}
+	}
+	return r, nil
+}
+
+// verdictOf says how a scenario of the reference's report ended.
+func verdictOf(steps []Step) string {
+	for _, st := range steps {
+		for _, c := range st.Checks {
+			if !c.Passed {
+				return Failed
+			}
+		}
+	}
+	return Passed
+}
+
+// Sum fills in what follows from the scenarios: counts, usage, cost, errors and status.
+func (r *Report) Sum() {
+	r.Passed, r.Total, r.Counts, r.Usage, r.CostUSD, r.Errors = 0, 0, Counts{}, ecp.Usage{}, nil, []Problem{}
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		switch s.Status {
+		case Passed:
+			r.Counts.Passed++
+		case Failed:
+			r.Counts.Failed++
+		default:
+			r.Counts.Error++
+		}
+		r.Errors = append(r.Errors, s.Errors...)
+		if r.Agent == nil {
+			r.Agent = s.Agent
+		}
+		attempts := s.Attempts
+		if len(attempts) == 0 {
+			attempts = []Attempt{{Steps: s.Steps}}
+		}
+		for _, a := range attempts {
+			r.sumSteps(a.Steps)
+		}
+	}
+	r.Failed = r.Total - r.Passed
+	switch {
+	case r.Counts.Error > 0 || r.Interrupted:
+		r.Status = Error
+	case r.Counts.Failed > 0:
+		r.Status = Failed
+	default:
+		r.Status = Passed
+	}
+}
+
+func (r *Report) sumSteps(steps []Step) {
+	for _, st := range steps {
+		for _, c := range st.Checks {
+			r.Total++
+			if c.Passed {
+				r.Passed++
+			}
+		}
+		if u := st.Usage; u != nil {
+			r.Usage.InputTokens += u.InputTokens
+			r.Usage.OutputTokens += u.OutputTokens
+			r.Usage.CacheReadTokens += u.CacheReadTokens
+			r.Usage.CacheWriteTokens += u.CacheWriteTokens
+			r.Usage.ReasoningTokens += u.ReasoningTokens
+		}
+		if st.CostUSD != nil {
+			sum := *st.CostUSD
+			if r.CostUSD != nil {
+				sum += *r.CostUSD
+			}
+			r.CostUSD = &sum
+		}
+	}
+}

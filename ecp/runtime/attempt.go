@@ -1,0 +1,241 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/ecp/grade"
+	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// attempt is one run of a scenario with an agent of its own.
+type attempt struct {
+	*run
+	c      Case
+	out    report.Attempt
+	conn   conn
+	space  *workspace
+	before []grade.Call
+}
+
+// WorkspaceVariable names the environment variable with the workspace of a scenario; config
+// of agent/initialize has it too.
+const WorkspaceVariable = "ECP_WORKSPACE"
+
+// try runs a case once. It never fails: what goes wrong is in the result.
+func (r *run) try(ctx context.Context, c Case) report.Attempt {
+	a := &attempt{run: r, c: c, out: report.Attempt{Status: report.Passed, Steps: []report.Step{}, Errors: []report.Problem{}}}
+	start := r.opts.Now()
+	if limit := c.Scenario.Setup.TimeoutS; limit > 0 && !r.opts.Reference {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, duration(limit))
+		defer cancel()
+	}
+	a.perform(ctx)
+	a.out.DurationMS = r.opts.Now().Sub(start).Milliseconds()
+	return a.out
+}
+
+func (a *attempt) perform(ctx context.Context) {
+	defer a.finish()
+	if f := a.c.Scenario.Setup.Workspace; f != nil && !a.opts.Reference {
+		var err error
+		if a.space, err = newWorkspace(ctx, a.dir, *f, a.opts.Supervisor); err != nil {
+			a.fail(ctx, 0, callError(kindWorkspace, "workspace", "%v", err))
+			return
+		}
+	}
+	if err := a.connect(ctx); err != nil {
+		a.fail(ctx, 0, err)
+		return
+	}
+	for i, step := range a.c.Scenario.Steps {
+		if !a.step(ctx, i, step) {
+			return
+		}
+	}
+}
+
+// finish closes the connection: at once if something went wrong.
+func (a *attempt) finish() {
+	broken := len(a.out.Errors) > 0
+	if a.conn != nil {
+		a.conn.close(broken)
+		a.out.Notes = append(a.out.Notes, a.conn.notes()...)
+		if text := a.conn.stderr(); broken && text != "" {
+			last := &a.out.Errors[len(a.out.Errors)-1]
+			last.Stderr = text
+		}
+	}
+	if a.space == nil {
+		return
+	}
+	if a.opts.Keep {
+		a.out.Workspace = a.space.dir
+		return
+	}
+	a.space.remove()
+}
+
+// fail notes an error. It makes the attempt one, whatever else happened.
+func (a *attempt) fail(ctx context.Context, step int, err error) *report.Problem {
+	e := asCallError(err, kindProtocol, "run")
+	p := report.Problem{Scenario: a.c.Scenario.Name, Step: step, Kind: e.Kind, Message: e.Error()}
+	switch {
+	case e.Kind == kindInterrupted:
+		p.Kind = cause(ctx)
+		if p.Kind == kindBudget {
+			p.Message = "the run's budget is used up"
+		}
+	case e.Kind == kindTimeout && step > 0:
+		p.Message = fmt.Sprintf("%s (step %d)", p.Message, step)
+	}
+	a.out.Status = report.Error
+	a.out.Errors = append(a.out.Errors, p)
+	return &p
+}
+
+// limit is how long one call may take.
+func (a *attempt) limit() time.Duration {
+	if a.opts.Timeout > 0 {
+		return a.opts.Timeout
+	}
+	return DefaultTimeout
+}
+
+// stepLimit is how long a step may take.
+func (a *attempt) stepLimit(st Step) time.Duration {
+	if t := st.Constraints.TimeoutS; t > 0 && !a.opts.Reference {
+		return duration(t)
+	}
+	return a.limit()
+}
+
+// environment is what an agent finds in its own: how long it has, and where it works.
+func (a *attempt) environment() []string {
+	if a.opts.Reference {
+		return nil
+	}
+	seconds := 0.0 // the longest: an agent that gives up earlier than it must helps nobody
+	for _, st := range a.c.Scenario.Steps {
+		seconds = max(seconds, a.stepLimit(st).Seconds())
+	}
+	if seconds == 0 {
+		seconds = a.limit().Seconds()
+	}
+	env := []string{ecp.TimeoutVariable + "=" + strconv.FormatFloat(seconds, 'f', -1, 64)}
+	if a.space != nil {
+		env = append(env, WorkspaceVariable+"="+a.space.dir)
+	}
+	return env
+}
+
+// connect starts or finds the agent and initialises it. A server that has served another
+// scenario is reset, so that nothing of that is left.
+func (a *attempt) connect(ctx context.Context) error {
+	if isURL(a.c.target) {
+		a.conn = newHTTP(a.c.target, a.opts.Client, a.opts.Headers)
+	} else {
+		c, err := startStdio(a.c.target, a.environment(), a.opts.Supervisor)
+		if err != nil {
+			return err
+		}
+		a.conn = c
+	}
+	raw, err := a.call(ctx, a.limit(), ecp.MethodInitialize, map[string]any{"config": a.config()})
+	if err != nil {
+		return err
+	}
+	r, err := ecp.ParseInitializeResult(raw)
+	if err != nil {
+		return callError(kindProtocol, ecp.MethodInitialize, "%v: %s", err, clip(string(raw), maxShown))
+	}
+	a.out.Agent = &report.Agent{Name: r.Name, Capabilities: r.Capabilities}
+	if !isURL(a.c.target) || a.opts.Reference {
+		return nil
+	}
+	return a.reset(ctx)
+}
+
+// reset clears what earlier scenarios left in a server. One that can not is used as it is.
+func (a *attempt) reset(ctx context.Context) error {
+	raw, err := a.call(ctx, a.limit(), ecp.MethodReset, struct{}{})
+	var e *CallError
+	if errors.As(err, &e) && e.Kind == kindRPC && e.Code == ecp.CodeNoMethod {
+		a.out.Notes = append(a.out.Notes, "the agent has no agent/reset: earlier scenarios may have left something")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := ecp.ParseResetResult(raw); err != nil {
+		return callError(kindProtocol, ecp.MethodReset, "%v, not %s", err, clip(string(raw), maxShown))
+	}
+	return nil
+}
+
+func (a *attempt) call(ctx context.Context, limit time.Duration, method string, params any) (json.RawMessage, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return call(limited, a.conn, a.ids, method, params)
+}
+
+// config is what the agent is initialised with.
+func (a *attempt) config() map[string]any {
+	out := map[string]any{}
+	if a.opts.Reference { // which always sends nothing
+		return out
+	}
+	for _, over := range []map[string]any{a.opts.Config, a.c.Scenario.Setup.Config, a.c.variant.Config} {
+		out = llm.DeepMerge(out, over)
+	}
+	if a.space != nil {
+		out["workspace"] = a.space.dir
+	} else if dir, ok := out["workspace"].(string); ok && dir == "." {
+		out["workspace"], _ = os.Getwd()
+	}
+	return out
+}
+
+// step runs one step and says whether the next can follow.
+func (a *attempt) step(ctx context.Context, i int, step Step) bool {
+	out := report.Step{Input: step.Input, ToolCalls: []ecp.ToolCall{}, Checks: []report.Check{}, Verdict: report.Passed}
+	start := a.opts.Now()
+	raw, err := a.call(ctx, a.stepLimit(step), ecp.MethodStep, ecp.StepParams{Input: step.Input})
+	out.DurationMS = float64(a.opts.Now().Sub(start).Microseconds()) / 1000
+	var result ecp.StepResult
+	if err == nil {
+		if result, err = ecp.ParseStepResult(raw); err != nil {
+			err = callError(kindProtocol, ecp.MethodStep, "%v: %s", err, clip(string(raw), maxShown))
+		}
+	}
+	if err != nil {
+		out.Status, out.Verdict = report.Error, report.Error
+		out.Error = a.fail(ctx, i+1, err)
+		a.out.Steps = append(a.out.Steps, out)
+		return false
+	}
+	take(&out, result)
+	a.grade(ctx, i, step, result, &out)
+	a.out.Steps = append(a.out.Steps, out)
+	return ctx.Err() == nil
+}
+
+// take copies what the agent said into the report.
+func take(out *report.Step, r ecp.StepResult) {
+	out.Status, out.Output, out.Logs = string(r.Status), r.PublicOutput, r.Logs
+	if text := r.Context(); text != "" || r.EvaluationContext != nil || r.PrivateThought != nil {
+		out.EvaluationContext = &text
+	}
+	if r.ToolCalls != nil {
+		out.ToolCalls = r.ToolCalls
+	}
+	out.Usage, out.CostUSD, out.Timing, out.Model, out.StopReason, out.Extra = r.Usage, r.CostUSD, r.Timing, r.Model, r.StopReason, r.Extra
+}

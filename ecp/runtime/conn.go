@@ -1,0 +1,150 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+)
+
+// Kinds of errors, as reports name them.
+const (
+	kindStart       = "start"
+	kindTimeout     = "timeout"
+	kindExit        = "exit"
+	kindProtocol    = "protocol"
+	kindRPC         = "rpc"
+	kindHTTP        = "http"
+	kindJudge       = "judge"
+	kindGrader      = "grader"
+	kindWorkspace   = "workspace"
+	kindBudget      = "budget"
+	kindInterrupted = "interrupted"
+)
+
+// CallError is a call that an agent did not answer as it should.
+type CallError struct {
+	Kind    string
+	Method  string
+	Message string
+	Code    int // of an agent's own error (kind rpc)
+}
+
+func (e *CallError) Error() string { return e.Method + ": " + e.Message }
+
+func callError(kind, method, format string, args ...any) *CallError {
+	return &CallError{Kind: kind, Method: method, Message: fmt.Sprintf(format, args...)}
+}
+
+// asCallError returns err as a CallError, wrapping what is none.
+func asCallError(err error, kind, method string) *CallError {
+	var e *CallError
+	if errors.As(err, &e) {
+		return e
+	}
+	return callError(kind, method, "%v", err)
+}
+
+// conn is a connection to an agent. It is used by one goroutine.
+type conn interface {
+	// exchange sends one message and, if id is not nil, waits for what answers it, at the
+	// longest until ctx ends. An error is a *CallError.
+	exchange(ctx context.Context, method string, message, id []byte) (ecp.Response, error)
+	// close ends the connection and all that it started; at once if now says so.
+	close(now bool)
+	// notes says what was odd, stderr what the agent wrote there last.
+	notes() []string
+	stderr() string
+}
+
+// ids gives each call its own id, in the whole run: late answers are nobody else's.
+type ids struct {
+	mu   sync.Mutex // guards last
+	last int64
+}
+
+func (i *ids) next() json.RawMessage {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.last++
+	return fmt.Appendf(nil, "%d", i.last)
+}
+
+// call calls a method and returns its result.
+func call(ctx context.Context, c conn, ids *ids, method string, params any) (json.RawMessage, error) {
+	raw, err := ecp.Encode(params)
+	if err != nil {
+		return nil, callError(kindProtocol, method, "the request can not be encoded: %v", err)
+	}
+	id := ids.next()
+	message, err := ecp.Encode(ecp.Request{ID: id, Method: method, Params: raw})
+	if err != nil {
+		return nil, callError(kindProtocol, method, "the request can not be encoded: %v", err)
+	}
+	r, err := c.exchange(ctx, method, message, id)
+	if err != nil {
+		return nil, err
+	}
+	if r.Err != nil {
+		text := fmt.Sprintf("the agent answered with error %d: %s", r.Err.Code, clip(r.Err.Message, maxShown))
+		if len(r.Err.Data) > 0 {
+			text += " (" + clip(string(r.Err.Data), maxShown) + ")"
+		}
+		return nil, &CallError{Kind: kindRPC, Method: method, Message: text, Code: r.Err.Code}
+	}
+	return r.Result, nil
+}
+
+// maxShown bounds what messages repeat of what an agent sent, in bytes.
+const maxShown = 300
+
+// clip shortens a text to n bytes and makes it one line.
+func clip(text string, n int) string {
+	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
+	if len(text) > n {
+		text = strings.ToValidUTF8(text[:n], "") + "…"
+	}
+	return strings.NewReplacer("\n", " ", "\r", " ").Replace(text)
+}
+
+// noise remembers, of what came beside the answers, how much and the first of each sort.
+type noise struct {
+	mu     sync.Mutex // guards what follows
+	sorts  []string
+	counts map[string]int
+	first  map[string]string
+}
+
+func (n *noise) add(sort string, data []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.counts == nil {
+		n.counts, n.first = map[string]int{}, map[string]string{}
+	}
+	if n.counts[sort] == 0 {
+		n.sorts = append(n.sorts, sort)
+		n.first[sort] = clip(string(data[:min(len(data), 2*maxShown)]), maxShown)
+	}
+	n.counts[sort]++
+}
+
+func (n *noise) list() (out []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.sorts {
+		out = append(out, fmt.Sprintf("%s (%d), the first: %s", s, n.counts[s], n.first[s]))
+	}
+	return out
+}
+
+// said ends a message with what came instead.
+func (n *noise) said() string {
+	if list := n.list(); len(list) > 0 {
+		return "; it sent: " + strings.Join(list, "; ")
+	}
+	return ""
+}

@@ -1,0 +1,153 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/ecp/grade"
+	"github.com/seed-dec29ce4/eca/ecp/report"
+)
+
+// grade judges a step and notes what came of it.
+func (a *attempt) grade(ctx context.Context, i int, step Step, r ecp.StepResult, out *report.Step) {
+	subject := grade.Subject{
+		Input: step.Input, Status: string(r.Status), Output: deref(r.PublicOutput), Context: r.Context(), Thought: r.Thought(),
+		Logs: deref(r.Logs), Calls: calls(r.ToolCalls), Before: a.before,
+	}
+	if a.space != nil {
+		subject.Workspace, subject.Changed = a.space.dir, a.space.changed
+	}
+	specs := step.Graders
+	if !a.opts.Reference {
+		specs = slices.Concat(specs, step.Constraints.Checks)
+	}
+	for _, s := range specs {
+		c := s.Grade(ctx, subject, a.tools)
+		if c.Err != nil {
+			kind := kindGrader
+			if s.Type == grade.LLMJudge {
+				kind = kindJudge
+			}
+			if ctx.Err() != nil {
+				kind = kindInterrupted
+			}
+			p := a.fail(ctx, i+1, callError(kind, c.Type, "%v", c.Err))
+			out.Verdict = report.Error
+			if out.Error == nil {
+				out.Error = p
+			}
+		}
+		a.note(out, shown(c))
+	}
+	if !a.opts.Reference {
+		for _, c := range limits(step.Constraints, r, subject.Calls) {
+			a.note(out, c)
+		}
+	}
+	a.before = append(a.before, subject.Calls...)
+}
+
+// note adds a check to a step.
+func (a *attempt) note(out *report.Step, c report.Check) {
+	out.Checks = append(out.Checks, c)
+	if c.Passed || c.Error != "" {
+		return
+	}
+	if out.Verdict == report.Passed {
+		out.Verdict = report.Failed
+	}
+	if a.out.Status == report.Passed {
+		a.out.Status = report.Failed
+	}
+}
+
+// shown is a check as reports have it.
+func shown(c grade.Check) report.Check {
+	out := report.Check{Type: c.Type, Field: c.Field, Passed: c.Passed, Score: c.Score, Reasoning: c.Reasoning}
+	if c.Err != nil {
+		out.Error = c.Err.Error()
+	}
+	for _, v := range c.Votes {
+		vote := report.Vote{Passed: v.Passed, Score: v.Score, Reasoning: v.Reasoning}
+		if v.Err != nil {
+			vote.Error = v.Err.Error()
+		}
+		out.Votes = append(out.Votes, vote)
+	}
+	return out
+}
+
+// limits checks the constraints that an answer can break.
+func limits(c Constraints, r ecp.StepResult, made []grade.Call) (out []report.Check) {
+	add := func(field string, passed bool, format string, args ...any) {
+		check := report.Check{Type: "constraint", Field: field, Passed: passed, Reasoning: fmt.Sprintf(format, args...)}
+		if passed {
+			check.Score = 1
+		}
+		out = append(out, check)
+	}
+	if len(c.ForbiddenTools) > 0 {
+		var used []string
+		for _, call := range made {
+			if slices.Contains(c.ForbiddenTools, call.Name) && !slices.Contains(used, call.Name) {
+				used = append(used, call.Name)
+			}
+		}
+		if len(used) > 0 {
+			add("forbidden_tools", false, "Called forbidden tools: %s", strings.Join(used, ", "))
+		} else {
+			add("forbidden_tools", true, "No forbidden tool was called")
+		}
+	}
+	if c.MaxToolCalls != nil {
+		add("max_tool_calls", int64(len(made)) <= *c.MaxToolCalls, "%d tool calls, at most %d allowed", len(made), *c.MaxToolCalls)
+	}
+	if c.MaxTokens != nil {
+		if r.Usage == nil {
+			add("max_tokens", false, "The agent did not report its usage")
+		} else {
+			n := tokens(r.Usage)
+			add("max_tokens", n <= *c.MaxTokens, "%d tokens, at most %d allowed", n, *c.MaxTokens)
+		}
+	}
+	if c.MaxCostUSD != nil {
+		if r.CostUSD == nil {
+			add("max_cost_usd", false, "The agent did not report its cost")
+		} else {
+			add("max_cost_usd", *r.CostUSD <= *c.MaxCostUSD, "%g US dollars, at most %g allowed", *r.CostUSD, *c.MaxCostUSD)
+		}
+	}
+	return out
+}
+
+// tokens counts all that a step used.
+func tokens(u *ecp.Usage) int64 {
+	return int64(u.InputTokens) + int64(u.OutputTokens) + int64(u.CacheReadTokens) + int64(u.CacheWriteTokens)
+}
+
+// calls reads the arguments of tool calls, numbers exactly.
+func calls(list []ecp.ToolCall) []grade.Call {
+	out := make([]grade.Call, len(list))
+	for i, c := range list {
+		out[i].Name = c.Name
+		if len(c.Arguments) == 0 {
+			continue
+		}
+		dec := json.NewDecoder(bytes.NewReader(c.Arguments))
+		dec.UseNumber()
+		_ = dec.Decode(&out[i].Arguments) // an object: the protocol's rules hold
+	}
+	return out
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,161 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// isURL says whether a target is an HTTP endpoint.
+func isURL(target string) bool {
+	u, err := url.Parse(target)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+// httpConn is a conn to a server: one POST for each call.
+type httpConn struct {
+	client  *http.Client
+	target  string
+	headers http.Header
+	noise   noise
+}
+
+// newHTTP returns a conn to an endpoint. Redirects are not followed: a server that moved
+// would get a request that was meant for another.
+func newHTTP(target string, client *http.Client, headers http.Header) *httpConn {
+	own := *client
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &httpConn{client: &own, target: target, headers: headers}
+}
+
+func (*httpConn) stderr() string { return "" }
+
+func (c *httpConn) notes() []string { return c.noise.list() }
+
+func (*httpConn) close(bool) {}
+
+// exchange implements conn.
+func (c *httpConn) exchange(ctx context.Context, method string, message, id []byte) (ecp.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.target, bytes.NewReader(message))
+	if err != nil {
+		return ecp.Response{}, callError(kindHTTP, method, "%v", err)
+	}
+	req.Header = c.headers.Clone()
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return ecp.Response{}, c.failed(ctx, method, err)
+	}
+	defer resp.Body.Close()
+	r, err := c.read(resp, id)
+	if err != nil && ctx.Err() != nil {
+		return r, c.failed(ctx, method, err)
+	}
+	if err != nil {
+		return r, asCallError(err, kindHTTP, method)
+	}
+	return r, nil
+}
+
+// failed says why there is no answer.
+func (c *httpConn) failed(ctx context.Context, method string, err error) error {
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return callError(kindTimeout, method, "no answer within the time limit%s", c.noise.said())
+	case ctx.Err() != nil:
+		return callError(kindInterrupted, method, "the run was stopped")
+	}
+	var known *netclient.Error
+	if errors.As(err, &known) {
+		return callError(kindHTTP, method, "%s", known.Message)
+	}
+	return callError(kindHTTP, method, "%v", err)
+}
+
+func (c *httpConn) read(resp *http.Response, id []byte) (ecp.Response, error) {
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		return ecp.Response{}, fmt.Errorf("the server redirects (%d) to %s; if that is the agent, name it as the target", resp.StatusCode, clip(resp.Header.Get("Location"), maxShown))
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return ecp.Response{}, refused(resp)
+	case id == nil:
+		return ecp.Response{}, nil
+	}
+	body := io.LimitReader(resp.Body, maxLine+1)
+	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/event-stream" {
+		return c.readEvents(body, id)
+	}
+	data, err := io.ReadAll(body)
+	switch {
+	case err != nil:
+		return ecp.Response{}, fmt.Errorf("the answer broke off: %w", err)
+	case len(data) > maxLine:
+		return ecp.Response{}, fmt.Errorf("the answer is larger than %d MiB", maxLine>>20)
+	case len(bytes.TrimSpace(data)) == 0:
+		return ecp.Response{}, fmt.Errorf("the answer (%d) is empty", resp.StatusCode)
+	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	r, err := ecp.ParseResponse(data)
+	switch {
+	case err != nil:
+		return r, fmt.Errorf("%w: %s", err, clip(string(data[:min(len(data), 2*maxShown)]), maxShown))
+	case !r.Answers(id):
+		return r, fmt.Errorf("the answer has the id %s, the call has %s", clip(string(r.ID), 40), id)
+	}
+	return r, nil
+}
+
+// readEvents reads a stream until the event that answers; others may come before it.
+func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
+	events := llm.NewSSEReader(body)
+	for {
+		e, err := events.Next()
+		if errors.Is(err, io.EOF) {
+			return ecp.Response{}, fmt.Errorf("the stream ended without an answer%s", c.noise.said())
+		}
+		if err != nil {
+			return ecp.Response{}, fmt.Errorf("the stream broke off: %w", err)
+		}
+		data := bytes.TrimSpace(e.Data)
+		if len(data) == 0 {
+			continue
+		}
+		if !json.Valid(data) {
+			c.noise.add("events that are no JSON", data)
+			continue
+		}
+		r, err := ecp.ParseResponse(data)
+		if r.Answers(id) {
+			return r, err
+		}
+		c.noise.add("events that answer nothing", data)
+	}
+}
+
+// refused says what a server that refused said.
+func refused(resp *http.Response) error {
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if r, err := ecp.ParseResponse(data); err == nil && r.Err != nil {
+		return &CallError{Kind: kindRPC, Method: "HTTP", Code: r.Err.Code, Message: fmt.Sprintf("the server answered %d with error %d: %s", resp.StatusCode, r.Err.Code, clip(r.Err.Message, maxShown))}
+	}
+	text := strings.TrimSpace(clip(string(data), maxShown))
+	if text != "" {
+		text = ": " + text
+	}
+	return fmt.Errorf("the server answered %s%s", resp.Status, text)
+}

@@ -1,0 +1,103 @@
+package runtime
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// maxVariants bounds a matrix.
+const maxVariants = 1000
+
+// ParseConfig reads KEY=VALUE pairs: dots in a key lead into objects, a value is JSON if it
+// can be read as such, else a string.
+func ParseConfig(pairs []string) (map[string]any, error) {
+	out := map[string]any{}
+	for _, pair := range pairs {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return nil, fmt.Errorf("%q is not KEY=VALUE", pair)
+		}
+		if err := put(out, key, configValue(value)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func configValue(text string) any {
+	var v any
+	if json.Unmarshal([]byte(text), &v) == nil {
+		return v
+	}
+	return text
+}
+
+func put(into map[string]any, key string, value any) error {
+	first, rest, more := strings.Cut(key, ".")
+	if !more {
+		into[first] = value
+		return nil
+	}
+	inner, ok := into[first].(map[string]any)
+	if !ok {
+		if into[first] != nil {
+			return fmt.Errorf("%s has a value already, so that it can not have %s", first, rest)
+		}
+		inner = map[string]any{}
+		into[first] = inner
+	}
+	return put(inner, rest, value)
+}
+
+// Matrix makes variants of KEY=A,B,... axes: one for each combination. The key target is the
+// agent, others are keys of config.
+func Matrix(axes []string) ([]Variant, error) {
+	out := []Variant{{}}
+	for _, axis := range axes {
+		key, values, ok := strings.Cut(axis, "=")
+		if !ok || key == "" || values == "" {
+			return nil, fmt.Errorf("%q is not KEY=A,B,...", axis)
+		}
+		var next []Variant
+		for _, v := range out {
+			if _, twice := v.Labels[key]; twice {
+				return nil, fmt.Errorf("%s is there twice", key)
+			}
+			for value := range strings.SplitSeq(values, ",") {
+				n, err := v.with(key, value)
+				if err != nil {
+					return nil, err
+				}
+				next = append(next, n)
+			}
+		}
+		if out = next; len(out) > maxVariants {
+			return nil, fmt.Errorf("more than %d combinations", maxVariants)
+		}
+	}
+	if len(axes) == 0 {
+		return nil, nil
+	}
+	return out, nil
+}
+
+// with returns a variant with one more value.
+func (v Variant) with(key, value string) (Variant, error) {
+	out := Variant{Labels: map[string]string{key: value}, Target: v.Target, Config: map[string]any{}}
+	maps.Copy(out.Labels, v.Labels)
+	if key == "target" {
+		out.Target = value
+		maps.Copy(out.Config, v.Config)
+		return out, nil
+	}
+	for k, val := range v.Labels {
+		if k != "target" {
+			if err := put(out.Config, k, configValue(val)); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, put(out.Config, key, configValue(value))
+}

@@ -1,0 +1,88 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp/grade"
+	"github.com/seed-dec29ce4/eca/ecp/report"
+)
+
+// DefaultTimeout bounds one call of an agent, as in the reference.
+const DefaultTimeout = 30 * time.Second
+
+// Options of a run.
+type Options struct {
+	Version    string
+	Timeout    time.Duration    // of one call; 0 is DefaultTimeout
+	Jobs       int              // scenarios at the same time; 0 is 1
+	Repeat     int64            // attempts of each scenario that names none; 0 is 1
+	Config     map[string]any   // for agent/initialize; a scenario's own wins
+	Variants   []Variant        // the whole manifest once for each; none is one without a name
+	Filter     func(Case) bool  // nil is all
+	Budget     Budget           // of the run
+	Earlier    []Line           // of a journal: what has finished is not run again
+	Record     func(Line) error // hears of each scenario that finished; nil is nobody
+	Watch      func(Event)      // hears of progress, from several goroutines; nil is nobody
+	Keep       bool             // workspaces
+	Reference  bool             // behave as the reference where we differ on purpose
+	Tools      grade.Tools      // what graders use; commands are the run's own
+	Client     *http.Client
+	Headers    http.Header // of requests to agents
+	Supervisor string      // see proc.Spec
+	Path       string      // PATH
+	Now        func() time.Time
+	NewID      func() string
+}
+
+// Variant is one of several ways to run a manifest.
+type Variant struct {
+	Labels map[string]string // model=..., agent=...; for reports
+	Target string            // empty is the manifest's
+	Config map[string]any    // over Options.Config
+}
+
+// Budget bounds a run; 0 is no limit. What is reported counts: an agent that says nothing
+// of tokens and costs is not bounded by them.
+type Budget struct {
+	Time    time.Duration
+	Tokens  int64
+	CostUSD float64
+}
+
+// Event is progress.
+type Event struct {
+	Done, Total int              // scenarios
+	Scenario    *report.Scenario // that finished
+	Running     string           // the one that begins, if Scenario is nil
+}
+
+// ParseTimeout reads a number of seconds: finite and above 0.
+func ParseTimeout(text string) (time.Duration, error) {
+	s, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(s) || math.IsInf(s, 0) || s <= 0 {
+		return 0, fmt.Errorf("%q is no number of seconds above 0", text)
+	}
+	return duration(s), nil
+}
+
+// duration turns seconds into a duration that does not overflow.
+func duration(seconds float64) time.Duration {
+	return time.Duration(min(seconds, maxSeconds) * float64(time.Second))
+}
+
+// errBudget ends what a run's budget has no room for.
+var errBudget = errors.New("budget")
+
+// cause says why a context ended, as a kind of error.
+func cause(ctx context.Context) string {
+	if errors.Is(context.Cause(ctx), errBudget) {
+		return kindBudget
+	}
+	return kindInterrupted
+}

@@ -1,0 +1,262 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp/grade"
+	"github.com/seed-dec29ce4/eca/ecp/report"
+)
+
+// run is one evaluation under way.
+type run struct {
+	opts  Options
+	dir   string // of the manifest
+	ids   *ids
+	tools grade.Tools
+	lanes map[string]chan struct{} // servers have one conversation: one attempt at a time
+
+	mu     sync.Mutex // guards what follows
+	done   int
+	total  int
+	tokens int64
+	cost   float64
+	broken error // why the journal could not be written
+	halt   context.CancelCauseFunc
+}
+
+// pending is a case whose attempts are not all done.
+type pending struct {
+	c        Case
+	mu       sync.Mutex // guards what follows
+	attempts []report.Attempt
+	left     int
+	skipped  bool
+}
+
+// Run evaluates the cases of a manifest and returns the report, also when ctx ends before
+// all are done: then it has those that are. The error says that the journal could not be
+// written; the report is whole.
+func Run(ctx context.Context, m *Manifest, cases []Case, o Options) (*report.Report, error) {
+	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: len(cases), lanes: map[string]chan struct{}{}, tools: o.Tools}
+	start := o.Now()
+	out := &report.Report{
+		Manifest: m.Path, Name: m.Name, Target: m.Target, Scenarios: []report.Scenario{},
+		SchemaVersion: report.SchemaVersion, RunID: o.NewID(), StartedAt: start.UTC().Truncate(time.Millisecond),
+		Runtime: report.Runtime{Name: "eca-ecp", Version: o.Version},
+	}
+	if o.Reference {
+		out.Runtime.Compat = "reference"
+	}
+	r.tools.Reference = o.Reference
+	r.tools.Command = func(ctx context.Context, dir, command string) (int, string, error) {
+		return runCommand(ctx, dir, command, o.Supervisor)
+	}
+	for _, c := range cases {
+		if isURL(c.target) && r.lanes[c.target] == nil {
+			r.lanes[c.target] = make(chan struct{}, 1)
+		}
+	}
+	results := r.all(ctx, cases)
+	for _, s := range results {
+		if s != nil {
+			out.Scenarios = append(out.Scenarios, *s)
+		} else {
+			out.Interrupted = true
+		}
+	}
+	out.DurationMS = o.Now().Sub(start).Milliseconds()
+	out.Sum()
+	return out, r.broken
+}
+
+// all runs the cases that have not finished earlier, and returns what came of each; nil for
+// those that were stopped.
+func (r *run) all(ctx context.Context, cases []Case) []*report.Scenario {
+	results := make([]*report.Scenario, len(cases))
+	running, halt := context.WithCancelCause(ctx)
+	defer halt(nil)
+	r.halt = halt
+	if t := r.opts.Budget.Time; t > 0 {
+		timer := time.AfterFunc(t, func() { halt(fmt.Errorf("%w: %s", errBudget, t)) })
+		defer timer.Stop()
+	}
+	earlier := finished(r.opts.Earlier)
+	type job struct{ index, attempt int }
+	var jobs []job
+	open := make([]*pending, len(cases))
+	for i, c := range cases {
+		if line, ok := earlier[c.ID+c.digest]; ok {
+			results[i] = &line.Scenario
+			r.finish(results[i], true)
+			continue
+		}
+		open[i] = &pending{c: c, attempts: make([]report.Attempt, c.Repeat), left: int(c.Repeat)}
+		for n := range int(c.Repeat) {
+			jobs = append(jobs, job{i, n})
+		}
+	}
+	queue := make(chan job)
+	var workers sync.WaitGroup
+	for range min(max(r.opts.Jobs, 1), max(len(jobs), 1)) {
+		workers.Go(func() {
+			for j := range queue {
+				if s := r.attempt(running, open[j.index], j.attempt); s != nil {
+					results[j.index] = s
+				}
+			}
+		})
+	}
+	for _, j := range jobs {
+		queue <- j
+	}
+	close(queue)
+	workers.Wait()
+	return results
+}
+
+// attempt runs one attempt of a case; the last of them returns what came of the case.
+func (r *run) attempt(ctx context.Context, p *pending, n int) *report.Scenario {
+	if n == 0 && ctx.Err() == nil {
+		r.show(Event{Running: p.c.Scenario.Name})
+	}
+	a, stopped := r.turn(ctx, p.c)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.attempts[n] = a
+	p.skipped = p.skipped || stopped
+	if p.left--; p.left > 0 || p.skipped {
+		return nil
+	}
+	s := p.c.result(p.attempts)
+	r.finish(&s, false)
+	r.record(p.c, s)
+	return &s
+}
+
+// turn runs an attempt when it is its turn. stopped says that the run was stopped before it
+// was done; a budget that is used up is a result, though.
+func (r *run) turn(ctx context.Context, c Case) (a report.Attempt, stopped bool) {
+	if lane := r.lanes[c.target]; lane != nil {
+		select {
+		case lane <- struct{}{}:
+			defer func() { <-lane }()
+		case <-ctx.Done():
+		}
+	}
+	if ctx.Err() == nil {
+		a = r.try(ctx, c)
+		r.spend(a)
+		if ctx.Err() == nil || !wasStopped(a) {
+			return a, false
+		}
+		return a, cause(ctx) != kindBudget
+	}
+	if cause(ctx) != kindBudget {
+		return a, true
+	}
+	return report.Attempt{Status: report.Error, Steps: []report.Step{}, Errors: []report.Problem{{
+		Scenario: c.Scenario.Name, Kind: kindBudget, Message: "not run: " + context.Cause(ctx).Error(),
+	}}}, false
+}
+
+// wasStopped says whether an attempt ended because its run did.
+func wasStopped(a report.Attempt) bool {
+	for _, e := range a.Errors {
+		if e.Kind == kindInterrupted || e.Kind == kindBudget {
+			return true
+		}
+	}
+	return false
+}
+
+// spend counts what an attempt used against the budget.
+func (r *run) spend(a report.Attempt) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, st := range a.Steps {
+		if st.Usage != nil {
+			r.tokens += tokens(st.Usage)
+		}
+		if st.CostUSD != nil {
+			r.cost += *st.CostUSD
+		}
+	}
+	b := r.opts.Budget
+	switch {
+	case b.Tokens > 0 && r.tokens >= b.Tokens:
+		r.halt(fmt.Errorf("%w of %d tokens is used up", errBudget, b.Tokens))
+	case b.CostUSD > 0 && r.cost >= b.CostUSD:
+		r.halt(fmt.Errorf("%w of %g US dollars is used up", errBudget, b.CostUSD))
+	}
+}
+
+// result makes a scenario of its attempts.
+func (c Case) result(attempts []report.Attempt) report.Scenario {
+	s := report.Scenario{
+		Name: c.Scenario.Name, ID: c.ID, Line: c.Scenario.Line, Variant: c.Labels, Record: c.Record,
+		Status: report.Passed, Errors: []report.Problem{},
+	}
+	shown := &attempts[0]
+	for i := range attempts {
+		a := &attempts[i]
+		s.DurationMS += a.DurationMS
+		s.Errors = append(s.Errors, a.Errors...)
+		if shown.Status == report.Passed && a.Status != report.Passed {
+			shown = a
+		}
+		if a.Status == report.Error || a.Status == report.Failed && s.Status == report.Passed {
+			s.Status = a.Status
+		}
+		if s.Agent == nil {
+			s.Agent = a.Agent
+		}
+	}
+	s.Steps, s.Notes, s.Workspace = shown.Steps, shown.Notes, shown.Workspace
+	if c.Repeat > 1 {
+		s.Attempts = attempts
+		s.Repeat, s.PassAtK = report.Statistics(attempts)
+	}
+	return s
+}
+
+func (r *run) show(e Event) {
+	if r.opts.Watch == nil {
+		return
+	}
+	r.mu.Lock()
+	e.Done, e.Total = r.done, r.total
+	r.mu.Unlock()
+	r.opts.Watch(e)
+}
+
+// finish tells of a scenario that is done.
+func (r *run) finish(s *report.Scenario, earlier bool) {
+	r.mu.Lock()
+	r.done++
+	r.mu.Unlock()
+	if !earlier {
+		r.show(Event{Scenario: s})
+	}
+}
+
+// record hands a result to the journal. What a used-up budget left undone has not finished.
+func (r *run) record(c Case, s report.Scenario) {
+	if r.opts.Record == nil {
+		return
+	}
+	for _, e := range s.Errors {
+		if e.Kind == kindBudget {
+			return
+		}
+	}
+	err := r.opts.Record(Line{ID: c.ID, Digest: c.digest, Scenario: s})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil && r.broken == nil {
+		r.broken = err
+	}
+}

@@ -1,0 +1,299 @@
+package runtime
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	goruntime "runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+)
+
+const (
+	// maxLine bounds an answer, in bytes.
+	maxLine = 64 << 20
+	// maxNoise bounds what an agent may print beside its answers, in bytes.
+	maxNoise = 256 << 20
+	// stopGrace is how long an agent may take to end when its input ends.
+	stopGrace = 2 * time.Second
+	// exitGrace is how long the end of an agent's output and its own may be apart.
+	exitGrace = 300 * time.Millisecond
+)
+
+// stdio is a conn to a child process: one JSON object in a line, both ways.
+type stdio struct {
+	child *proc.Process
+	in    *os.File // ours to write to
+	out   *os.File
+	tail  *tail
+	noise noise
+
+	frames  chan []byte // to the writer
+	answers chan []byte // objects that may be answers
+	ended   chan struct{}
+	quit    chan struct{} // closed by close
+	work    sync.WaitGroup
+
+	mu    sync.Mutex // guards cause
+	cause error      // why nothing more comes; set before ended is closed
+}
+
+// shell returns how a command line is run.
+func shell(target string) (path string, args []string) {
+	if goruntime.GOOS == "windows" {
+		return "cmd.exe", []string{"/c", target}
+	}
+	return "/bin/sh", []string{"-c", target}
+}
+
+// startStdio starts an agent.
+func startStdio(target string, env []string, supervisor string) (*stdio, error) {
+	stdin, in, err := os.Pipe()
+	if err != nil {
+		return nil, callError(kindStart, "start", "%v", err)
+	}
+	defer stdin.Close()
+	out, stdout, err := os.Pipe()
+	if err != nil {
+		_ = in.Close()
+		return nil, callError(kindStart, "start", "%v", err)
+	}
+	defer stdout.Close()
+	c := &stdio{in: in, out: out, tail: &tail{}, frames: make(chan []byte), answers: make(chan []byte), ended: make(chan struct{}), quit: make(chan struct{})}
+	path, args := shell(target)
+	c.child, err = proc.Start(proc.Spec{Path: path, Args: args, Env: env, Stdin: stdin, Stdout: stdout, Stderr: c.tail, Supervisor: supervisor})
+	if err != nil {
+		_, _ = in.Close(), out.Close()
+		return nil, callError(kindStart, "start", "the agent could not be started: %v", err)
+	}
+	c.work.Go(c.write)
+	c.work.Go(c.read)
+	return c, nil
+}
+
+func (c *stdio) notes() []string { return c.noise.list() }
+
+func (c *stdio) stderr() string { return c.tail.String() }
+
+// write is the only one to write to the agent, so that one that does not read holds up
+// nobody who waits with a limit.
+func (c *stdio) write() {
+	for {
+		select {
+		case frame := <-c.frames:
+			if _, err := c.in.Write(frame); err != nil {
+				return // the reader knows better why
+			}
+		case <-c.quit:
+			return
+		}
+	}
+}
+
+// read sorts what the agent prints until it ends.
+func (c *stdio) read() {
+	err := c.readLines()
+	if err == nil {
+		err = c.farewell()
+	}
+	c.mu.Lock()
+	c.cause = err
+	c.mu.Unlock()
+	close(c.ended)
+}
+
+func (c *stdio) readLines() error {
+	r := bufio.NewReaderSize(c.out, 64<<10)
+	junk := 0
+	for {
+		line, err := readLine(r)
+		if errors.Is(err, errLongLine) {
+			return fmt.Errorf("the agent sent a line of more than %d MiB", maxLine>>20)
+		}
+		line = bytes.TrimSpace(line)
+		switch {
+		case len(line) == 0:
+		case err != nil: // a line without its end is none
+			c.noise.add("output without a line's end", line)
+		case line[0] != '{' || !json.Valid(line):
+			c.noise.add("output that is no JSON object", line)
+			junk += len(line)
+		default:
+			select {
+			case c.answers <- line:
+			case <-c.quit:
+				return nil
+			}
+			junk += len(line)
+		}
+		if err != nil {
+			return nil //nolint:nilerr // the end of its output, in whatever way
+		}
+		if junk > maxNoise {
+			return fmt.Errorf("the agent printed more than %d MiB that answer nothing", maxNoise>>20)
+		}
+	}
+}
+
+var errLongLine = errors.New("line too long")
+
+// readLine reads a line of at most maxLine; it is the caller's to keep.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > maxLine {
+			return nil, errLongLine
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// farewell says how the agent ended, when its output has.
+func (c *stdio) farewell() error {
+	if !c.exits(exitGrace) {
+		return errors.New("the agent closed its output")
+	}
+	text := fmt.Sprintf("the agent ended with exit code %d", c.child.Wait().Code)
+	if c.child.Wait().Code < 0 {
+		text = "the agent was killed"
+	}
+	if last := c.tail.last(); last != "" {
+		text += ": " + last
+	}
+	return errors.New(text)
+}
+
+func (c *stdio) exits(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-c.child.Done():
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// exchange implements conn.
+func (c *stdio) exchange(ctx context.Context, method string, message, id []byte) (ecp.Response, error) {
+	frame := append(message[:len(message):len(message)], '\n')
+	frames, gone := c.frames, c.child.Done()
+	var late <-chan time.Time
+	for {
+		select {
+		case frames <- frame:
+			frames = nil
+			if id == nil {
+				return ecp.Response{}, nil
+			}
+		case raw := <-c.answers:
+			r, mine, err := c.answer(raw, id)
+			if !mine {
+				continue
+			}
+			if err != nil {
+				return r, callError(kindProtocol, method, "%v", err)
+			}
+			return r, nil
+		case <-c.ended:
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return ecp.Response{}, callError(kindExit, method, "%v%s", c.cause, c.noise.said())
+		case <-gone: // somebody else may have its output open
+			gone, late = nil, time.After(exitGrace)
+		case <-late:
+			return ecp.Response{}, callError(kindExit, method, "%v%s", c.farewell(), c.noise.said())
+		case <-ctx.Done():
+			return ecp.Response{}, c.expired(ctx, method)
+		}
+	}
+}
+
+// answer sorts an object out: only what has the id of the call answers it.
+func (c *stdio) answer(raw, id []byte) (r ecp.Response, mine bool, err error) {
+	r, err = ecp.ParseResponse(raw)
+	switch {
+	case r.Answers(id):
+		return r, true, err
+	case r.ID == nil:
+		c.noise.add("JSON that answers nothing", raw)
+	default:
+		c.noise.add("answers with another id than that of the call ("+clip(string(r.ID), 40)+")", raw)
+	}
+	return r, false, nil
+}
+
+// expired says that time is up.
+func (c *stdio) expired(ctx context.Context, method string) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return callError(kindInterrupted, method, "the run was stopped")
+	}
+	text := "no answer within the time limit" + c.noise.said()
+	if last := c.tail.last(); last != "" {
+		text += "; its stderr ends: " + last
+	}
+	return callError(kindTimeout, method, "%s", text)
+}
+
+// close implements conn: the agent's input ends, then it is asked to end, then killed, with
+// all that it started.
+func (c *stdio) close(now bool) {
+	close(c.quit)
+	_ = c.in.Close()
+	if now || !c.exits(stopGrace) {
+		c.child.Kill()
+	}
+	_ = c.out.Close()
+	c.work.Wait()
+}
+
+// tailSize bounds what is kept of an agent's stderr, in bytes.
+const tailSize = 16 << 10
+
+// tail takes whatever is written and keeps the end.
+type tail struct {
+	mu   sync.Mutex // guards data
+	data []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(p)
+	if n > tailSize {
+		p = p[n-tailSize:]
+	}
+	t.data = append(t.data, p...)
+	if len(t.data) > 2*tailSize {
+		t.data = append(t.data[:0], t.data[len(t.data)-tailSize:]...)
+	}
+	return n, nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	data := t.data
+	if len(data) > tailSize {
+		data = data[len(data)-tailSize:]
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(string(data), "\uFFFD"))
+}
+
+// last returns the last lines, for a message.
+func (t *tail) last() string {
+	lines := strings.Split(t.String(), "\n")
+	return clip(strings.Join(lines[max(0, len(lines)-3):], " "), maxShown)
+}

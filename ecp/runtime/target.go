@@ -1,0 +1,82 @@
+package runtime
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// places answers questions about the machine that a target depends on.
+type places struct {
+	exists func(path string) bool    // relative to the current directory
+	found  func(program string) bool // in PATH
+	dir    string                    // of the manifest
+}
+
+// here is this machine.
+func here(dir, path string) places {
+	return places{
+		exists: func(path string) bool { _, err := os.Stat(path); return err == nil },
+		found: func(program string) bool {
+			for _, dir := range filepath.SplitList(path) {
+				if isFile(filepath.Join(dir, program)) || isFile(filepath.Join(dir, program+".exe")) {
+					return true
+				}
+			}
+			return false
+		},
+		dir: dir,
+	}
+}
+
+// word is a part of a command line that no shell would change.
+var word = regexp.MustCompile(`(^|\s)([A-Za-z0-9_./\\-]+)`)
+
+// resolve makes a command line work from wherever it is called: files that are not in the
+// current directory but beside the manifest are named by their whole path, and python is
+// python3 where only that exists. What has quotes or other shell syntax in a word stays.
+func (p places) resolve(target string) (resolved string, notes []string) {
+	first := true
+	resolved = word.ReplaceAllStringFunc(target, func(match string) string {
+		name := strings.TrimLeft(match, " \t\r\n")
+		space := match[:len(match)-len(name)]
+		program := first
+		first = false
+		if program && name == "python" && !p.found("python") && p.found("python3") {
+			notes = append(notes, "there is no python here; python3 is used")
+			return space + "python3"
+		}
+		if strings.HasPrefix(name, "-") || filepath.IsAbs(name) || (program && !strings.ContainsAny(name, `/\`)) {
+			return match
+		}
+		beside := filepath.Join(p.dir, name)
+		if !strings.Contains(name, ".") && !strings.ContainsAny(name, `/\`) || !isFile(beside) {
+			return match
+		}
+		if p.exists(name) {
+			if abs, err := filepath.Abs(name); err == nil && abs != beside {
+				notes = append(notes, name+" is in the current directory and beside the manifest; the one in the current directory is used")
+			}
+			return match
+		}
+		notes = append(notes, name+" is not in the current directory; the one beside the manifest is used")
+		return space + quoted(beside)
+	})
+	return resolved, notes
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func quoted(path string) string {
+	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./\\-:") == "" {
+		return path
+	}
+	if filepath.Separator == '\\' {
+		return `"` + path + `"`
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}

@@ -1,0 +1,204 @@
+package runtime
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/ecp/grade"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+)
+
+// Limits of a fixture.
+const (
+	maxFixtureFiles = 50000
+	maxFixtureBytes = 1 << 30
+)
+
+// workspace is the folder that one attempt works in.
+type workspace struct {
+	dir    string
+	before map[string]string // path to what it was
+}
+
+// newWorkspace makes a folder for an attempt and fills it.
+func newWorkspace(ctx context.Context, manifestDir string, f Fixture, supervisor string) (*workspace, error) {
+	dir, err := os.MkdirTemp("", "ecp-workspace-")
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
+	w := &workspace{dir: dir}
+	if err := w.fill(ctx, manifestDir, f, supervisor); err != nil {
+		w.remove()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *workspace) fill(ctx context.Context, manifestDir string, f Fixture, supervisor string) (err error) {
+	if f.Copy != "" {
+		from := f.Copy
+		if !filepath.IsAbs(from) {
+			from = filepath.Join(manifestDir, from)
+		}
+		if err := copyTree(from, w.dir); err != nil {
+			return fmt.Errorf("copy %s: %w", f.Copy, err)
+		}
+	}
+	if f.Git {
+		const commit = "git init -q . && git add -A && git -c user.name=ecp -c user.email=ecp@localhost -c commit.gpgsign=false commit -q --no-verify --allow-empty -m fixture"
+		code, output, err := runCommand(ctx, w.dir, commit, supervisor)
+		if err != nil || code != 0 {
+			return fmt.Errorf("make it a git repository: %w", errors.Join(err, errors.New(clip(output, maxShown))))
+		}
+	}
+	w.before, err = w.state()
+	return err
+}
+
+func (w *workspace) remove() {
+	_ = filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			_ = os.Chmod(path, 0o700) // an agent may have taken its rights away
+		}
+		return nil
+	})
+	_ = os.RemoveAll(w.dir)
+}
+
+// copyTree copies a folder. Links are copied as links.
+func copyTree(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return errors.New("it is no folder")
+	}
+	files, size := 0, int64(0)
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil || rel == "." {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if files, size = files+1, size+info.Size(); files > maxFixtureFiles || size > maxFixtureBytes {
+			return fmt.Errorf("it has more than %d files or %d MiB", maxFixtureFiles, maxFixtureBytes>>20)
+		}
+		target := filepath.Join(to, rel)
+		switch {
+		case e.IsDir():
+			return os.MkdirAll(target, 0o755)
+		case info.Mode()&fs.ModeSymlink != 0:
+			link, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(link, target)
+		case info.Mode().IsRegular():
+			return copyFile(path, target, info.Mode().Perm()|0o600)
+		}
+		return nil // sockets and the like are no fixture
+	})
+}
+
+func copyFile(from, to string, mode fs.FileMode) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// state says what each file is. What git keeps for itself is none of it.
+func (w *workspace) state() (map[string]string, error) {
+	out := map[string]string{}
+	return out, filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			if e.Name() == ".git" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		rel, err := filepath.Rel(w.dir, path)
+		if err != nil {
+			return err
+		}
+		out[filepath.ToSlash(rel)], err = fingerprint(path, e)
+		return err
+	})
+}
+
+func fingerprint(path string, e fs.DirEntry) (string, error) {
+	if e.Type()&fs.ModeSymlink != 0 {
+		link, err := os.Readlink(path)
+		return "-> " + link, err
+	}
+	if !e.Type().IsRegular() {
+		return e.Type().String(), nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return string(h.Sum(nil)), err
+}
+
+// changed lists what is not as it was, sorted by path.
+func (w *workspace) changed() ([]grade.Change, error) {
+	now, err := w.state()
+	if err != nil {
+		return nil, err
+	}
+	var out []grade.Change
+	for path, is := range now {
+		if was, ok := w.before[path]; !ok {
+			out = append(out, grade.Change{Path: path, Kind: "added"})
+		} else if was != is {
+			out = append(out, grade.Change{Path: path, Kind: "modified"})
+		}
+	}
+	for path := range w.before {
+		if _, ok := now[path]; !ok {
+			out = append(out, grade.Change{Path: path, Kind: "removed"})
+		}
+	}
+	slices.SortFunc(out, func(a, b grade.Change) int { return strings.Compare(a.Path, b.Path) })
+	return out, nil
+}
+
+// runCommand runs a shell command and returns the end of what it printed.
+func runCommand(ctx context.Context, dir, command, supervisor string) (code int, output string, err error) {
+	path, args := shell(command)
+	out := &tail{}
+	exit, err := proc.Run(ctx, proc.Spec{Path: path, Args: args, Dir: dir, Stdout: out, Stderr: out, Supervisor: supervisor})
+	return exit.Code, out.String(), err
+}

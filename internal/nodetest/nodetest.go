@@ -1,0 +1,90 @@
+// Package nodetest finds the MCP servers and the conformance suite from npm that tests run
+// against (.ci/node), and starts servers. It is for tests only: without the packages it
+// skips them.
+package nodetest
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Tools returns the node to use and the folder of the installed packages. It skips the test
+// if there are none.
+func Tools(t testing.TB, getenv func(string) string) (node, modules string) {
+	t.Helper()
+	dir := getenv("ECA_NODE_TOOLS")
+	if dir == "" {
+		t.Skip("SKIPPED, NOT PROVEN HERE: set ECA_NODE_TOOLS to a folder DIR made with: cp .ci/node/package*.json DIR && npm ci --ignore-scripts --prefix DIR")
+	}
+	modules = filepath.Join(dir, "node_modules")
+	if found, _ := filepath.Glob(filepath.Join(modules, "node-*", "bin", "node")); len(found) > 0 {
+		return found[0], modules
+	}
+	for _, dir := range filepath.SplitList(getenv("PATH")) { // there is no package of it for every system
+		if path := filepath.Join(dir, "node"); fileExists(path) {
+			return path, modules
+		}
+	}
+	t.Fatal("there is no node")
+	return "", ""
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Server is the entry of a reference server: everything, filesystem or memory.
+func Server(modules, name string) string {
+	return filepath.Join(modules, "@modelcontextprotocol", "server-"+name, "dist", "index.js")
+}
+
+// Everything starts the server everything over HTTP (streamableHttp or sse) and returns its
+// address. It ends with the test.
+func Everything(t testing.TB, node, modules, transport string) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	_ = l.Close() // for the server
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := os.StartProcess(node, []string{node, Server(modules, "everything"), transport}, &os.ProcAttr{
+		Env: append(os.Environ(), "PORT="+port), Files: []*os.File{nil, w, w},
+	})
+	_ = w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var work sync.WaitGroup
+	t.Cleanup(func() {
+		_ = p.Kill()
+		_, _ = p.Wait()
+		work.Wait()
+		_ = r.Close()
+	})
+	said, lines := "", bufio.NewReader(r)
+	for !strings.Contains(said, " on port "+port) {
+		line, err := lines.ReadString('\n')
+		if said += line; err != nil {
+			t.Fatalf("the server everything does not start: %v\n%s", err, said)
+		}
+	}
+	work.Go(func() { _, _ = io.Copy(io.Discard, lines) })
+	path := "/mcp"
+	if transport == "sse" {
+		path = "/sse"
+	}
+	return "http://127.0.0.1:" + port + path
+}

@@ -1,0 +1,328 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/nodetest"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of docs/mcp.md")
+
+// extension stands for a version where the suite's scenario is of none.
+const extension = "extension"
+
+// suite is what of the conformance suite's client scenarios is run, by the version of the
+// protocol that is spoken.
+func suite() map[string][]string {
+	logins := []string{
+		"auth/metadata-default", "auth/metadata-var1", "auth/metadata-var2", "auth/metadata-var3", "auth/basic-cimd",
+		"auth/scope-from-www-authenticate", "auth/scope-from-scopes-supported", "auth/scope-omitted-when-undefined",
+		"auth/scope-step-up", "auth/scope-retry-limit", "auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post",
+		"auth/token-endpoint-auth-none", "auth/pre-registration",
+	}
+	return map[string][]string{
+		"2025-03-26": {"auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"},
+		"2025-06-18": {"initialize", "tools_call", "auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none"},
+		"2025-11-25": append(
+			[]string{"initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry", "json-schema-2020-12-preservation"},
+			logins...),
+		extension: {"auth/client-credentials-basic"},
+		"2026-07-28": append(
+			[]string{
+				"tools_call", "request-metadata", "sep-2322-client-request-state", "http-standard-headers", "http-custom-headers",
+				"http-invalid-tool-headers", "json-schema-ref-no-deref", "json-schema-2020-12-preservation",
+				"auth/resource-mismatch", "auth/offline-access-scope", "auth/offline-access-not-supported", "auth/authorization-server-migration",
+				"auth/iss-supported", "auth/iss-not-advertised", "auth/iss-supported-missing", "auth/iss-wrong-issuer", "auth/iss-unexpected",
+				"auth/iss-normalized", "auth/metadata-issuer-mismatch",
+			},
+			logins...),
+	}
+}
+
+// check is one of a scenario's results.
+type check struct{ ID, Name, Status, ErrorMessage string }
+
+func wrong(c check) bool { return c.Status == "FAILURE" || c.Status == "WARNING" }
+
+// timed is how often a scenario that looks at the clock may be played again: a machine that
+// is busy is no fault of eca.
+const timed = 4
+
+// The client scenarios of the official conformance suite, against the manager that eca
+// runs servers with. The score stands in docs/mcp.md.
+func TestConformance(t *testing.T) {
+	node, modules := nodetest.Tools(t, os.Getenv)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var rows []string
+	t.Run("scenarios", func(t *testing.T) {
+		for version, scenarios := range suite() {
+			for _, scenario := range scenarios {
+				t.Run(version+"/"+scenario, func(t *testing.T) {
+					t.Parallel()
+					checks := runScenario(t, node, modules, self, version, scenario)
+					for range timed {
+						if scenario == "sse-retry" && slices.ContainsFunc(checks, wrong) {
+							checks = runScenario(t, node, modules, self, version, scenario)
+						}
+					}
+					passed := 0
+					for _, c := range checks {
+						switch {
+						case c.Status == "SUCCESS":
+							passed++
+						case wrong(c):
+							t.Errorf("%s (%s): %s", c.ID, c.Name, c.ErrorMessage)
+						}
+					}
+					if passed == 0 {
+						t.Errorf("nothing was checked: %+v", checks)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					rows = append(rows, fmt.Sprintf("| %s | `%s` | passed |", version, scenario))
+				})
+			}
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	slices.Sort(rows)
+	publish(t, strings.Join(rows, "\n"))
+}
+
+// publish compares the table of docs/mcp.md with the results, or rewrites it.
+func publish(t *testing.T, rows string) {
+	t.Helper()
+	const file, begin, end = "../docs/mcp.md", "<!-- conformance -->\n", "\n<!-- end -->"
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(raw), begin)
+	old, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the score", file)
+	}
+	table := "| version | scenario | |\n|---|---|---|\n" + rows
+	switch {
+	case old == table:
+	case *update:
+		if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("docs/mcp.md says something else; -update rewrites it:\n%s", table)
+	}
+}
+
+// runScenario has the suite run this test binary as the client, and returns its verdicts.
+func runScenario(t *testing.T, node, modules, self, version, scenario string) []check {
+	t.Helper()
+	out := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	args := []string{filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"), "client", "--command", self, "--scenario", scenario, "--timeout", "120000", "-o", out}
+	if version != extension {
+		args = append(args, "--spec-version", version)
+	}
+	cmd := exec.CommandContext(ctx, node, args...)
+	cmd.Env = append(os.Environ(), modeVariable+"=conformance")
+	said, err := cmd.CombinedOutput() // its exit code says less than the checks
+	files, _ := filepath.Glob(filepath.Join(out, "*", "checks.json"))
+	nested, _ := filepath.Glob(filepath.Join(out, "*", "*", "checks.json")) // of auth/...
+	files = append(files, nested...)
+	if len(files) != 1 {
+		t.Fatalf("no results (%v):\n%s", err, said)
+	}
+	raw, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var checks []check
+	if err := json.Unmarshal(raw, &checks); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s", said)
+		}
+	})
+	return checks
+}
+
+// playClient is the client that the suite starts: it connects to the server and uses all
+// that the server has.
+func playClient() error {
+	url := os.Args[len(os.Args)-1]
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Second)
+	defer cancel()
+	network := netclient.New(func(string) string { return "" })
+	defer network.Close()
+	user, err := newConformingUser(network, url)
+	if err != nil {
+		return err
+	}
+	defer user.close()
+	m := New(Deps{
+		Resolve: func(_ context.Context, _ string, c config.MCPServer) (Launch, error) {
+			return Launch{URL: c.URL, Login: user.account}, nil
+		},
+		HTTP:    func() *http.Client { return network.Client(netclient.Options{}) },
+		Version: "1", Now: clock, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Handlers: map[string]Handler{string(wire.MethodElicitationCreate): acceptDefaults},
+	})
+	defer m.Close()
+	m.Apply(Settings{}, map[string]config.MCPServer{"s": {URL: url, ProtocolVersion: os.Getenv("MCP_CONFORMANCE_PROTOCOL_VERSION")}})
+	m.Begin()
+	m.Settled(ctx)
+	if err := user.help(ctx, m); err != nil {
+		return err
+	}
+	status, _ := m.Status("s")
+	if status.State != Running {
+		return fmt.Errorf("it is %s: %s", status.State, status.Reason)
+	}
+	if err := useTools(ctx, m, user); err != nil {
+		return err
+	}
+	return useRest(ctx, m)
+}
+
+// useTools calls what the scenario says, or each tool with arguments that fit.
+func useTools(ctx context.Context, m *Manager, user *conformingUser) error {
+	var given struct {
+		Calls []struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"toolCalls"`
+	}
+	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
+		if err := json.Unmarshal([]byte(text), &given); err != nil {
+			return err
+		}
+	}
+	var failed []error
+	list := m.Tools()
+	for _, tool := range list {
+		arguments := sample(tool.Spec().Schema)
+		for _, call := range given.Calls {
+			if call.Name == tool.Spec().Name {
+				arguments = call.Arguments
+			}
+		}
+		if tool.Spec().Name == "json_schema_echo" {
+			arguments, _ = json.Marshal(map[string]any{"schema": list[0].Spec().Schema})
+		}
+		res, err := tool.Run(ctx, tools.Call{ID: "c", Arguments: arguments}, nil)
+		fmt.Fprintln(os.Stderr, tool.Spec().Name, string(arguments), res.Outputs, err)
+		if errors.Is(err, errUnauthorized) {
+			_, _ = m.servers["s"].connection(ctx) // the supervisor has noticed then, too
+			if err = user.help(ctx, m); err == nil {
+				_, err = tool.Run(ctx, tools.Call{ID: "c", Arguments: arguments}, nil)
+			}
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// sample returns arguments for a schema.
+func sample(schema json.RawMessage) json.RawMessage {
+	var s struct {
+		Properties map[string]struct {
+			Type string `json:"type"`
+		} `json:"properties"`
+	}
+	_ = json.Unmarshal(schema, &s)
+	out := map[string]any{}
+	for name, p := range s.Properties {
+		switch p.Type {
+		case "number", "integer":
+			out[name] = 3
+		case "boolean":
+			out[name] = true
+		case "string":
+			out[name] = "text"
+		}
+	}
+	raw, _ := json.Marshal(out)
+	return raw
+}
+
+// useRest reads the resources and gets the prompts.
+func useRest(ctx context.Context, m *Manager) error {
+	conn, err := m.servers["s"].connection(ctx)
+	if err != nil {
+		return err
+	}
+	var resources struct{ Resources []struct{ URI string } }
+	var prompts struct{ Prompts []struct{ Name string } }
+	if conn.server.Resources != nil {
+		if err := conn.session.call(ctx, "resources/list", nil, &resources); err != nil {
+			return err
+		}
+	}
+	for _, r := range resources.Resources {
+		if err := conn.session.call(ctx, "resources/read", map[string]string{"uri": r.URI}, nil); err != nil {
+			return err
+		}
+	}
+	if conn.server.Prompts != nil {
+		if err := conn.session.call(ctx, "prompts/list", nil, &prompts); err != nil {
+			return err
+		}
+	}
+	for _, p := range prompts.Prompts {
+		if err := conn.session.call(ctx, "prompts/get", map[string]string{"name": p.Name}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// acceptDefaults answers a question of the server as somebody does who agrees to all that
+// is proposed.
+func acceptDefaults(_ context.Context, r ServerRequest) (any, error) {
+	var p struct {
+		Schema struct {
+			Properties map[string]struct {
+				Default json.RawMessage `json:"default"`
+			} `json:"properties"`
+		} `json:"requestedSchema"`
+	}
+	if err := json.NewDecoder(bytes.NewReader(r.Params)).Decode(&p); err != nil {
+		return nil, err
+	}
+	content := map[string]json.RawMessage{}
+	for name, field := range p.Schema.Properties {
+		if len(field.Default) > 0 {
+			content[name] = field.Default
+		}
+	}
+	return map[string]any{"action": "accept", "content": content}, nil
+}

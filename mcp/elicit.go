@@ -1,0 +1,249 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+)
+
+// Asker shows questions to the user.
+type Asker interface {
+	// Ask waits for the answer. cancelled says that the user closed the question.
+	Ask(ctx context.Context, q Question) (answer string, cancelled bool, err error)
+}
+
+// Question is what the user is asked.
+type Question struct {
+	ChatID, CallID string // where it comes from
+	Text           string
+	Options        []Option
+	Freeform       bool // other answers than the options are welcome
+}
+
+// Option is an answer to choose.
+type Option struct{ Label, Description string }
+
+// Answers that mean something of their own in a form.
+const (
+	declineLabel = "Decline"
+	emptyLabel   = "Leave empty"
+	acceptLabel  = "Continue"
+)
+
+// maxTries is how often the user is asked for the same field.
+const maxTries = 5
+
+// maxAsked bounds a server's text in a question, in bytes.
+const maxAsked = 4000
+
+// elicited is the result of elicitation/create.
+type elicited struct {
+	Action  string          `json:"action"` // accept, decline or cancel
+	Content *map[string]any `json:"content,omitempty"`
+}
+
+// elicit asks the user what a server wants to know, a field at a time. Nobody is asked
+// outside of a call: the user would not know why.
+func (m *Manager) elicit(ctx context.Context, r ServerRequest) (any, error) {
+	var p struct {
+		Mode    string          `json:"mode"`
+		Message string          `json:"message"`
+		Schema  json.RawMessage `json:"requestedSchema"`
+	}
+	if err := json.Unmarshal(r.Params, &p); err != nil {
+		return nil, &RPCError{wire.INVALID_PARAMS, "the parameters can not be read: " + err.Error()}
+	}
+	if p.Mode != "" && p.Mode != "form" {
+		return nil, &RPCError{wire.INVALID_PARAMS, fmt.Sprintf("the mode %.20q is not supported, only form", p.Mode)}
+	}
+	f, err := readForm(p.Schema)
+	if err != nil {
+		return nil, &RPCError{wire.INVALID_PARAMS, err.Error()}
+	}
+	asker := m.asker()
+	if len(r.Calls) == 0 || asker == nil {
+		return elicited{Action: "decline"}, nil
+	}
+	call := r.Calls[len(r.Calls)-1]
+	defer call.hold()()
+	i := interview{asker: asker, server: r.Server, call: call, message: plain(p.Message, maxAsked)}
+	content, action, err := i.fill(ctx, f)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		m.deps.Log.Warn("the user could not be asked what an MCP server wants to know", "server", r.Server, "err", err)
+		action = "decline"
+	}
+	if action != "accept" {
+		return elicited{Action: action}, nil
+	}
+	return elicited{Action: action, Content: &content}, nil
+}
+
+// asker returns the way to the user; nil: nobody can be asked.
+func (m *Manager) asker() Asker {
+	if m.deps.Asker == nil {
+		return nil
+	}
+	return m.deps.Asker()
+}
+
+// interview fills in a form with the user.
+type interview struct {
+	asker   Asker
+	server  string
+	call    ActiveCall
+	message string
+}
+
+func (i interview) fill(ctx context.Context, f form) (content map[string]any, action string, err error) {
+	if len(f.fields) == 0 {
+		answer, cancelled, err := i.ask(ctx, i.intro(), false, Option{Label: acceptLabel}, i.decline())
+		switch {
+		case err != nil || cancelled:
+			return nil, "cancel", err
+		case answer == acceptLabel:
+			return map[string]any{}, "accept", nil
+		}
+		return nil, "decline", nil
+	}
+	content = map[string]any{}
+	for n, field := range f.fields {
+		head := i.intro() + "\n\n"
+		if n > 0 {
+			head = fmt.Sprintf("The MCP server `%s` asks on (%d of %d): ", i.server, n+1, len(f.fields))
+		} else if len(f.fields) > 1 {
+			head += fmt.Sprintf("(1 of %d) ", len(f.fields))
+		}
+		value, given, action, err := i.field(ctx, head, field)
+		if err != nil || action != "accept" {
+			return nil, action, err
+		}
+		if given {
+			content[field.name] = value
+		}
+	}
+	return content, "accept", nil
+}
+
+// intro says who asks: a server must not pass for eca.
+func (i interview) intro() string {
+	return fmt.Sprintf("The MCP server `%s` asks, for the call of %s:\n\n%s", i.server, i.call.Tool, i.message)
+}
+
+func (i interview) decline() Option {
+	return Option{declineLabel, "The server is told that you do not want to say"}
+}
+
+// field asks for one field until the answer fits.
+func (i interview) field(ctx context.Context, head string, f field) (value any, given bool, action string, err error) {
+	text, wrong := head+f.describe(), ""
+	options, freeform := f.offers()
+	for range maxTries {
+		answer, cancelled, err := i.ask(ctx, wrong+text, freeform, append(slices.Clone(options), i.decline())...)
+		switch {
+		case err != nil || cancelled:
+			return nil, false, "cancel", err
+		case answer == declineLabel:
+			return nil, false, "decline", nil
+		case answer == emptyLabel && !f.required:
+			return nil, false, "accept", nil
+		}
+		if value, err = f.read(answer); err == nil {
+			return value, true, "accept", nil
+		}
+		wrong = "That can not be sent: " + err.Error() + ".\n\n"
+	}
+	return nil, false, "cancel", nil
+}
+
+func (i interview) ask(ctx context.Context, text string, freeform bool, options ...Option) (answer string, cancelled bool, err error) {
+	return i.asker.Ask(ctx, Question{ChatID: i.call.ChatID, CallID: i.call.CallID, Text: text, Options: options, Freeform: freeform})
+}
+
+// describe says what a field is, for the user.
+func (f field) describe() string {
+	name := plain(f.name, 200)
+	if f.title != "" {
+		name = plain(f.title, 200)
+	}
+	var b strings.Builder
+	b.WriteString("**" + name + "**")
+	if f.about != "" {
+		b.WriteString(": " + plain(f.about, maxAsked))
+	}
+	var notes []string
+	if f.kind == someField {
+		notes = append(notes, "any of "+plain(f.labels(), maxAsked)+", with commas between them")
+	}
+	if f.kind == integerField {
+		notes = append(notes, "a whole number")
+	}
+	if f.format != "" {
+		notes = append(notes, "format: "+plain(f.format, 50))
+	}
+	if limits := f.limits(); limits != "" {
+		notes = append(notes, limits)
+	}
+	if !f.required {
+		notes = append(notes, "optional")
+	}
+	if len(notes) > 0 {
+		b.WriteString(" (" + strings.Join(notes, "; ") + ")")
+	}
+	return b.String()
+}
+
+// offers are the answers to choose from; freeform says that there may be others.
+func (f field) offers() (options []Option, freeform bool) {
+	add := func(label string, preset bool) {
+		o := Option{Label: label}
+		if preset {
+			o.Description = "the default"
+		}
+		options = append(options, o)
+	}
+	switch f.kind {
+	case yesNoField:
+		add("Yes", f.preset == true)
+		add("No", f.preset == false)
+	case oneField:
+		for _, c := range f.choices {
+			add(plain(c.label, 200), f.preset == c.value)
+		}
+	default:
+		freeform = true
+		if f.preset != nil {
+			add(f.show(f.preset), true)
+		}
+	}
+	if !f.required {
+		options = append(options, Option{Label: emptyLabel})
+	}
+	return options, freeform
+}
+
+// show is a value as the user would answer it.
+func (f field) show(value any) string {
+	switch v := value.(type) {
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []any:
+		var labels []string
+		for _, one := range v {
+			for _, c := range f.choices {
+				if c.value == one {
+					labels = append(labels, c.label)
+				}
+			}
+		}
+		return strings.Join(labels, ", ")
+	}
+	return fmt.Sprint(value)
+}
