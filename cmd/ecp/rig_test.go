@@ -96,7 +96,7 @@ func write(t *testing.T, path, text string) {
 // scenario is one with a step for each input, each with the same graders.
 func scenario(name, graders string, inputs ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  - name: %s\n    steps:\n", name)
+	fmt.Fprintf(&b, "  - name: %q\n    steps:\n", name)
 	for _, in := range inputs {
 		fmt.Fprintf(&b, "      - input: %q\n        graders: [%s]\n", in, graders)
 	}
