@@ -41,6 +41,8 @@ type Credential struct {
 	Ended   bool      // the server takes it no more: the user has to log in again
 	Method  string    // how the user logged in
 	For     Binding   // where the tokens may go
+
+	ClientSecret Secret // of a client that eca registered for this login; empty: it has none, or the configuration has it
 }
 
 // Binding says to whom tokens may be sent: nobody else gets them, whatever a
@@ -49,13 +51,20 @@ type Binding struct {
 	TokenURL string `json:"tokenUrl,omitempty"` // renews them
 	ClientID string `json:"clientId,omitempty"`
 	Basic    bool   `json:"basic,omitempty"`    // the client's secret goes into a header there
-	Provider string `json:"provider,omitempty"` // scheme and host of the provider's API; empty: any
+	Provider string `json:"provider,omitempty"` // scheme and host of the provider's API, or an MCP server's address; empty: any
+
+	// Of logins to MCP servers.
+	Issuer   string `json:"issuer,omitempty"`    // who gave the tokens
+	Resource string `json:"resource,omitempty"`  // whom they are for
+	Revoke   string `json:"revokeUrl,omitempty"` // takes them back
+	Scope    string `json:"scope,omitempty"`     // what was asked for, separated by spaces
+	Redirect string `json:"redirect,omitempty"`  // as the client is registered, if eca registered it
 }
 
 // Secrets lists what must not be shown.
 func (c Credential) Secrets() []string {
 	var out []string
-	for _, s := range []Secret{c.Key, c.Access, c.Refresh} {
+	for _, s := range []Secret{c.Key, c.Access, c.Refresh, c.ClientSecret} {
 		if v := s.Reveal(); v != "" {
 			out = append(out, v)
 		}

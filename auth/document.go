@@ -42,6 +42,8 @@ type secrets struct {
 	Key     string `json:"key,omitempty"`
 	Access  string `json:"access,omitempty"`
 	Refresh string `json:"refresh,omitempty"`
+
+	ClientSecret string `json:"clientSecret,omitempty"`
 }
 
 // inKeychain is the type of an entry whose secrets are elsewhere. An older eca keeps it,
@@ -54,7 +56,7 @@ func known(kind string) bool { return kind == APIKey || kind == OAuth }
 func newEntry(c Credential) entry {
 	e := entry{
 		Type: c.Type, URL: c.URL, Models: c.Models, Ended: c.Ended, Method: c.Method,
-		secrets: secrets{c.Key.Reveal(), c.Access.Reveal(), c.Refresh.Reveal()},
+		secrets: secrets{c.Key.Reveal(), c.Access.Reveal(), c.Refresh.Reveal(), c.ClientSecret.Reveal()},
 	}
 	if !c.Expires.IsZero() {
 		e.Expires = c.Expires.Unix()
@@ -77,7 +79,7 @@ func (e entry) credential() (Credential, error) {
 	if e.For != nil {
 		c.For = *e.For
 	}
-	c.Key, c.Access, c.Refresh = secret(e.Key), secret(e.Access), secret(e.Refresh)
+	c.Key, c.Access, c.Refresh, c.ClientSecret = secret(e.Key), secret(e.Access), secret(e.Refresh), secret(e.ClientSecret)
 	switch {
 	case c.Type == APIKey && e.Key == "":
 		return Credential{}, errors.New("has no key")

@@ -129,7 +129,7 @@ func (s *Store) renew(ctx context.Context, provider, rejected string, now func()
 	if err != nil {
 		return Credential{}, err
 	}
-	next.Type, next.URL, next.Models, next.Method, next.For = OAuth, old.URL, old.Models, old.Method, old.For
+	next.Type, next.URL, next.Models, next.Method, next.For, next.ClientSecret = OAuth, old.URL, old.Models, old.Method, old.For, old.ClientSecret
 	return next, s.replace(ctx, provider, refresh, next)
 }
 

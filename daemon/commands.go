@@ -53,6 +53,8 @@ func (d *Daemon) secrets() []string {
 	for _, c := range entered {
 		out = append(out, c.Secrets()...)
 	}
+	served, _ := d.servedCreds.Load().All() // the same
+	out = append(out, servedSecrets(served)...)
 	out = append(out, d.network.Proxies().Secrets()...)
 	for _, name := range d.variables() {
 		if redact.SecretName(name) {

@@ -113,10 +113,11 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 		// Suites that compare traffic keep themselves apart by the cache folder alone.
 		d.keepStateIn(filepath.Join(d.opts.CacheDir, "state"))
 	}
-	before, creds := d.entered, d.creds.Load()
+	before, creds, served := d.entered, d.creds.Load(), d.servedCreds.Load()
 	switch place := auth.Place(cfg.Auth.Store); place {
 	case "", auth.Auto, auth.InKeychain, auth.InFile:
 		creds.Keep(place)
+		served.Keep(place)
 	default:
 		origin, _ := cfg.Origin("auth", "store")
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: fmt.Sprintf("auth.store must be auto, keychain or file, not %.64q", place)})
@@ -124,6 +125,9 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	var err error
 	if d.entered, err = creds.All(); err != nil {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: creds.Path()}, Cause: err.Error()})
+	}
+	if _, err := served.All(); err != nil {
+		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: served.Path()}, Cause: err.Error()})
 	}
 	d.config.Store(cfg)
 	for _, p := range cfg.Problems { // logs leave out the secrets of the configuration in effect
@@ -133,6 +137,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	}
 	d.models.configure(cfg, rules)
 	d.mcp.Apply(serverSettings(cfg.Config), cfg.MCPServers)
+	d.retryLogins()
 	if cfg.Env == config.EnvTest {
 		d.models.refreshCatalog(context.Background()) // reads the file that suites put there, no more
 	}

@@ -11,6 +11,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -35,10 +36,12 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/pinned"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/internal/trust"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/mcp"
+	"github.com/seed-dec29ce4/eca/mcp/login"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/agent"
 	"github.com/seed-dec29ce4/eca/tools/ask"
@@ -72,6 +75,9 @@ type Options struct {
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
 
+	// OpenURL has the user's browser open a URL; nil: there is none.
+	OpenURL func(ctx context.Context, url string) error
+
 	// Sleep waits between questions whether a login is done; default: for real.
 	Sleep  func(context.Context, time.Duration) error
 	Random func() float64 // in [0,1), spreads the waits before retries; default: random
@@ -89,14 +95,21 @@ type Daemon struct {
 	finder workspace.Finder
 	maps   mapper
 	logins *logins
-	mcp    *mcp.Manager
+
+	servedLogins *logins       // those to MCP servers that wait for the user
+	accounts     *login.Logins // those that there are
+	launched     sync.Map      // *login.Account by the server's name, as of its last start
+
+	mcp *mcp.Manager
 
 	network *netclient.Network // of all that speaks HTTP
 
 	commands *command.Commands
 	dynamic  *config.Commands // runs ${cmd:...} of the configuration
 	loader   *extensions.Loader
-	record   *trust.Store // which workspaces' files the user trusts
+	record   *trust.Store  // which workspaces' files the user trusts
+	agreed   *pinned.Store // what MCP servers were when the user agreed to them
+	pins     pins
 	plugins  *plugins.Store
 
 	reconfigured chan struct{} // hears of Configure; for Watch
@@ -114,21 +127,22 @@ type Daemon struct {
 	claude      []hooks.Definition         // as of the last load
 
 	// Replaced as wholes, by loadLocked and Connect.
-	artifacts atomic.Pointer[artifact.Store]
-	creds     atomic.Pointer[auth.Store]
-	identity  atomic.Pointer[netclient.Identity]
-	imported  atomic.Pointer[string]         // what the user is told of an import
-	set       atomic.Pointer[extensions.Set] // nil until they are read
-	plugged   atomic.Pointer[plugins.Set]    // nil until they are read
-	scrubbers atomic.Pointer[scrubbers]
-	config    atomic.Pointer[config.Loaded]
-	workspace atomic.Pointer[workspace.Workspace]
-	client    atomic.Pointer[client]
-	registry  atomic.Pointer[func() *tools.Registry] // of our tools; built when first asked for: not before initialize is answered
-	allTools  atomic.Pointer[allTools]
-	guard     atomic.Pointer[func(tools.Tool) (tools.Tool, bool)] // see Guard
-	policy    atomic.Pointer[permission.Policy]
-	hooks     atomic.Pointer[hooks.Set]
+	artifacts   atomic.Pointer[artifact.Store]
+	creds       atomic.Pointer[auth.Store]
+	servedCreds atomic.Pointer[auth.Store] // of MCP servers
+	identity    atomic.Pointer[netclient.Identity]
+	imported    atomic.Pointer[string]         // what the user is told of an import
+	set         atomic.Pointer[extensions.Set] // nil until they are read
+	plugged     atomic.Pointer[plugins.Set]    // nil until they are read
+	scrubbers   atomic.Pointer[scrubbers]
+	config      atomic.Pointer[config.Loaded]
+	workspace   atomic.Pointer[workspace.Workspace]
+	client      atomic.Pointer[client]
+	registry    atomic.Pointer[func() *tools.Registry] // of our tools; built when first asked for: not before initialize is answered
+	allTools    atomic.Pointer[allTools]
+	guard       atomic.Pointer[func(tools.Tool) (tools.Tool, bool)] // see Guard
+	policy      atomic.Pointer[permission.Policy]
+	hooks       atomic.Pointer[hooks.Set]
 }
 
 // New assembles a daemon without reading any configuration: call Configure before
@@ -145,6 +159,9 @@ func New(o Options) *Daemon {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.OpenURL == nil {
+		o.OpenURL = func(context.Context, string) error { return errors.New("there is no browser") }
 	}
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
@@ -163,8 +180,8 @@ func New(o Options) *Daemon {
 		store:  store.New(o.StateDir),
 		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
-		logins: newLogins(),
-		maps:   newMapper(o),
+		logins: newLogins(), servedLogins: newLogins(),
+		maps: newMapper(o),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
@@ -174,6 +191,8 @@ func New(o Options) *Daemon {
 		served:       make(chan struct{}, 1),
 		trusted:      make(chan struct{}, 1),
 		record:       trust.New(o.StateDir, o.Now),
+		agreed:       pinned.New(o.StateDir, o.Now),
+		pins:         pins{held: map[string]heldLaunch{}, renewing: map[string]int{}},
 		asked:        map[string]bool{},
 	}
 	d.plugins = plugins.New(plugins.Options{
@@ -184,6 +203,7 @@ func New(o Options) *Daemon {
 	d.keepStateIn(o.StateDir)
 	d.models = newModels(o, d.creds.Load, d.network)
 	d.models.settle = func() { d.settle(context.Background()) } // each command has its time limit
+	d.accounts = d.newAccounts()
 	d.mcp = d.newServers()
 	d.commands = d.newCommands()
 	d.engine = chat.New(chat.Deps{
@@ -241,6 +261,7 @@ func home(getenv func(string) string, xdg, fallback string) string {
 func (d *Daemon) keepStateIn(dir string) {
 	d.store.Move(dir)
 	d.creds.Store(auth.New(dir, d.opts.Keychain))
+	d.servedCreds.Store(auth.New(filepath.Join(dir, "mcp"), d.opts.Keychain))
 	d.artifacts.Store(artifact.New(filepath.Join(dir, "artifacts"), artifact.Options{Now: d.opts.Now}))
 }
 
@@ -314,11 +335,13 @@ func (d *Daemon) Config() *config.Loaded { return d.config.Load() }
 // Close ends everything: turns, background commands, connections, the store.
 func (d *Daemon) Close() {
 	d.logins.close()
+	d.servedLogins.close()
 	d.dynamic.Close()
 	d.plugins.Close()
 	d.engine.Close()
 	d.mcp.Close()
 	d.creds.Load().Close()
+	d.servedCreds.Load().Close()
 	d.jobs.Close()
 	d.finder.Close()
 	d.maps.index.Close()
@@ -344,7 +367,7 @@ func (d *Daemon) Notices() []string {
 	if n := d.trustNotice(); n != "" {
 		out = append(out, n)
 	}
-	return out
+	return append(out, d.changedNotices()...)
 }
 
 // demoModel is the id of the demo model.

@@ -42,8 +42,9 @@ type attempt struct {
 
 // Why a login ended before the user finished it.
 var (
-	errNewer  = errors.New("another login for this provider was begun")
+	errNewer  = errors.New("another login was begun in its place")
 	errLogout = errors.New("the login was cancelled")
+	errLate   = errors.New("nobody finished the login in time; log in again")
 )
 
 func newLogins() *logins {
@@ -71,7 +72,7 @@ func (l *logins) begin(provider string, limit time.Duration, paste func(string) 
 	l.work.Go(func() {
 		defer close(a.done)
 		defer cancel(nil)
-		ctx, stop := context.WithTimeoutCause(ctx, limit, errors.New("nobody finished the login in time; log in again"))
+		ctx, stop := context.WithTimeoutCause(ctx, limit, errLate)
 		defer stop()
 		a.notice, a.err = wait(ctx)
 		if ctx.Err() != nil && a.err != nil {

@@ -33,7 +33,7 @@ func (d *Daemon) AddMCPServer(name string, s config.MCPServer, inWorkspace bool,
 	if err != nil {
 		return err
 	}
-	return d.edit(file, config.Set(s, "mcpServers", name))
+	return d.renewing(name, func() error { return d.edit(file, config.Set(s, "mcpServers", name)) })
 }
 
 // fileFor returns the file for what is new in the configuration.
@@ -64,6 +64,10 @@ func (d *Daemon) UpdateMCPServer(name string, s config.MCPServer, args *[]string
 			return err
 		}
 	}
+	return d.renewing(name, func() error { return d.updateMCPServer(name, s, args) })
+}
+
+func (d *Daemon) updateMCPServer(name string, s config.MCPServer, args *[]string) error {
 	var drop []string
 	switch {
 	case s.URL != "":
@@ -116,16 +120,26 @@ func (d *Daemon) EnableMCPServer(name string, enabled bool) error {
 
 // RemoveMCPServer removes a server from all files.
 func (d *Daemon) RemoveMCPServer(name string) error {
-	if _, exists := d.Config().MCPServers[name]; !exists {
+	s, exists := d.Config().MCPServers[name]
+	if !exists {
 		return unknownMCPServer(name)
 	}
+	key := d.pinKey(name)
 	if err := d.drop("mcpServers", name); err != nil {
 		return err
+	}
+	if err := d.agreed.Forget(key); err != nil {
+		d.opts.Log.Warn("it is still recorded what a removed MCP server was", "server", name, "err", err)
 	}
 	if _, exists := d.Config().MCPServers[name]; exists {
 		origin, _ := d.Config().Origin("mcpServers", name)
 		return fmt.Errorf("the MCP server %s comes from %s, where it can not be removed", name, origin)
 	}
+	d.servedLogins.cancel(name)
+	if _, err := d.forgetLogin(name, s); err != nil {
+		return fmt.Errorf("the MCP server %s is removed, but its login is not: %w", name, err)
+	}
+	d.launched.Delete(name)
 	return nil
 }
 

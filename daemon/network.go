@@ -82,7 +82,7 @@ func certificates(cfg *config.Loaded, getenv func(string) string) netclient.File
 // watched lists the files whose changes count. Of relative paths, as variables can name
 // them, nobody says where they begin.
 func (d *Daemon) watched() []string {
-	files := append(slices.Clone(d.Config().Files), d.creds.Load().Path(), d.record.Path())
+	files := append(slices.Clone(d.Config().Files), d.creds.Load().Path(), d.servedCreds.Load().Path(), d.record.Path())
 	files = append(files, d.set.Load().Files...)
 	files = append(files, d.plugged.Load().Watch()...)
 	files = append(files, d.claudeSettings(d.Config(), d.Roots())...)

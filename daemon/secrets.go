@@ -3,6 +3,7 @@ package daemon
 import (
 	"net/url"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
@@ -11,7 +12,8 @@ import (
 
 // scrubbers remove the secrets of one configuration and what users entered.
 type scrubbers struct {
-	cfg *config.Loaded // each load has its own, also when credentials changed only
+	cfg    *config.Loaded // each load has its own, also when credentials changed only
+	served uintptr        // names the logins to MCP servers, which change without one
 
 	all    *redact.Redactor // for logs
 	output *redact.Redactor // for what tools return
@@ -27,15 +29,18 @@ func (d *Daemon) cleanOutput(text string) string { return d.scrub().output.Strin
 
 func (d *Daemon) scrub() *scrubbers {
 	cfg := d.config.Load()
-	if s := d.scrubbers.Load(); s != nil && s.cfg == cfg {
+	logins, _ := d.servedCreds.Load().All() // the error is among the configuration's problems
+	served := reflect.ValueOf(logins).Pointer()
+	if s := d.scrubbers.Load(); s != nil && s.cfg == cfg && s.served == served {
 		return s
 	}
-	s := &scrubbers{cfg: cfg}
+	s := &scrubbers{cfg: cfg, served: served}
 	credentials := d.environmentSecrets()
 	entered, _ := d.creds.Load().All() // the error is among the configuration's problems
 	for _, c := range entered {
 		credentials = append(credentials, c.Key.Reveal(), c.Access.Reveal(), c.Refresh.Reveal())
 	}
+	credentials = append(credentials, servedSecrets(logins)...)
 	if cfg == nil {
 		s.all = redact.New(credentials...)
 	} else {

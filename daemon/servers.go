@@ -29,13 +29,17 @@ func (d *Daemon) newServers() *mcp.Manager {
 	env := sync.OnceValue(func() []string { return d.commandEnv(context.Background()) }) // it has a time limit
 	return mcp.New(mcp.Deps{
 		Resolve: func(ctx context.Context, name string, s config.MCPServer) (mcp.Launch, error) {
+			if err := d.agreesToLaunch(name, s); err != nil {
+				return mcp.Launch{}, err
+			}
 			l, err := d.launch(ctx, name, s)
 			if err == nil && l.URL == "" {
 				l.Env = append(slices.Clone(env()), l.Env...)
 			}
 			return l, err
 		},
-		Roots: d.Roots,
+		Roots:  d.Roots,
+		Agreed: d.agreedTools, Agree: d.agreeToTool,
 		Asker: func() mcp.Asker {
 			if c := d.client.Load(); c != nil && c.questions != nil {
 				return served{c.questions}
@@ -114,6 +118,17 @@ func (d *Daemon) launch(ctx context.Context, name string, s config.MCPServer) (m
 			l.Dir = roots[0]
 		}
 	}
+	resolved := s
+	resolved.URL = l.URL
+	for value, key := range map[*string]string{&resolved.ClientID: "clientId", &resolved.ClientSecret: "clientSecret", &resolved.AuthScope: "authScope"} {
+		*value = resolve(*value, true, key)
+	}
+	secrets = append(secrets, resolved.ClientSecret)
+	account := d.account(name, resolved)
+	if account != nil {
+		l.Login = account
+	}
+	d.launched.Store(name, account)
 	known := redact.Known(long(secrets)...)
 	l.Clean = func(text string) string { return d.cleanOutput(known.String(text)) }
 	if failed == nil && l.URL != "" {
@@ -144,7 +159,18 @@ func (d *Daemon) StartMCPServers(ctx context.Context) {
 }
 
 // StartMCPServer starts a server, whatever its configuration says.
-func (d *Daemon) StartMCPServer(name string) { d.mcp.Start(name) }
+//
+// It is the user's word for a server whose start waits for that.
+func (d *Daemon) StartMCPServer(name string) {
+	d.pins.mu.Lock()
+	held, ok := d.pins.held[name]
+	delete(d.pins.held, name)
+	d.pins.mu.Unlock()
+	if ok {
+		d.agreeToLaunch(name, held.launch)
+	}
+	d.mcp.Start(name)
+}
 
 // StopMCPServer stops a server.
 func (d *Daemon) StopMCPServer(name string) { d.mcp.Stop(name) }
@@ -163,7 +189,11 @@ func (d *Daemon) MCPStatus(name, agent string) (status mcp.Status, offered []too
 	}
 	policy, offered := d.policy.Load(), []tools.Choice{}
 	for _, t := range status.Offer.Tools {
-		offered = append(offered, tools.Choice{Spec: t.Spec(), Disabled: policy.Hidden(agent, t.Spec())})
+		shown, says := t.Spec(), t.Described()
+		if _, changed := t.Changed(); changed { // the user sees what the model does not yet
+			shown.Description, shown.Schema = "(changed, not agreed to) "+says.Description, says.Schema
+		}
+		offered = append(offered, tools.Choice{Spec: shown, Disabled: policy.Hidden(agent, t.Spec())})
 	}
 	return status, offered
 }

@@ -125,7 +125,8 @@ func (d *Daemon) renewTrust(file string) error {
 // trustLabel is the answer that trusts.
 const trustLabel = "Trust it"
 
-// AskTrust asks the user, in a chat, whether what the workspace brings along may act. Each
+// AskTrust asks the user, in a chat, whether what the workspace brings along may act, and
+// whether MCP servers may that are not what they were. Each
 // content is asked about once; the chat goes on meanwhile without. Where the client can
 // not ask, the notices tell instead.
 func (d *Daemon) AskTrust(ctx context.Context, chatID string) {
@@ -133,6 +134,12 @@ func (d *Daemon) AskTrust(ctx context.Context, chatID string) {
 	if questions == nil {
 		return
 	}
+	d.askUnits(ctx, chatID, questions)
+	d.askChanged(ctx, chatID, questions)
+}
+
+// askUnits asks about the workspace's files.
+func (d *Daemon) askUnits(ctx context.Context, chatID string, questions ask.Client) {
 	d.mu.Lock()
 	units := slices.DeleteFunc(d.Untrusted(), func(u config.Unit) bool { return d.asked[u.Sum] })
 	for _, u := range units {

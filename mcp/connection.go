@@ -70,7 +70,7 @@ func explain(ctx context.Context, err error, clean func(string) string) error {
 	var permanent permanentError
 	switch {
 	case errors.Is(err, errUnauthorized):
-		return err
+		return unauthorized(err)
 	case errors.As(err, &permanent):
 		return permanentError{errors.New(text)}
 	}
@@ -181,7 +181,9 @@ func (c *connection) alive() {
 	err := c.session.call(ctx, string(wire.MethodPing), nil, nil)
 	switch {
 	case err == nil || c.ctx.Err() != nil || answered(err):
-	case errors.Is(err, errUnauthorized), errors.Is(err, errForgotten):
+	case errors.Is(err, errUnauthorized):
+		c.session.cancel(unauthorized(err))
+	case errors.Is(err, errForgotten):
 		c.session.cancel(err)
 	default:
 		c.session.cancel(fmt.Errorf("it does not answer any more: %w", err))

@@ -23,7 +23,7 @@ func (m *Manager) openHTTP(ctx context.Context, name string, l Launch, c config.
 	if err != nil || address.Host == "" {
 		return nil, nil, permanentError{errors.New("the url is none")} // the text may be secret
 	}
-	client := &http.Client{Transport: &door{next: m.deps.HTTP().Transport, host: address.Host, headers: l.Headers}}
+	client := &http.Client{Transport: withLogin(l, address, &door{next: m.deps.HTTP().Transport, host: address.Host, headers: l.Headers})}
 	log := m.deps.Log.With("server", name)
 	var first error
 	for _, way := range []struct {

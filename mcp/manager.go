@@ -98,6 +98,17 @@ func (m *Manager) Start(name string) {
 	}
 }
 
+// Connect starts a server as Start does, and waits until it runs or does not.
+func (m *Manager) Connect(ctx context.Context, name string) error {
+	s, ok := m.server(name)
+	if !ok {
+		return nil
+	}
+	s.tell(s.start)
+	_, err := s.connection(ctx)
+	return err
+}
+
 // Stop stops a server until it is started or configured otherwise.
 func (m *Manager) Stop(name string) {
 	if s, ok := m.server(name); ok {

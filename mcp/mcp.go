@@ -39,10 +39,22 @@ type Launch struct {
 
 	URL     string
 	Headers map[string]string // of requests to the URL's host
+	Login   Login             // gives requests to the URL's host their tokens; nil: nothing does
 
 	// Clean removes the server's secrets from texts that are shown or logged; nil removes
 	// nothing.
 	Clean func(string) string
+}
+
+// Login is the user's login to one server (mcp/login).
+type Login interface {
+	// Token returns the access token to send; empty: none. Its error is fit for the user.
+	Token(ctx context.Context) (string, error)
+	// Refused hears that a request was answered with status 401 or 403, with the headers
+	// WWW-Authenticate of that, and which token was sent. It returns another token to try
+	// again with. Empty, without an error, means that no token helps. An error with the
+	// method Needed means that the user has to log in.
+	Refused(ctx context.Context, status int, headers []string, sent string) (token string, err error)
 }
 
 // Settings are what all servers have in common. They count from the next start on.
@@ -63,6 +75,12 @@ type Deps struct {
 	// Sample has a model answer a request that the user allowed, at the cost of a chat; nil:
 	// servers can not use models. The model of the request is set by it.
 	Sample func(ctx context.Context, chatID, model string, r llm.Request) (Sampled, error)
+	// Agreed compares what the tools of a server say about themselves with what the user
+	// agreed to, and returns those that differ, by name, with what they said before; what was
+	// never seen counts as agreed to. Nil: all is. It may read and write files.
+	Agreed func(server string, list []Described) map[string]Before
+	// Agree records that the user agreed to a tool.
+	Agree func(server string, t Described)
 	// HTTP returns the client for remote servers.
 	HTTP func() *http.Client
 	// Changed is called after each change of a status. It must not wait.

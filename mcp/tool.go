@@ -19,6 +19,8 @@ import (
 type Tool struct {
 	spec   tools.Spec
 	server *server
+	now    Described // what it says about itself
+	before *Before   // what it said when the user agreed; nil: the same
 }
 
 var _ tools.Tool = (*Tool)(nil)
@@ -28,7 +30,11 @@ func (t *Tool) Spec() tools.Spec { return t.spec }
 
 // Plan implements tools.Tool. What a call will do only the server knows.
 func (t *Tool) Plan(_ context.Context, _ tools.Call) (tools.Plan, error) {
-	return tools.Plan{Summary: "Calling tool: " + t.spec.Server + "__" + t.spec.Name}, nil
+	summary := "Calling tool: " + t.spec.Server + "__" + t.spec.Name
+	if t.before != nil {
+		summary += " (it has changed)"
+	}
+	return tools.Plan{Summary: summary}, nil
 }
 
 // Run implements tools.Tool. It waits for a server that is starting, and has one started
@@ -37,6 +43,10 @@ func (t *Tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.
 	conn, err := t.server.connection(ctx)
 	if err != nil {
 		return tools.Result{}, err
+	}
+	if t.before != nil && call.Grant.Approved && t.server.m.deps.Agree != nil {
+		t.server.m.deps.Agree(t.server.name, t.now) // the user was shown what is different
+		conn.outdated(toolsList)
 	}
 	res, err := conn.call(ctx, t.spec, call, out)
 	if errors.Is(err, errForgotten) {
@@ -132,8 +142,8 @@ func (c *connection) call(ctx context.Context, spec tools.Spec, call tools.Call,
 	case cause != nil:
 		return tools.Result{}, cause
 	case errors.Is(err, errUnauthorized):
-		c.session.cancel(err)
-		return tools.Result{}, err
+		c.session.cancel(unauthorized(err))
+		return tools.Result{}, unauthorized(err)
 	case errors.Is(err, errForgotten):
 		return tools.Result{}, err
 	case !answered(err):
@@ -192,7 +202,7 @@ func (c *connection) listTools(ctx context.Context, s *server) ([]*Tool, error) 
 		}
 		cursor["cursor"] = page.Next
 	}
-	return out, nil
+	return s.agree(out), nil
 }
 
 // newTool checks a tool that a server lists.
@@ -220,9 +230,22 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 		}
 	}
 	description := cmp.Or(t.Description, t.Title, t.Annotations.Title, "The tool "+t.Name+" of the MCP server "+s.name+".")
-	return t.Name, &Tool{server: s, spec: tools.Spec{
-		Server: s.name, Name: t.Name, Origin: "mcp", Schema: schema, Description: cut(c.clean(description), maxDescription),
+	description = cut(c.clean(description), maxDescription)
+	return t.Name, &Tool{server: s, now: Described{t.Name, description, schema}, spec: tools.Spec{
+		Server: s.name, Name: t.Name, Origin: "mcp", Schema: schema, Description: description, Caution: caution(t.Annotations),
 	}}, nil
+}
+
+// caution says why calls of a tool need the user's word, after the server's hints. Hints
+// that all is well count for nothing: the server may say what it likes.
+func caution(a wire.ToolAnnotation) string {
+	switch {
+	case a.DestructiveHint != nil && *a.DestructiveHint:
+		return "the server says that this tool may destroy something"
+	case a.OpenWorldHint != nil && *a.OpenWorldHint:
+		return "the server says that this tool reaches beyond what it knows, as into the web"
+	}
+	return ""
 }
 
 const maxToolName = 256 // bytes

@@ -31,6 +31,13 @@ type MCPServers interface {
 	// waits; unknown names are ignored.
 	StartMCPServer(name string)
 	StopMCPServer(name string)
+	// ConnectMCPServer starts a server, and logs in to it if it wants that. It does not
+	// wait: tell is called with what the user should know, of which kind ($/showMessage).
+	ConnectMCPServer(name string, tell func(kind, text string))
+	// LogoutMCPServer forgets the login to a server.
+	LogoutMCPServer(name string) error
+	// MCPLogin says whether there is a login to a server.
+	MCPLogin(name string) bool
 	// CloseMCPServers stops all servers and waits for their end.
 	CloseMCPServers()
 	// MCPStatus says how a server is, and which of its tools an agent may use.
@@ -52,21 +59,26 @@ func (s *Server) MCPStopServer(_ context.Context, p protocol.MCPParams) error {
 	return nil
 }
 
-// MCPConnectServer implements protocol.Server: it tries again, and says how to log in.
-func (s *Server) MCPConnectServer(ctx context.Context, p protocol.MCPParams) error {
-	if m, ok := s.mcpServer(string(p.Name)); ok && m.Status == string(mcp.NeedsLogin) {
-		s.post("$/showMessage", protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf(
-			"The MCP server %s wants a login, which this version of eca can not do. A token can be given in its headers: mcpServers.%s.headers.Authorization.", m.Name, m.Name)})
-	}
-	return s.MCPStartServer(ctx, p)
+// MCPConnectServer implements protocol.Server: it starts the server, and logs in to it.
+func (s *Server) MCPConnectServer(_ context.Context, p protocol.MCPParams) error {
+	s.tellAgain(string(p.Name))
+	s.host.ConnectMCPServer(string(p.Name), func(kind, text string) {
+		s.post("$/showMessage", protocol.ShowMessage{Type: kind, Message: text})
+	})
+	return nil
 }
 
-// MCPLogoutServer implements protocol.Server: there is no token to forget, so the client
-// hears how the server is.
+// MCPLogoutServer implements protocol.Server. The client hears how the server is, also if
+// there was nothing to forget.
 func (s *Server) MCPLogoutServer(_ context.Context, p protocol.MCPParams) error {
-	if m, ok := s.mcpServer(string(p.Name)); ok {
-		s.post("tool/serverUpdated", m)
-	}
+	s.inOrder(func() func() {
+		s.tellAgain(string(p.Name))
+		if err := s.host.LogoutMCPServer(string(p.Name)); err != nil {
+			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
+		}
+		s.push(s.ctx)
+		return nil
+	})
 	return nil
 }
 
@@ -181,6 +193,7 @@ func (s *Server) mcpServer(name string) (protocol.MCPServer, bool) {
 	status, offered := s.host.MCPStatus(name, s.currentAgent())
 	out := protocol.MCPServer{
 		Type: "mcp", Name: name, Status: string(status.State), Command: c.Command, URL: c.URL, Disabled: c.Disabled, Error: status.Reason,
+		HasAuth: s.host.MCPLogin(name),
 	}
 	if c.Command != "" {
 		out.Args = list(c.Args)

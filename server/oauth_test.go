@@ -329,7 +329,7 @@ func TestOAuthDiscoveryRefuses(t *testing.T) {
 		auth  string
 		want  string
 	}{
-		"another issuer":  {"issuer", "https://elsewhere.example", "", "not of the configured issuer"},
+		"another issuer":  {"issuer", "https://elsewhere.example", "", "not of the issuer"},
 		"no token":        {"token_endpoint", "", "", "token endpoint"},
 		"plain http":      {"token_endpoint", "http://elsewhere.example/token", "", "https://"},
 		"no PKCE":         {"code_challenge_methods_supported", []string{"plain"}, "", "offers no login by browser"},

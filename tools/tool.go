@@ -55,6 +55,11 @@ type Spec struct {
 	// ReadOnly says that no call changes anything outside its chat. See Plan.ReadOnly.
 	ReadOnly bool
 
+	// Changed says, in words for the user, that the tool is not what the user agreed to. Then
+	// each call is asked about. Caution says why the tool needs the user's word where nothing
+	// but the default allows it.
+	Changed, Caution string
+
 	// PrimaryOnly says that the chats of subagents do not have the tool.
 	PrimaryOnly bool
 

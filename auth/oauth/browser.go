@@ -2,10 +2,18 @@ package oauth
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -23,6 +31,9 @@ const defaultRedirect = "http://127.0.0.1/callback"
 type Browser struct {
 	URL string // to open
 
+	// Redirect is where the server sends the browser.
+	Redirect string
+
 	// Pasting says that nothing on this machine hears of the end, so that what the
 	// browser was sent to must be pasted. It is never wrong to paste.
 	Pasting bool
@@ -33,6 +44,7 @@ type Browser struct {
 	state    string
 	verifier string
 	server   *http.Server
+	listener net.Listener
 
 	once   sync.Once
 	answer chan callback // the first one only
@@ -48,38 +60,68 @@ type callback struct {
 // Browser begins a login in a browser. If no redirect can be received (the port is taken,
 // or the redirect leads elsewhere), the user can still paste.
 func (c *Client) Browser(p Provider) (*Browser, error) {
-	for what, at := range map[string]string{"authorization": p.AuthorizeURL, "token": p.TokenURL} {
-		if err := p.check(what, at); err != nil {
-			return nil, err
-		}
+	if err := p.checkBrowser(); err != nil {
+		return nil, err
 	}
-	redirect := p.RedirectURL
-	if redirect == "" {
+	b, err := c.Land(p.RedirectURL)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Begin(p); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Land prepares a login in a browser whose server is to be told the redirect before: Begin
+// begins it. Port 0 of a redirect is any port.
+func (c *Client) Land(redirect string) (*Browser, error) {
+	free := redirect == ""
+	if free {
 		redirect = defaultRedirect
 	}
 	u, err := url.Parse(redirect)
 	if err != nil || u.Scheme == "" {
 		return nil, errors.New("auth.redirectUrl is not a URL")
 	}
-	b := &Browser{
-		client: c, provider: p, state: oauth2.GenerateVerifier(), verifier: oauth2.GenerateVerifier(),
-		answer: make(chan callback, 1),
+	b := &Browser{client: c, state: oauth2.GenerateVerifier(), verifier: oauth2.GenerateVerifier(), answer: make(chan callback, 1)}
+	b.listen(u, free)
+	b.Redirect = u.String()
+	return b, nil
+}
+
+// Begin begins a login at a provider: its redirect is the one that was prepared.
+func (b *Browser) Begin(p Provider) error {
+	if err := p.checkBrowser(); err != nil {
+		return err
 	}
-	b.listen(u, p.RedirectURL == "")
-	b.config = p.config(u.String())
-	opts := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(b.verifier)}
+	b.provider, b.config = p, p.config(b.Redirect)
+	opts := append(p.resource(), oauth2.S256ChallengeOption(b.verifier))
 	for k, v := range p.Params {
 		opts = append(opts, oauth2.SetAuthURLParam(k, v))
 	}
 	b.URL = b.config.AuthCodeURL(b.state, opts...)
-	return b, nil
+	if b.server != nil {
+		b.served.Go(func() { _ = b.server.Serve(b.listener) }) // ends with Close
+	}
+	return nil
+}
+
+func (p Provider) checkBrowser() error {
+	for what, at := range map[string]string{"authorization": p.AuthorizeURL, "token": p.TokenURL} {
+		if err := p.check(what, at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // listen waits for the redirect where it leads to, if that is this machine. anyPort puts
 // the port that was found into it.
 func (b *Browser) listen(redirect *url.URL, anyPort bool) {
 	b.Pasting = true
-	if redirect.Scheme != "http" || !loopback(redirect.Hostname()) {
+	if redirect.Scheme != "http" && redirect.Scheme != "https" || !loopback(redirect.Hostname()) {
 		return
 	}
 	host := redirect.Hostname()
@@ -88,7 +130,7 @@ func (b *Browser) listen(redirect *url.URL, anyPort bool) {
 	}
 	port := redirect.Port()
 	if port == "" {
-		port = "80"
+		port = redirect.Scheme
 		if anyPort {
 			port = "0"
 		}
@@ -97,7 +139,15 @@ func (b *Browser) listen(redirect *url.URL, anyPort bool) {
 	if err != nil {
 		return
 	}
-	b.Pasting = false
+	if redirect.Scheme == "https" {
+		cert, err := selfSigned()
+		if err != nil {
+			_ = l.Close()
+			return
+		}
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12})
+	}
+	b.Pasting, b.listener = false, l
 	redirect.Host = net.JoinHostPort(redirect.Hostname(), fmt.Sprint(l.Addr().(*net.TCPAddr).Port)) //nolint:forcetypeassert // of tcp
 	path := redirect.Path
 	if path == "" {
@@ -105,6 +155,7 @@ func (b *Browser) listen(redirect *url.URL, anyPort bool) {
 	}
 	b.server = &http.Server{
 		ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 64 << 10,
+		ErrorLog: log.New(io.Discard, "", 0), // browsers that do not believe a certificate
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != path || r.Method != http.MethodGet {
 				http.NotFound(w, r)
@@ -113,7 +164,22 @@ func (b *Browser) listen(redirect *url.URL, anyPort bool) {
 			b.receive(w, r.URL.Query())
 		}),
 	}
-	b.served.Go(func() { _ = b.server.Serve(l) }) // ends with Close
+}
+
+// selfSigned returns a certificate for the time of one login: servers exist that insist on
+// https for redirects to this machine. The browser asks the user before it believes it.
+func selfSigned() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, key.Public(), key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
 // receive takes the redirect. One with another state is somebody else's: it is refused,
@@ -143,6 +209,11 @@ var errState = errors.New("this belongs to another login; open the newest link, 
 func (b *Browser) read(q url.Values) (code string, err error) {
 	if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(b.state)) != 1 {
 		return "", errState
+	}
+	// RFC 9207: the answer of another server must not get to this one. Letter by letter.
+	named, names := q.Get("iss"), q.Has("iss")
+	if b.provider.NamedAs != "" && (names && named != b.provider.NamedAs || !names && b.provider.NamesItself) {
+		return "", errors.New("the answer does not come from the login server that was asked; the login was stopped")
 	}
 	if e := q.Get("error"); e != "" {
 		return "", &Error{Code: oneLine(e, 100), Description: oneLine(q.Get("error_description"), 300)}
@@ -189,7 +260,7 @@ func (b *Browser) Wait(ctx context.Context) (Tokens, error) {
 		if got.err != nil {
 			return Tokens{}, got.err
 		}
-		t, err := b.config.Exchange(b.client.context(ctx), got.code, oauth2.VerifierOption(b.verifier))
+		t, err := b.config.Exchange(b.client.context(ctx), got.code, append(b.provider.resource(), oauth2.VerifierOption(b.verifier))...)
 		if err != nil {
 			return Tokens{}, clean(err, got.code, b.verifier, b.provider.ClientSecret)
 		}
@@ -202,6 +273,7 @@ func (b *Browser) Close() {
 	if b.server == nil {
 		return
 	}
+	_ = b.listener.Close() // also if nothing was begun
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if b.server.Shutdown(ctx) != nil {

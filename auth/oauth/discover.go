@@ -5,20 +5,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
 )
 
-// metadata is what a server says of itself (RFC 8414 section 2).
-type metadata struct {
+// Authority is what an authorisation server says of itself (RFC 8414 section 2).
+type Authority struct {
 	Issuer        string   `json:"issuer"`
 	Authorize     string   `json:"authorization_endpoint"`
 	Token         string   `json:"token_endpoint"`
 	Device        string   `json:"device_authorization_endpoint"`
+	Register      string   `json:"registration_endpoint"`
+	Revoke        string   `json:"revocation_endpoint"`
 	SecretMethods []string `json:"token_endpoint_auth_methods_supported"`
 	PKCE          []string `json:"code_challenge_methods_supported"`
+	Scopes        []string `json:"scopes_supported"`
+	Grants        []string `json:"grant_types_supported"`
+	NamesItself   bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
+	Documents     bool     `json:"client_id_metadata_document_supported"`          // a client's id may be where its metadata is
 }
 
 // Discover returns the provider with its endpoints: those that are given stay, the
@@ -31,43 +37,60 @@ func (c *Client) Discover(ctx context.Context, p Provider) (Provider, error) {
 	if p.Issuer == "" {
 		return p, errors.New("neither an issuer (auth.url) nor a token endpoint (auth.tokenUrl) is configured")
 	}
-	if err := p.check("metadata", p.Issuer); err != nil {
-		return p, err
+	a, err := c.Authority(ctx, p.Issuer)
+	if err != nil {
+		return p, fmt.Errorf("the login server says nothing of itself that can be used; set auth.tokenUrl, and auth.authorizeUrl or auth.deviceUrl: %w", err)
+	}
+	return p.with(a)
+}
+
+// Authority asks an authorisation server for its metadata. ErrNoMetadata means that it
+// answered everywhere, and has none.
+func (c *Client) Authority(ctx context.Context, issuer string) (Authority, error) {
+	if err := (Provider{}).check("metadata", issuer); err != nil {
+		return Authority{}, err
 	}
 	var errs []error
-	for _, at := range wellKnown(p.Issuer) {
-		m, err := c.metadata(ctx, at)
+	none := true
+	for _, at := range wellKnown(issuer) {
+		var a Authority
+		err := c.document(ctx, "metadata", at, &a)
 		if err != nil {
 			if ctx.Err() != nil {
-				return p, ctx.Err()
+				return Authority{}, ctx.Err()
 			}
+			none = none && errors.Is(err, ErrNoMetadata)
 			errs = append(errs, fmt.Errorf("%s: %w", at, err))
 			continue
 		}
 		// RFC 8414 section 3.3: somebody else's metadata could send us anywhere.
-		if strings.TrimRight(m.Issuer, "/") != strings.TrimRight(p.Issuer, "/") {
-			return p, fmt.Errorf("%s is the metadata of %q, not of the configured issuer", at, oneLine(m.Issuer, 200))
+		if strings.TrimRight(a.Issuer, "/") != strings.TrimRight(issuer, "/") {
+			return Authority{}, fmt.Errorf("%s is the metadata of %q, not of the issuer %s", at, oneLine(a.Issuer, 200), issuer)
 		}
-		return p.with(m)
+		return a, nil
 	}
-	return p, fmt.Errorf("the login server says nothing of itself; set auth.tokenUrl, and auth.authorizeUrl or auth.deviceUrl: %w", errors.Join(errs...))
+	if none {
+		return Authority{}, fmt.Errorf("%w at %s", ErrNoMetadata, issuer)
+	}
+	return Authority{}, errors.Join(errs...)
 }
 
-func (p Provider) with(m metadata) (Provider, error) {
-	for dst, src := range map[*string]string{&p.AuthorizeURL: m.Authorize, &p.TokenURL: m.Token, &p.DeviceURL: m.Device} {
+func (p Provider) with(a Authority) (Provider, error) {
+	for dst, src := range map[*string]string{&p.AuthorizeURL: a.Authorize, &p.TokenURL: a.Token, &p.DeviceURL: a.Device} {
 		if *dst == "" {
 			*dst = src
 		}
 	}
-	p.SecretInHeader = p.ClientSecret != "" && len(m.SecretMethods) > 0 && !slices.Contains(m.SecretMethods, "client_secret_post")
-	if len(m.PKCE) > 0 && !slices.Contains(m.PKCE, "S256") {
+	p.SecretInHeader = p.ClientSecret != "" && len(a.SecretMethods) > 0 && !slices.Contains(a.SecretMethods, "client_secret_post")
+	p.NamedAs, p.NamesItself = a.Issuer, a.NamesItself
+	if len(a.PKCE) > 0 && !slices.Contains(a.PKCE, "S256") {
 		p.AuthorizeURL = "" // never without PKCE
 	}
 	return p, p.check("token", p.TokenURL)
 }
 
-// wellKnown lists where metadata may be: OAuth's place in front of the issuer's path,
-// OpenID's behind it.
+// wellKnown lists where metadata may be: OAuth's and OpenID's places in front of the
+// issuer's path, and OpenID's behind it.
 func wellKnown(issuer string) []string {
 	u, err := url.Parse(strings.TrimRight(issuer, "/"))
 	if err != nil {
@@ -75,7 +98,7 @@ func wellKnown(issuer string) []string {
 	}
 	path := u.Path
 	var out []string
-	for _, p := range []string{"/.well-known/oauth-authorization-server" + path, path + "/.well-known/openid-configuration", "/.well-known/openid-configuration" + path} {
+	for _, p := range []string{"/.well-known/oauth-authorization-server" + path, "/.well-known/openid-configuration" + path, path + "/.well-known/openid-configuration"} {
 		v := *u
 		v.Path, v.RawQuery, v.Fragment = p, "", ""
 		if s := v.String(); !slices.Contains(out, s) {
@@ -85,22 +108,10 @@ func wellKnown(issuer string) []string {
 	return out
 }
 
-func (c *Client) metadata(ctx context.Context, at string) (metadata, error) {
-	var m metadata
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
-	if err != nil {
-		return m, err
+// decode reads a JSON object. The error repeats nothing of it.
+func decode(body io.Reader, into any) error {
+	if json.NewDecoder(body).Decode(into) != nil {
+		return errors.New("it is not a JSON object with the fields that it should have")
 	}
-	resp, err := c.own().Do(req)
-	if err != nil {
-		return m, clean(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return m, fmt.Errorf("status %d", resp.StatusCode)
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&m); err != nil {
-		return m, errors.New("it is not a JSON object with the fields of RFC 8414")
-	}
-	return m, nil
+	return nil
 }

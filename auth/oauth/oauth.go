@@ -1,7 +1,9 @@
 // Package oauth logs in to OAuth 2 servers and renews what they gave: authorisation code
 // with PKCE, by a redirect to this machine or by pasting what the browser was sent to
 // (browser.go), and the device flow for machines without a browser (device.go). Where
-// only an issuer is known, its metadata says the rest (discover.go, RFC 8414).
+// only an issuer is known, its metadata says the rest (discover.go, RFC 8414). Servers that
+// want tokens of others say of which (challenge.go, resource.go), and clients can register
+// themselves (register.go).
 //
 // Guarantees: secrets go to the endpoints of one Provider only, over TLS unless those
 // are on this machine, and never along a redirect; errors contain no token, code or
@@ -40,6 +42,11 @@ type Provider struct {
 	Params       map[string]string // further parameters of the request for authorisation
 
 	SecretInHeader bool // the server takes the client's secret only so; Discover finds out
+
+	Resource    string // whom the tokens are for (RFC 8707); empty: not said
+	RevokeURL   string // takes tokens back (RFC 7009); empty: nothing does
+	NamedAs     string // the issuer in answers to the browser (RFC 9207); empty: any
+	NamesItself bool   // answers without it are nobody's
 }
 
 // Tokens are what a login gives. They are secret.
@@ -47,6 +54,7 @@ type Tokens struct {
 	Access  string
 	Refresh string    // empty: can not be renewed
 	Expires time.Time // zero: not said
+	Scopes  []string  // what they are good for; empty: what was asked for
 }
 
 // Client talks to authorisation servers.
@@ -90,17 +98,46 @@ func (c *Client) Refresh(ctx context.Context, p Provider, refresh string) (Token
 	if err := p.check("token", p.TokenURL); err != nil {
 		return Tokens{}, err
 	}
-	src := p.config("").TokenSource(c.context(ctx), &oauth2.Token{RefreshToken: refresh})
-	t, err := src.Token()
+	return c.grant(ctx, p, "refresh_token", []string{refresh}, oauth2.SetAuthURLParam("refresh_token", refresh))
+}
+
+// ClientTokens asks for tokens of the client itself: no user takes part (RFC 6749 section
+// 4.4).
+func (c *Client) ClientTokens(ctx context.Context, p Provider) (Tokens, error) {
+	if err := p.check("token", p.TokenURL); err != nil {
+		return Tokens{}, err
+	}
+	var opts []oauth2.AuthCodeOption
+	if len(p.Scopes) > 0 {
+		opts = append(opts, oauth2.SetAuthURLParam("scope", strings.Join(p.Scopes, " ")))
+	}
+	return c.grant(ctx, p, "client_credentials", nil, opts...)
+}
+
+// grant asks for tokens without a code.
+func (c *Client) grant(ctx context.Context, p Provider, kind string, secrets []string, opts ...oauth2.AuthCodeOption) (Tokens, error) {
+	opts = append(append(opts, p.resource()...), oauth2.SetAuthURLParam("grant_type", kind))
+	t, err := p.config("").Exchange(c.context(ctx), "", opts...)
 	if err != nil {
-		return Tokens{}, clean(err, refresh, p.ClientSecret)
+		return Tokens{}, clean(err, append(secrets, p.ClientSecret)...)
 	}
 	return c.tokens(t), nil
+}
+
+// resource says in a request whom tokens are for.
+func (p Provider) resource() []oauth2.AuthCodeOption {
+	if p.Resource == "" {
+		return nil
+	}
+	return []oauth2.AuthCodeOption{oauth2.SetAuthURLParam("resource", p.Resource)}
 }
 
 // tokens takes the lifetime from our own clock.
 func (c *Client) tokens(t *oauth2.Token) Tokens {
 	out := Tokens{Access: t.AccessToken, Refresh: t.RefreshToken}
+	if scope, ok := t.Extra("scope").(string); ok {
+		out.Scopes = strings.Fields(scope)
+	}
 	if t.ExpiresIn > 0 {
 		out.Expires = c.Now().Add(time.Duration(t.ExpiresIn) * time.Second)
 	} else if !t.Expiry.IsZero() { // of an answer that was a form

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/browser"
 	"github.com/seed-dec29ce4/eca/internal/keychain"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/redact"
@@ -209,6 +210,7 @@ func daemonOptions(f serverFlags, log *slog.Logger) (daemon.Options, error) {
 		log.Warn("own executable is unknown; commands run without a supervisor", "err", err)
 	}
 	o.Supervisor = o.Executable
+	o.OpenURL = func(ctx context.Context, url string) error { return browser.Open(ctx, url, os.Getenv) }
 	return o, nil
 }
 

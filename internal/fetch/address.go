@@ -17,9 +17,9 @@ func special() []netip.Prefix {
 	return out
 }
 
-// public says whether an address belongs to the public internet. An IPv4 address that an
+// Public says whether an address belongs to the public internet. An IPv4 address that an
 // IPv6 address stands for counts, however it is written.
-func public(a netip.Addr) bool {
+func Public(a netip.Addr) bool {
 	if a.Zone() != "" {
 		return false
 	}
@@ -33,7 +33,7 @@ func public(a netip.Addr) bool {
 		}
 	}
 	if inner, ok := embedded(a); ok {
-		return public(inner)
+		return Public(inner)
 	}
 	return true
 }

@@ -195,7 +195,7 @@ func (t *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // mayDial decides about an address that a host has.
 func (g *Getter) mayDial(host string, a netip.Addr) error {
-	if public(a) || within(host, g.rules.Private) {
+	if Public(a) || within(host, g.rules.Private) {
 		return nil
 	}
 	for _, p := range g.private {

@@ -37,7 +37,7 @@ func TestPublic(t *testing.T) {
 		"255.255.255.255": false, "240.0.0.1": false, "198.18.0.1": false, "192.0.2.1": false, "168.63.129.16": false,
 		"64:ff9b::7f00:1": false, "64:ff9b::a00:1": false, "2002:7f00:1::": false, "2002:c0a8:1::1": false, "2001:0:1::1": false, "2001:db8::1": false, "fec0::1": false,
 	} {
-		if got := public(netip.MustParseAddr(address)); got != want {
+		if got := Public(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: %v", address, got)
 		}
 	}
@@ -215,7 +215,7 @@ func FuzzCheck(f *testing.F) {
 		if err != nil || again.Host != u.Host || again.User != nil || again.Scheme != "http" && again.Scheme != "https" {
 			t.Fatalf("%q became %q: %v", address, u, err)
 		}
-		if a, err := netip.ParseAddr(again.Hostname()); err == nil && !public(a) {
+		if a, err := netip.ParseAddr(again.Hostname()); err == nil && !Public(a) {
 			t.Errorf("%q leads to %s", address, a)
 		}
 		if strings.HasSuffix("."+strings.ToLower(again.Hostname()), ".denied.example") {

@@ -8,11 +8,13 @@
 //	toolCall.approval.deny                                             -> deny
 //	the agent is readOnly, what the call does is not known             -> ask, always
 //	it writes to a protected place (protected.go)                      -> ask, always
+//	what an MCP server says of the tool is not what it said before      -> ask, always
 //	remembered for this session, the workspace, or everywhere          -> allow
 //	the call touches a path outside the workspace                      -> ask
 //	toolCall.approval.ask                                              -> ask
 //	toolCall.approval.allow                                            -> allow
 //	the agent is readOnly, and the command reads in the workspace only -> allow
+//	byDefault allows, the server calls the tool destructive or open     -> ask
 //	toolCall.approval.byDefault (ask if unset)
 //
 // A command that ends somebody's work for good (destroys.go) is not remembered, and asks
@@ -126,6 +128,9 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone 
 	if place := p.writesProtected(spec, plan); place != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "protected", Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
 	}
+	if spec.Changed != "" {
+		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "changed tool", Reason: spec.Changed}
+	}
 	if scope := p.memory.allows(p.inside, call, spec, plan); scope != tools.Once && gone == "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: "remembered." + string(scope), Reason: "the user chose to remember this"}
 	}
@@ -151,6 +156,9 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone 
 			return only
 		}
 		reason = why
+	}
+	if spec.Caution != "" && r.byDefault == tools.Allow {
+		return tools.Verdict{Decision: tools.Ask, Rule: "hint of the server", Reason: spec.Caution}
 	}
 	return tools.Verdict{Decision: r.byDefault, Rule: r.name + ".byDefault", Reason: reason}
 }

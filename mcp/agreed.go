@@ -1,0 +1,102 @@
+package mcp
+
+import (
+	"encoding/json"
+)
+
+// Described is what a tool says about itself.
+type Described struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage
+}
+
+// Before is what a tool said when the user agreed to it.
+type Before struct{ Description string }
+
+// Described returns what the tool says now.
+func (t *Tool) Described() Described { return t.now }
+
+// Changed says that the user has not agreed to what the tool says now.
+func (t *Tool) Changed() (before Before, changed bool) {
+	if t.before == nil {
+		return Before{}, false
+	}
+	return *t.before, true
+}
+
+// agree marks the tools of a list that say something else than the user agreed to. Until
+// they are agreed to, the model is told what it was told before, and nothing that their
+// parameters say in words.
+func (s *server) agree(list []*Tool) []*Tool {
+	if s.m.deps.Agreed == nil {
+		return list
+	}
+	var all []Described
+	for _, t := range list {
+		all = append(all, t.now)
+	}
+	changed := s.m.deps.Agreed(s.name, all)
+	for _, t := range list {
+		before, ok := changed[t.now.Name]
+		if !ok {
+			continue
+		}
+		t.before = &before
+		t.spec.Description, t.spec.Schema = before.Description, withoutWords(t.spec.Schema)
+		t.spec.Changed = "the server says something else about this tool than when you agreed to it; it said: " + quote(before.Description) + "; it says now: " + quote(t.now.Description)
+		if before.Description == t.now.Description {
+			t.spec.Changed = "the server has changed the parameters of this tool since you agreed to it"
+		}
+	}
+	return list
+}
+
+func quote(text string) string { return "“" + plain(text, maxShort) + "”" }
+
+// Relist has a server's tools listed anew, after the user agreed to what they say.
+func (m *Manager) Relist(name string) {
+	if s, ok := m.server(name); ok {
+		s.tell(func() {
+			if s.conn != nil {
+				s.conn.outdated(toolsList)
+			}
+		})
+	}
+}
+
+// withoutWords removes from a schema what only tells a reader something.
+func withoutWords(schema json.RawMessage) json.RawMessage {
+	var value any
+	if json.Unmarshal(schema, &value) != nil {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	out, err := json.Marshal(silent(value, false))
+	if err != nil {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return out
+}
+
+// silent is a part of a schema without words; names says that the keys of an object are
+// those of properties.
+func silent(value any, names bool) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, member := range v {
+			_, isText := member.(string)
+			switch {
+			case !names && (key == "description" || key == "title" || key == "$comment") && isText, !names && (key == "examples" || key == "default"):
+				delete(v, key)
+			case !names && (key == "enum" || key == "const" || key == "required"):
+			default:
+				v[key] = silent(member, !names && (key == "properties" || key == "$defs" || key == "definitions" || key == "patternProperties"))
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = silent(v[i], false)
+		}
+	}
+	return value
+}

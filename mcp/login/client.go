@@ -1,0 +1,148 @@
+package login
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/auth/oauth"
+)
+
+// usualName is what eca is called where it registers itself.
+const usualName = "ECA (Editor Code Assistant)"
+
+// choice is as which client eca comes, and with which redirect prepared.
+type choice struct {
+	registration oauth.Registration
+	landing      *oauth.Browser
+	ours         bool // eca registered it
+}
+
+// choose finds the client: the configured one; the one that eca registered here before; or a
+// new one. old is the login that there was, perhaps elsewhere.
+func (a *Account) choose(ctx context.Context, client *oauth.Client, at oauth.Authority, scopes []string, old auth.Credential) (choice, error) {
+	if id := a.server.ClientID; id != "" && (!document(id) || at.Documents || at.Register == "") {
+		b, err := a.land(client, a.redirect())
+		return choice{registration: oauth.Registration{ID: id, Secret: a.server.ClientSecret}, landing: b}, err
+	}
+	if at.Register == "" {
+		return choice{}, fmt.Errorf("the login server %s does not register clients; register eca there (with the redirect %s) and set mcpServers.%s.clientId", at.Issuer, a.redirect(), name(a.server.Key))
+	}
+	if old.For.Issuer == at.Issuer && old.For.Redirect != "" && old.For.ClientID != "" && a.fits(old.For.Redirect) {
+		b, err := a.land(client, old.For.Redirect)
+		if err == nil {
+			r := oauth.Registration{ID: old.For.ClientID, Secret: old.ClientSecret.Reveal()}
+			if r.Secret != "" && !old.For.Basic {
+				r.Method = "client_secret_post"
+			}
+			return choice{r, b, true}, nil
+		}
+	}
+	b, err := a.land(client, a.redirect())
+	if err != nil {
+		return choice{}, err
+	}
+	r, err := client.Register(ctx, at, cmp.Or(a.server.ClientName, usualName), b.Redirect, scopes)
+	if err != nil {
+		b.Close()
+		return choice{}, fmt.Errorf("the login server %s: %w", at.Issuer, err)
+	}
+	return choice{r, b, true}, nil
+}
+
+// document says whether a client's id is the address of its metadata.
+func document(id string) bool { return strings.HasPrefix(id, "https://") }
+
+// redirect is where browsers are sent to. Where the port is fixed, the user has registered
+// it somewhere: with https, as eca has always done (eca-features 19).
+func (a *Account) redirect() string {
+	if a.server.Port > 0 {
+		return fmt.Sprintf("https://localhost:%d/auth/callback", a.server.Port)
+	}
+	return "http://localhost:0/auth/callback"
+}
+
+// fits says whether a redirect that is registered is still the one that is configured.
+func (a *Account) fits(redirect string) bool {
+	if a.server.Port > 0 {
+		return redirect == a.redirect()
+	}
+	return strings.HasPrefix(redirect, "http://localhost:")
+}
+
+// land begins to listen for the browser.
+func (a *Account) land(client *oauth.Client, redirect string) (*oauth.Browser, error) {
+	b, err := client.Land(redirect)
+	if err != nil {
+		return nil, err
+	}
+	if b.Pasting {
+		b.Close()
+		return nil, fmt.Errorf("the login could not return to %s: the port is taken by another program", redirect)
+	}
+	return b, nil
+}
+
+// scopes says what a login asks for: what the server wants, else all that it has, and what
+// the last login had if the server wants more than that. Where the login server knows
+// offline_access, a login is to last.
+func scopes(said oauth.Challenge, r oauth.Resource, at oauth.Authority, old auth.Credential) []string {
+	out := slices.Clone(said.Scopes)
+	if len(out) == 0 {
+		out = slices.Clone(r.Scopes)
+	}
+	if said.Error == "insufficient_scope" {
+		out = append(strings.Fields(old.For.Scope), out...)
+	}
+	if len(out) > 0 && slices.Contains(at.Scopes, offline) {
+		out = append(out, offline)
+	}
+	var unique []string
+	for _, s := range out {
+		if !slices.Contains(unique, s) {
+			unique = append(unique, s)
+		}
+	}
+	return unique
+}
+
+const offline = "offline_access"
+
+// unattended says whether a login server gives tokens to clients themselves only: no user
+// and no browser takes part.
+func unattended(at oauth.Authority) bool {
+	return slices.Contains(at.Grants, "client_credentials") && !slices.Contains(at.Grants, "authorization_code")
+}
+
+// checkPKCE says whether a login server is safe to be asked.
+func checkPKCE(at oauth.Authority) error {
+	if slices.Contains(at.PKCE, "S256") {
+		return nil
+	}
+	return errors.New("the login server " + at.Issuer + " does not say that it knows PKCE with S256 (code_challenge_methods_supported); without it a login could be stolen, so eca does not begin one")
+}
+
+// name is the server's part of a key.
+func name(key string) string {
+	before, _, _ := strings.Cut(key, "#")
+	return before
+}
+
+func digest(folders []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(folders)), "\x00")))
+	return hex.EncodeToString(sum[:8])
+}
+
+func cut(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

@@ -1,0 +1,149 @@
+package login
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/auth/oauth"
+)
+
+// Login logs in: it finds out where, has open show the user a URL, and returns when the
+// login is stored, or with the reason why not. The user can take as long as ctx lasts.
+// open is not called where no user takes part.
+func (a *Account) Login(ctx context.Context, open func(url string)) error { return a.login(ctx, open) }
+
+// errUser says that a login needs a user.
+var errUser = errors.New("the login needs a user")
+
+// login logs in; without open it does so only if no user takes part.
+func (a *Account) login(ctx context.Context, open func(url string)) error {
+	if plain(a.server.URL) {
+		return errors.New("the server is reached over plain HTTP, where everybody on the way could read the token; it needs an https url")
+	}
+	a.logins.mu.Lock()
+	said := a.logins.said[a.server.Key]
+	a.logins.mu.Unlock()
+	client := a.client(ctx)
+	at, resource, err := a.discover(ctx, client, said)
+	if err != nil {
+		return err
+	}
+	old, _ := a.stored()
+	want := scopes(said, resource, at, old)
+	if unattended(at) {
+		return a.loginAsClient(ctx, client, at, resource, want)
+	}
+	if open == nil {
+		return errUser
+	}
+	if err := checkPKCE(at); err != nil {
+		return err
+	}
+	chosen, err := a.choose(ctx, client, at, want, old)
+	if err != nil {
+		return err
+	}
+	defer chosen.landing.Close()
+	p := at.As(chosen.registration)
+	p.Resource, p.Scopes = resource.ID, want
+	if slices.Contains(want, offline) {
+		p.Params = map[string]string{"prompt": "consent"} // OpenID asks for it
+	}
+	if err := chosen.landing.Begin(p); err != nil {
+		return err
+	}
+	open(chosen.landing.URL)
+	tokens, err := chosen.landing.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	return a.store(ctx, p, tokens, chosen)
+}
+
+// loginAsClient logs in without a user: the configured client gets tokens of its own.
+func (a *Account) loginAsClient(ctx context.Context, client *oauth.Client, at oauth.Authority, r oauth.Resource, want []string) error {
+	if a.server.ClientID == "" || a.server.ClientSecret == "" {
+		return fmt.Errorf("the login server %s knows no users, only clients: set mcpServers.%s.clientId and clientSecret", at.Issuer, name(a.server.Key))
+	}
+	chosen := choice{registration: oauth.Registration{ID: a.server.ClientID, Secret: a.server.ClientSecret}}
+	p := at.As(chosen.registration)
+	p.Resource, p.Scopes = r.ID, want
+	tokens, err := client.ClientTokens(ctx, p)
+	if err != nil {
+		return err
+	}
+	return a.store(ctx, p, tokens, chosen)
+}
+
+// store keeps a login.
+func (a *Account) store(ctx context.Context, p oauth.Provider, t oauth.Tokens, by choice) error {
+	c := credential(t)
+	c.For = auth.Binding{
+		TokenURL: p.TokenURL, ClientID: p.ClientID, Basic: p.SecretInHeader, Provider: a.bound(),
+		Issuer: p.Issuer, Resource: p.Resource, Revoke: p.RevokeURL, Scope: strings.Join(p.Scopes, " "),
+	}
+	if by.ours {
+		c.For.Redirect = by.landing.Redirect
+		if p.ClientSecret != "" {
+			c.ClientSecret = auth.NewSecret(p.ClientSecret)
+		}
+	}
+	if err := a.logins.deps.Store().Set(ctx, a.server.Key, c); err != nil {
+		return err
+	}
+	a.logins.mu.Lock()
+	defer a.logins.mu.Unlock()
+	delete(a.logins.said, a.server.Key)
+	return nil
+}
+
+// discover finds out who gives tokens for the server, and what the server calls itself. A
+// server without metadata of its own is its own login server (2025-03-26), if need be at the
+// paths that were usual then.
+func (a *Account) discover(ctx context.Context, client *oauth.Client, said oauth.Challenge) (oauth.Authority, oauth.Resource, error) {
+	resource, err := client.Resource(ctx, a.server.URL, said.Metadata)
+	if err != nil && !errors.Is(err, oauth.ErrNoMetadata) {
+		return oauth.Authority{}, resource, fmt.Errorf("the server's metadata can not be used: %w", err)
+	}
+	resource.ID = cmp.Or(resource.ID, oauth.Canonical(a.server.URL))
+	if len(resource.Issuers) == 0 {
+		at, err := a.itself(ctx, client)
+		return at, resource, err
+	}
+	var errs []error
+	const most = 5 // issuers of one server that are asked
+	for _, issuer := range resource.Issuers[:min(len(resource.Issuers), most)] {
+		at, err := client.Authority(ctx, issuer)
+		if err == nil {
+			return at, resource, nil
+		}
+		if ctx.Err() != nil {
+			return at, resource, ctx.Err()
+		}
+		errs = append(errs, err)
+	}
+	return oauth.Authority{}, resource, fmt.Errorf("the login server's metadata can not be used: %w", errors.Join(errs...))
+}
+
+// itself is the server as its own login server.
+func (a *Account) itself(ctx context.Context, client *oauth.Client) (oauth.Authority, error) {
+	u, err := url.Parse(a.server.URL)
+	if err != nil {
+		return oauth.Authority{}, errors.New("the url is none")
+	}
+	root := url.URL{Scheme: u.Scheme, Host: u.Host}
+	at, err := client.Authority(ctx, root.String())
+	if err == nil || !errors.Is(err, oauth.ErrNoMetadata) {
+		return at, err
+	}
+	return oauth.Authority{
+		Issuer: root.String(), Authorize: root.String() + "/authorize", Token: root.String() + "/token", Register: root.String() + "/register",
+		PKCE: []string{"S256"},
+	}, nil
+}

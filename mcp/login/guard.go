@@ -1,0 +1,68 @@
+package login
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/auth/oauth"
+	"github.com/seed-dec29ce4/eca/internal/fetch"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+)
+
+// lookupTime bounds the question where a server is.
+const lookupTime = 5 * time.Second
+
+// client returns what talks to whom the server, or its metadata, leads us.
+func (a *Account) client(ctx context.Context) *oauth.Client {
+	return &oauth.Client{
+		HTTP: &http.Client{Transport: &guard{next: a.logins.deps.HTTP().Transport, inside: a.inside(ctx)}},
+		Now:  a.logins.deps.Now,
+	}
+}
+
+// inside says whether the server itself is on this machine or in a private network: then its
+// login server may be, too.
+func (a *Account) inside(ctx context.Context) bool {
+	u, err := url.Parse(a.server.URL)
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	if at, err := netip.ParseAddr(host); err == nil {
+		return !fetch.Public(at)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	list, err := a.logins.deps.Lookup(ctx, host)
+	if err != nil {
+		return false
+	}
+	for _, at := range list {
+		if fetch.Public(at) {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// guard lets connections go to the public internet only, unless the server is inside.
+type guard struct {
+	next   http.RoundTripper
+	inside bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	host := req.URL.Hostname()
+	may := func(at netip.AddrPort) error {
+		if g.inside || fetch.Public(at.Addr()) {
+			return nil
+		}
+		return fmt.Errorf("%s is at %s, which is not of the public internet; the MCP server that leads there is", host, at.Addr())
+	}
+	return g.next.RoundTrip(req.WithContext(netclient.WithGuard(req.Context(), may)))
+}
