@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // gitReads says whether git only reads in the repository where a command runs. What git
@@ -168,19 +168,7 @@ func bare(dir string) bool {
 // readConfig reads a small regular file.
 func readConfig(path string) ([]byte, error) {
 	const most = 1 << 20
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, errors.New("it is no file of a usual size")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most))
+	return regular.Read(path, most)
 }
 
 // foreignKey returns the first key of a git configuration that is not known to be
