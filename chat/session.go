@@ -55,7 +55,11 @@ type Session struct {
 	lease lease
 	busy  atomic.Bool  // state is running
 	talk  atomic.Int32 // the dialogState
-	cost  cost
+	// Ends the turn that the session's goroutine begins, which may have to wait for its
+	// contexts: what cancels it must not wait for that. Nil while none begins.
+	beginning atomic.Pointer[context.CancelCauseFunc]
+	halted    atomic.Pointer[halt] // the last one
+	cost      cost
 
 	// What hooks told the model when the chat began, for its instructions.
 	instructions atomic.Pointer[string]
@@ -159,6 +163,8 @@ type Prompt struct {
 
 	boss *turn           // the turn that a subagent works for
 	sub  *event.Subagent // what it was started as; set with boss
+
+	after *halt // what came later stops it
 }
 
 // Accepted says what became of a prompt.
@@ -179,6 +185,7 @@ type Submission = Pending[Accepted]
 // Submit hands a prompt to the session and returns at once. A turn that runs is
 // superseded: it is cancelled and shows nothing more.
 func (s *Session) Submit(p Prompt) *Submission {
+	p.after = s.halt(errSuperseded)
 	return command(s, func() (Accepted, error) { return s.acceptSafely(p) })
 }
 
@@ -230,11 +237,25 @@ func (s *Session) Running() bool { return s.busy.Load() }
 
 // Cancel stops the running turn, if there is one.
 func (s *Session) Cancel() {
+	s.halt(errStopped)
 	s.mail.put(func() {
 		if s.turn != nil {
 			s.turn.cancel(errStopped)
 		}
 	})
+}
+
+// halt is the end of what was asked for before.
+type halt struct{ cause error }
+
+// halt ends a turn that begins, whatever it waits for.
+func (s *Session) halt(cause error) *halt {
+	h := &halt{cause}
+	s.halted.Store(h)
+	if cancel := s.beginning.Load(); cancel != nil {
+		(*cancel)(cause)
+	}
+	return h
 }
 
 // close ends the session: the running turn is interrupted, readers end.
@@ -305,6 +326,11 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	begun = true
 	s.turn = t
 	s.become(running)
+	s.beginning.Store(&t.cancel)
+	defer s.beginning.Store(nil)
+	if h := s.halted.Load(); p.after != nil && h != p.after { // while nobody could see the turn
+		t.cancel(h.cause)
+	}
 	acc := t.start()
 	acc.turn = t
 	return acc, nil

@@ -157,6 +157,19 @@ func (t *turn) enter(phase string) {
 	}
 }
 
+// gather resolves what the prompt points at. It can be stopped; what it would have waited
+// for is then no problem to tell.
+func (t *turn) gather(q contexts.Query) ([]contexts.Block, []string) {
+	if text := contexts.Waiting(q.Refs); text != "" {
+		t.emit(event.Progress{Text: text})
+	}
+	blocks, problems := t.s.eng.deps.Contexts.Resolve(t.ctx, q)
+	if t.ctx.Err() != nil {
+		problems = nil
+	}
+	return blocks, problems
+}
+
 // start shows the prompt and begins to answer it. It does not wait for a model.
 func (t *turn) start() Accepted {
 	model, err := t.chooseModel()
@@ -202,7 +215,7 @@ func (t *turn) start() Accepted {
 	if !isCommand || command.Prompt != "" {
 		query.ChatID = t.s.id
 	}
-	blocks, problems := t.s.eng.deps.Contexts.Resolve(t.ctx, query)
+	blocks, problems := t.gather(query)
 	for _, b := range blocks {
 		msg.Context = append(msg.Context, event.Block(b))
 	}

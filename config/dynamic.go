@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/netrc"
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // node is a piece of a text with dynamic strings (eca-features 3.2): text, or ${kind:...}
@@ -283,18 +283,18 @@ func readWithin(path, within string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxIncluded))
+	return regular.ReadOpen(f, maxIncluded)
 }
 
 func openWithin(path, within string) (*os.File, error) {
 	if within == "" {
-		return os.Open(path)
+		return regular.Open(path)
 	}
 	rel, err := filepath.Rel(within, path)
 	if err != nil {
 		return nil, err
 	}
-	return os.OpenInRoot(within, rel)
+	return regular.OpenIn(within, rel)
 }
 
 // withoutPath drops the path from an error of the file system: it is named already.

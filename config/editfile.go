@@ -14,6 +14,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // EditFile makes changes in a configuration file as Edit does. The file is made if it is
@@ -38,7 +39,7 @@ func EditFile(path string, changes ...Change) error {
 		defer lock.Close()
 	}
 	mode := fs.FileMode(0o600)
-	src, err := os.ReadFile(target)
+	src, err := regular.Read(target, maxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("edit configuration: %w", err)
 	}

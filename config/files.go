@@ -3,9 +3,10 @@ package config
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // globalFile returns the path of the one file that is not a workspace's; empty if there
@@ -32,12 +33,15 @@ func (l *Loaded) Owner(path ...string) string {
 	return l.global
 }
 
+// maxFile bounds a file of the configuration, in bytes.
+const maxFile = 16 << 20
+
 // file adds a file's layer; root is set for workspace files. It reports whether the
 // file exists. A file that is broken, as files are while somebody edits them, counts as
 // it was before.
 func (b *builder) file(path, root string) bool {
 	b.looked(path)
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // Inputs are the places a configuration comes from.
@@ -268,7 +270,7 @@ func (b *builder) pluginLayers() {
 		if data == nil {
 			var err error
 			b.looked(p.File)
-			if data, err = os.ReadFile(p.File); err != nil {
+			if data, err = regular.Read(p.File, maxFile); err != nil {
 				b.problems = append(b.problems, Problem{Origin: Origin{Source: p.File}, Cause: err.Error()})
 				continue
 			}

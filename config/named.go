@@ -1,13 +1,17 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // maxNamed bounds the files that a unit's sum stands for beside its own.
@@ -104,6 +108,9 @@ func (n *named) file(path string) bool {
 	return false
 }
 
+// maxProgram bounds the files that sums are made of, in bytes.
+const maxProgram = 1 << 30
+
 // fileSum returns a file's hash. A link that leads out of the folder is a file of the
 // user's, whose content is not the folder's.
 func fileSum(root, path string) (string, error) {
@@ -111,15 +118,22 @@ func fileSum(root, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f, err := os.OpenInRoot(root, rel)
+	f, err := regular.OpenIn(root, rel)
 	if err != nil {
 		target, _ := os.Readlink(path)
 		return "a link to " + target, nil //nolint:nilerr // what it leads to can not be changed by the folder
 	}
 	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = regular.ErrNot
+	}
+	if err != nil {
 		return "", err
+	}
+	h := sha256.New()
+	if n, err := io.Copy(h, io.LimitReader(f, maxProgram+1)); err != nil || n > maxProgram {
+		return "", cmp.Or(err, fmt.Errorf("%s has more than %d bytes", path, maxProgram))
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // Unit is a file of a workspace folder, as far as it needs the user's trust: what it would
@@ -296,7 +298,7 @@ func insideFolder(path, dir, root string) bool {
 	if err != nil || !filepath.IsLocal(rel) {
 		return false
 	}
-	f, err := os.OpenInRoot(root, rel)
+	f, err := regular.OpenIn(root, rel)
 	if err == nil {
 		_ = f.Close()
 		return true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,33 @@ const (
 	maxPage  = 128 << 10 // bytes of a page; the rest of it is cut
 	patience = 10 * time.Second
 )
+
+// Waiting says, in a few words for the user, what of a prompt's contexts has to come from
+// servers and how long that is waited for; empty if nothing has.
+func Waiting(refs []Ref) string {
+	var names []string
+	for _, ref := range refs {
+		name := ""
+		switch ref.Type {
+		case "web":
+			if u, err := url.Parse(strings.TrimSpace(ref.URL)); err == nil && strings.HasPrefix(u.Scheme, "http") {
+				name = u.Host
+			}
+		case "mcpResource":
+			name = ref.Server
+		}
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("Fetching from %.100s (at most %s)", names[0], patience)
+	}
+	return fmt.Sprintf("Fetching from %.100s and %d more (at most %s)", names[0], len(names)-1, patience)
+}
 
 // Page is a page of the web.
 type Page struct {

@@ -109,6 +109,20 @@ func TestResources(t *testing.T) {
 	}
 }
 
+func TestWaiting(t *testing.T) {
+	page, other, resource := Ref{Type: "web", URL: "https://a.example/x?secret=1"}, Ref{Type: "web", URL: "https://b.example/"}, Ref{Type: "mcpResource", Server: "pg", URL: "db://t"}
+	for want, refs := range map[string][]Ref{
+		"":                                      {{Type: "file", Path: "a"}, {Type: "web", URL: ":"}, {Type: "web", URL: "ftp://a.example"}},
+		"Fetching from a.example (at most 10s)": {page, page},
+		"Fetching from pg (at most 10s)":        {resource},
+		"Fetching from a.example and 2 more (at most 10s)": {page, other, resource},
+	} {
+		if got := Waiting(refs); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // Slow servers are waited for together, and not for ever.
 func TestFarPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ const (
 
 // mapPatience is how long a prompt waits for a map that it carries. What was read by then
 // is kept, so that a later prompt goes on from there.
-const mapPatience = 30 * time.Second
+const mapPatience = 10 * time.Second
 
 // mapper makes maps for tools, contexts and commands.
 type mapper struct{ index *repomap.Index }

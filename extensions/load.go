@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // Loader reads extensions, each file once as long as it stays as it is.
@@ -288,12 +288,12 @@ func leadsOut(root, path string, data []byte) bool {
 	if err != nil {
 		return true
 	}
-	f, err := os.OpenInRoot(root, rel)
+	f, err := regular.OpenIn(root, rel)
 	if err != nil {
 		return true
 	}
 	defer f.Close()
-	inside, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	inside, err := regular.ReadOpen(f, maxFile)
 	return err != nil || !bytes.Equal(inside, data)
 }
 
@@ -349,18 +349,7 @@ func (s stamp) same(now fs.FileInfo) bool {
 }
 
 // readFile reads a file of at most maxFile bytes.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("it has more than %d bytes", maxFile)
-	}
-	return data, err
-}
+func readFile(path string) ([]byte, error) { return regular.Read(path, maxFile) }
 
 // withoutPath drops the path from an error of the file system: it is named already.
 func withoutPath(err error) error {

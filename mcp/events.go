@@ -31,7 +31,8 @@ func newEventReader(r io.Reader) *eventReader {
 }
 
 // next returns the next event that says anything. At the end of the stream, what stands
-// there without the empty line that ends events is one too, but without its id.
+// there without the empty line that ends events is one too, but not what it says about the
+// stream.
 func (r *eventReader) next() (streamEvent, error) {
 	var e streamEvent
 	var data [][]byte
@@ -39,8 +40,8 @@ func (r *eventReader) next() (streamEvent, error) {
 	for {
 		line, err := readLine(r.r, maxMessage)
 		if err != nil {
-			if errors.Is(err, io.EOF) && len(data) > 0 {
-				e.data, e.hasID = bytes.Join(data, []byte("\n")), false
+			if e.data = bytes.Join(data, []byte("\n")); errors.Is(err, io.EOF) && len(e.data) > 0 {
+				e.hasID, e.hasRetry = false, false
 				return e, nil
 			}
 			return streamEvent{}, err

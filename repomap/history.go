@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // What of a repository's log counts.
@@ -138,6 +139,9 @@ func parseLog(out []byte) history {
 	return h
 }
 
+// maxRef bounds the small files of a repository, in bytes.
+const maxRef = 1 << 20
+
 // logKey is a text that changes when the log does; empty outside of a repository. It asks
 // no program.
 func logKey(root string) string {
@@ -145,7 +149,7 @@ func logKey(root string) string {
 		git := filepath.Join(dir, ".git")
 		if info, err := os.Lstat(git); err == nil {
 			if info.Mode().IsRegular() { // a work tree of a repository elsewhere
-				data, err := os.ReadFile(git)
+				data, err := regular.Read(git, maxRef)
 				if err != nil {
 					return ""
 				}
@@ -154,13 +158,13 @@ func logKey(root string) string {
 					git = filepath.Join(dir, git)
 				}
 			}
-			head, err := os.ReadFile(filepath.Join(git, "HEAD"))
+			head, err := regular.Read(filepath.Join(git, "HEAD"), maxRef)
 			if err != nil {
 				return ""
 			}
 			key := git + "\x00" + string(head)
 			if ref, ok := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: "); ok {
-				if data, err := os.ReadFile(filepath.Join(git, filepath.FromSlash(ref))); err == nil {
+				if data, err := regular.Read(filepath.Join(git, filepath.FromSlash(ref)), maxRef); err == nil {
 					key += string(data)
 				}
 			}

@@ -402,6 +402,44 @@ func TestWhatIsRead(t *testing.T) {
 	}
 }
 
+// Files that are no code are shown by name where the name tells what a repository is.
+func TestLandmarks(t *testing.T) {
+	root, cache := t.TempDir(), t.TempDir()
+	files := shop()
+	for _, name := range []string{"README.md", "Makefile", "web/package.json", "web/logo.svg", "deploy/Dockerfile", "vendor/x/README", "main.go/notes.md"} {
+		files[name] = "func NotRead() {}\n"
+	}
+	write(t, root, files)
+	for range 2 { // from the files, and from what is stored
+		x := New(Options{CacheDir: cache, Now: func() time.Time { return time.Now().Add(time.Hour) }})
+		m := mapOf(t, x, root, Focus{})
+		x.Close()
+		found := map[string]File{}
+		for _, f := range m.Files {
+			found[f.Path] = f
+		}
+		for _, name := range []string{"README.md", "Makefile", "web/package.json", "deploy/Dockerfile"} {
+			if f, ok := found[name]; !ok || f.Language != "" || len(f.Definitions) > 0 || f.Rank <= 0 {
+				t.Errorf("%s: %v %+v", name, ok, f)
+			}
+			if text := m.Text(1000); !strings.Contains("\n"+text, "\n"+name+"\n") {
+				t.Errorf("%s is not in\n%s", name, text)
+			}
+		}
+		if found["README.md"].Rank <= found["web/package.json"].Rank || found["Makefile"].Rank <= found["vendor/x/README"].Rank {
+			t.Errorf("the order: %s", paths(m))
+		}
+		if _, ok := found["web/logo.svg"]; ok || strings.Contains(m.Text(1000), "NotRead") {
+			t.Errorf("what is no landmark: %s", paths(m))
+		}
+		x = New(Options{})
+		if got := paths(mapOf(t, x, root, Focus{Text: "see package.json"})); !strings.HasPrefix(got, "web/package.json ") {
+			t.Errorf("asked for: %s", got)
+		}
+		x.Close()
+	}
+}
+
 func TestRoleOf(t *testing.T) {
 	for path, want := range map[string]fileRole{
 		"a/b.go": ordinary, "a/b_test.go": test, "tests/x.py": test, "x/test_y.py": test, "src/ShopTest.java": test, "Latest.java": ordinary,

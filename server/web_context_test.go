@@ -10,6 +10,47 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
+// What waits for a slow page says so, and can be stopped; a later prompt does not wait for
+// it either.
+func TestStopWhileAPageIsFetched(t *testing.T) {
+	came, gone := make(chan struct{}, 2), make(chan struct{}, 2)
+	site := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		came <- struct{}{}
+		<-req.Context().Done() // for as long as the client waits
+		gone <- struct{}{}
+	}))
+	defer site.Close()
+	address, err := url.Parse(site.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, options{
+		model:  "cassette: 1\ndefault:\n  steps: [{text: Done.}]\nturns: []\n",
+		config: map[string]any{"toolCall": map[string]any{"webFetch": map[string]any{"privateHosts": []string{address.Hostname()}}}},
+	})
+	r.Await(0, "the start", fake.Ready())
+	page := []any{map[string]any{"type": "web", "url": site.URL + "/page"}}
+	slow := func(what, message string, end func(mark int)) {
+		mark := r.Mark()
+		r.Begin("chat/prompt", map[string]any{"chatId": "chat-1", "message": message, "contexts": page})
+		r.Await(mark, what+": a word about the wait", fake.Content("progress", "Fetching from "+address.Host+" (at most 10s)"))
+		<-came
+		end(mark)
+		<-gone
+	}
+	slow("stop", "first", func(mark int) {
+		r.Notify("chat/promptStop", map[string]any{"chatId": "chat-1"})
+		r.Await(mark, "the end", fake.Content("progress", `"finished"`, `"stopped"`))
+	})
+	slow("another prompt", "second", func(int) {
+		r.turn(t, map[string]any{"chatId": "chat-1", "message": "third"})
+	})
+	body := strings.Join(r.bodies(), "\n")
+	if n := len(r.bodies()); n != 1 || !strings.Contains(body, "third") || strings.Contains(body, "Left out of the context") {
+		t.Errorf("the model was asked %d times: %s", n, body)
+	}
+}
+
 // A page that the user points at is given as Markdown; what the rules of the web forbid is
 // not asked for.
 func TestWebContext(t *testing.T) {

@@ -216,7 +216,7 @@ func checkHistory(t *testing.T, input []map[string]any) {
 	}
 }
 
-func shutDown(t *testing.T, p *process) {
+func shutDown(t testing.TB, p *process) {
 	t.Helper()
 	if res := p.Call("shutdown", nil); string(res) != "null" {
 		t.Errorf("shutdown answered %s", res)

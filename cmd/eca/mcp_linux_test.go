@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -26,18 +25,7 @@ const deafScript = `echo $$ >>pids; trap '' TERM; while :; do sleep 300; done`
 // left when it ends, however it ends.
 func TestMCPServersEnd(t *testing.T) {
 	for _, killed := range []bool{false, true} {
-		servers := map[string]any{}
-		for i := range 15 {
-			servers[fmt.Sprint("good", i)] = map[string]any{"command": "sh", "args": []any{"-c", mcpScript}}
-		}
-		for i, script := range []string{deafScript, deafScript, deafScript, "echo nonsense; exit 1", "exec no-such-program"} {
-			servers[fmt.Sprint("bad", i)] = map[string]any{"command": "sh", "args": []any{"-c", script}}
-		}
-		raw, err := json.Marshal(map[string]any{"mcpServers": servers})
-		if err != nil {
-			t.Fatal(err)
-		}
-		here := newPlace(t, "ECA_CONFIG="+string(raw))
+		here := newPlace(t, "ECA_CONFIG="+twentyServers(t))
 		p := here.serve(t)
 		p.Open(here.root, nil)
 		for i := range 15 {

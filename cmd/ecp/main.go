@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(runCommand(s), validateCommand(s))
+	root.AddCommand(runCommand(s), validateCommand(s), initCommand(s), conformanceCommand(s), trendCommand(s), doctorCommand(s))
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var code exitCode

@@ -124,7 +124,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 	}
 	list, batch := parse(body)
 	answers := h.agent.take(r.Context(), list)
-	if events && list[0].bad == nil {
+	if events && slices.ContainsFunc(list, func(m message) bool { return m.ID != nil }) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Cache-Control", "no-store")
 		_ = control.Flush() // who waits sees that it is being worked on

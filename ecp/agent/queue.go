@@ -50,7 +50,7 @@ func (q *queue) take(ctx context.Context, stop bool) (ticket, error) {
 	switch {
 	case q.closed:
 		return ticket{}, errClosed
-	case len(q.calls) >= maxWaiting:
+	case len(q.calls) >= maxWaiting && (!stop || len(q.calls) >= 2*maxWaiting): // which makes room
 		return ticket{}, errBusy
 	}
 	if stop {

@@ -45,6 +45,15 @@ func (r *run) result(o outcome, now time.Time) ecp.StepResult {
 	}
 }
 
+// nothing is the result of a step that was over before it began.
+func (a *Agent) nothing(stop string) ecp.StepResult {
+	output, evidence, logs, cost := "", "Tools called: none\nStop reason: "+stop, "", 0.0
+	return ecp.StepResult{
+		Status: ecp.Paused, PublicOutput: &output, EvaluationContext: &evidence, PrivateThought: &evidence, Logs: &logs,
+		ToolCalls: []ecp.ToolCall{}, Usage: &ecp.Usage{}, CostUSD: &cost, Timing: &ecp.Timing{}, Model: a.settings.Model, StopReason: stop,
+	}
+}
+
 func notes(list []string) string {
 	var b strings.Builder
 	for _, n := range list {
@@ -76,11 +85,11 @@ func (r *record) output(asked *question) string {
 }
 
 // toolCalls lists the calls that were made, also those that were refused; not those that
-// the budget had no room for.
+// the budget had no room for, or that the end of the step came before.
 func (r *run) toolCalls() []ecp.ToolCall {
 	list := []ecp.ToolCall{}
 	for _, c := range r.record.calls {
-		if r.held[c.id] {
+		if !r.ranAtAll(c) {
 			continue
 		}
 		extra := map[string]json.RawMessage{
@@ -105,10 +114,10 @@ func (r *run) evidence(o outcome) string {
 	var b strings.Builder
 	var made, held []*call
 	for _, c := range rec.calls {
-		if r.held[c.id] {
-			held = append(held, c)
-		} else {
+		if r.ranAtAll(c) {
 			made = append(made, c)
+		} else {
+			held = append(held, c)
 		}
 	}
 	if len(made) == 0 {
@@ -135,7 +144,7 @@ func (r *run) evidence(o outcome) string {
 		fmt.Fprintf(&b, "Files changed: %s\n", list)
 	}
 	for _, c := range held {
-		fmt.Fprintf(&b, "Not run, the budget is used up: %s\n", c.name)
+		fmt.Fprintf(&b, "Not run: %s\n", c.name)
 	}
 	if o.asked != nil {
 		fmt.Fprintf(&b, "Waiting for an answer to: %s\n", oneLine(o.asked.Text, maxToldWhy))

@@ -27,9 +27,11 @@ type run struct {
 	changed  chan struct{}
 	record   *record
 	seen     event.Seq       // read up to here
-	ran      int             // calls that were let through in this step
-	running  map[string]bool // those that have not ended
+	started  []string        // calls of the turn itself that were about to run, in their order
+	passed   map[string]bool // calls that were let through, those of subagents included
 	held     map[string]bool // calls that were not
+	ran      int             // calls that were let through in this step
+	running  map[string]bool // those of the turn itself that have not ended
 	stop     string          // why the turn shall be stopped (ecp.Stop...); empty: it shall not
 	hurry    bool            // it shall not wait for calls that run
 	question *question       // that waits for its answer
@@ -41,7 +43,7 @@ func (a *Agent) begin(session *chat.Session) *run {
 	ctx, cancel := context.WithCancel(a.ctx)
 	r := &run{
 		agent: a, settings: a.settings, session: session, turn: a.newID(), cancel: cancel, over: make(chan struct{}), changed: make(chan struct{}),
-		running: map[string]bool{}, held: map[string]bool{}, children: map[string]*child{},
+		passed: map[string]bool{}, held: map[string]bool{}, running: map[string]bool{}, children: map[string]*child{},
 		record: newRecord([]string{a.settings.Workspace, workspace.Resolve(a.settings.Workspace)}, a.now()),
 	}
 	from := session.Next()
@@ -80,6 +82,8 @@ func (r *run) take(e event.Event) {
 	r.update(func() {
 		r.record.add(e, "")
 		switch b := e.Body.(type) {
+		case event.ToolStarted:
+			r.started = append(r.started, b.CallID)
 		case event.ToolFinished:
 			delete(r.running, b.CallID)
 		case event.ToolRejected:
@@ -142,8 +146,9 @@ func (r *run) decide(session *chat.Session, body event.Body) {
 // pass says whether a call may run within the budget. If not, the turn is stopped as soon
 // as the calls that run have ended.
 func (r *run) pass(ctx context.Context, call tools.Call, budgets ecp.Budgets) bool {
-	if budgets.MaxCostUSD > 0 {
+	if budgets.MaxToolCalls > 0 || budgets.MaxCostUSD > 0 {
 		r.caughtUp(ctx)
+		r.await(ctx, func() bool { return r.isNext(call.ID) })
 	}
 	passed := false
 	r.update(func() {
@@ -156,13 +161,32 @@ func (r *run) pass(ctx context.Context, call tools.Call, budgets ecp.Budgets) bo
 			r.hurry = r.hurry || call.Subagent()
 			return
 		}
-		passed = true
+		passed, r.passed[call.ID] = true, true
 		r.ran++
 		if !call.Subagent() {
 			r.running[call.ID] = true
 		}
 	})
 	return passed
+}
+
+// isNext says whether all calls that were started before one were decided about: of calls
+// that run at once, the first are those within the budget.
+func (r *run) isNext(id string) bool {
+	for _, before := range r.started {
+		if before == id {
+			break
+		}
+		if !r.passed[before] && !r.held[before] {
+			return false
+		}
+	}
+	return true
+}
+
+// ranAtAll says whether a call, if it was stopped, had begun to run.
+func (r *run) ranAtAll(c *call) bool {
+	return !r.held[c.id] && (c.state != stopped || r.passed[c.id])
 }
 
 // nextStep begins the record of another step of the turn. It is called while the turn

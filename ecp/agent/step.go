@@ -34,6 +34,9 @@ func (a *Agent) step(ctx context.Context, params json.RawMessage, arrived time.T
 	ctx, release, patience := a.limited(ctx, started.Sub(arrived))
 	defer release()
 	a.getReady(ctx)
+	if ctx.Err() != nil { // it waited too long for its turn
+		return a.nothing(stopOf(ctx)), nil
+	}
 	r, err := a.turn(ctx, p.Input)
 	if err != nil {
 		return nil, ecp.Errorf(ecp.CodeFailed, "%s", a.host.Clean(err.Error()))
@@ -82,7 +85,7 @@ func (a *Agent) turn(ctx context.Context, input string) (*run, error) {
 		}
 	}
 	if a.session == nil {
-		session, _, err := a.host.Engine().Open(ctx, a.newID())
+		session, _, err := a.host.Engine().Open(a.ctx, a.newID())
 		if err != nil {
 			return nil, err
 		}
@@ -114,9 +117,7 @@ func (a *Agent) outcome(ctx context.Context, r *run, patience time.Duration) (an
 		return a.reply(r, outcome{status: ecp.Paused, stop: ecp.StopQuestion, asked: asked}, "")
 	default:
 		if stop == "" {
-			if stop = ecp.StopCancelled; errors.Is(context.Cause(ctx), errTime) {
-				stop = ecp.StopTime
-			}
+			stop = stopOf(ctx)
 			r.update(func() { r.stop = stop })
 		}
 		r.session.Cancel()
@@ -136,6 +137,14 @@ func (a *Agent) outcome(ctx context.Context, r *run, patience time.Duration) (an
 		failed = failure.Error()
 	}
 	return a.reply(r, o, failed)
+}
+
+// stopOf says why a ctx that has ended did.
+func stopOf(ctx context.Context) string {
+	if errors.Is(context.Cause(ctx), errTime) {
+		return ecp.StopTime
+	}
+	return ecp.StopCancelled
 }
 
 // reply is what the runtime gets. A step that failed is an error, with what it came to.

@@ -51,7 +51,13 @@ func (p places) resolve(target string) (resolved string, notes []string) {
 			return match
 		}
 		beside := filepath.Join(p.dir, name)
-		if !strings.Contains(name, ".") && !strings.ContainsAny(name, `/\`) || p.exists(name) || !isFile(beside) {
+		if !strings.Contains(name, ".") && !strings.ContainsAny(name, `/\`) || !isFile(beside) {
+			return match
+		}
+		if p.exists(name) {
+			if abs, err := filepath.Abs(name); err == nil && abs != beside {
+				notes = append(notes, name+" is in the current directory and beside the manifest; the one in the current directory is used")
+			}
 			return match
 		}
 		notes = append(notes, name+" is not in the current directory; the one beside the manifest is used")

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/regular"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -105,7 +106,7 @@ func ReadClaude(paths ...string) (defs []Definition, problems []Problem) {
 		case !info.Mode().IsRegular() || info.Size() > maxSettings:
 			err = fmt.Errorf("it is no file of at most %d bytes", maxSettings)
 		default:
-			data, err = os.ReadFile(path)
+			data, err = regular.Read(path, maxSettings)
 		}
 		if err != nil {
 			problems = append(problems, Problem{Source: path, Cause: err.Error()})

@@ -43,7 +43,7 @@ func (w *walker) call(c *syntax.CallExpr, depth int, input *string) {
 // harmlessVariable tells those that change how texts look, and nothing else.
 func harmlessVariable(name string) bool {
 	switch name {
-	case "LANG", "LANGUAGE", "TZ", "NO_COLOR", "CLICOLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TERM":
+	case "LANG", "TZ", "NO_COLOR", "CLICOLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TERM":
 		return true
 	}
 	return strings.HasPrefix(name, "LC_")
@@ -143,17 +143,17 @@ func (w *walker) wrapper(r run) (kind wrapping, ok bool) {
 			return opaque, true
 		}
 		w.inner(r, rest, false)
-		if slices.Contains([]string{"setsid", "nohup", "sudo", "doas", "exec"}, name) || assigns(args, rest) {
+		if slices.Contains([]string{"setsid", "nohup", "sudo", "doas", "exec"}, name) || assigns(args, rest) || alters(name, args[:len(args)-len(rest)]) {
 			return opaque, true
 		}
 		return transparent, true
 	case "xargs":
-		rest, known := afterXargs(args)
-		if !known {
+		rest, replaced, known := afterXargs(args)
+		switch {
+		case !known, replaced != "" && len(rest) > 0 && (strings.Contains(rest[0].text, replaced) || !anyWords(rest[0].text)):
 			w.unresolved("what xargs runs is not known")
 			return opaque, true
-		}
-		if len(rest) == 0 {
+		case len(rest) == 0:
 			return transparent, true // echo
 		}
 		w.inner(r, rest, true)
@@ -231,26 +231,66 @@ func assigns(args, rest []word) bool {
 	})
 }
 
-// afterXargs returns the command of xargs.
-func afterXargs(args []word) (rest []word, known bool) {
+// alters says that options of a wrapper do more than run a command: those of env take away
+// the variables that programs are found with, time writes files, ionice is for others too.
+func alters(name string, options []word) bool {
+	return slices.ContainsFunc(options, func(a word) bool {
+		switch {
+		case a.text == "--" || !strings.HasPrefix(a.text, "-"):
+			return false
+		case name == "env":
+			return true
+		case name == "time":
+			return a.text != "-p"
+		}
+		return name == "ionice" && (strings.ContainsAny(a.text, "pPu") || strings.HasPrefix(a.text, "--u"))
+	})
+}
+
+// afterXargs returns the command of xargs, and what in its words stands for what is read:
+// empty if that is added to their end. Only options whose effect is plain are known.
+func afterXargs(args []word) (rest []word, replaced string, known bool) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
-		switch {
-		case a.loose():
-			return nil, false
-		case a.text == "--":
-			return args[i+1:], true
-		case slices.Contains([]string{"-I", "-L", "-n", "-P", "-s", "-d", "-E", "-a", "--replace", "--max-args", "--max-procs", "--delimiter", "--arg-file", "--max-lines", "--max-chars"}, a.text):
-			if a.text == "--replace" || a.text == "--max-lines" {
-				continue // their words are attached
+		if a.loose() {
+			return nil, "", false
+		}
+		if a.text == "--" {
+			return args[i+1:], replaced, true
+		}
+		if !strings.HasPrefix(a.text, "-") {
+			return args[i:], replaced, true
+		}
+		option, value, attached := strings.Cut(a.text, "=")
+		if !strings.HasPrefix(a.text, "--") && len(a.text) > 2 {
+			option, value, attached = a.text[:2], a.text[2:], true
+		}
+		switch option {
+		case "-0", "-r", "-t", "-x", "--null", "--no-run-if-empty", "--verbose", "--exit":
+			if attached { // several letters
+				return nil, "", false
 			}
-			i++
-		case strings.HasPrefix(a.text, "-"):
-		default:
-			return args[i:], true
+		case "-n", "-L", "-P", "-s", "-d", "-E", "--max-args", "--max-procs", "--max-chars", "--delimiter":
+			if !attached {
+				i++
+			}
+		case "-I":
+			if !attached {
+				if i++; i == len(args) || !args[i].known {
+					return nil, "", false
+				}
+				value = args[i].text
+			}
+			replaced = value
+		case "-i", "--replace":
+			if replaced = value; value == "" {
+				replaced = "{}"
+			}
+		default: // -a reads a file, -p and -o a terminal
+			return nil, "", false
 		}
 	}
-	return nil, true
+	return nil, replaced, true
 }
 
 // find lists what -exec and its like run.

@@ -13,8 +13,8 @@ func TestReads(t *testing.T) {
 		"date +%s", "git status; git diff --stat HEAD~1", "(cd a; ls)", "{ ls; pwd; }", "! grep -q x y", "if test -f x; then cat x; fi",
 		"time ls", "timeout 5 git status", "nice -n 5 ls", "env LC_ALL=C ls", "LC_ALL=C sort x", "command ls", "command -v rm", "sh -c 'ls; pwd'",
 		"eval 'ls -l'", "bash <<'E'\nls\nE", "cat < a.txt", "cat <<E\nhello\nE", "echo \"$(git rev-parse HEAD)\"", "ls *.go", "git -C sub status",
-		"sort -k2,2n -r x", "find . -type f -print0", "rg -n 'a|b' src", "node --version", "git log --author='a b' -- x", "ls \\\n -l", "cat \"a b\" 'c d'",
-		"git stash list", "git remote -v", "git diff --no-index a b", "ls >/dev/null 2>&1", "[ -f x ] && cat x", "git log --first-parent --fixed-strings",
+		"sort -k2,2n -r x", "find . -type f -print0", "rg -n 'a|b' src", "make --version", "git log --author='a b' -- x", "ls \\\n -l", "cat \"a b\" 'c d'",
+		"git stash list", "git remote -v", "git diff --no-index a b", "ls | xargs -n 1 echo", "ls | xargs -I {} echo {}", "printf '%s%%n\\n' a", "diff -u a b", "sort -t, -k2 a", "uniq -c a", "file -b a", "git describe --always", "git diff --ignore-submodules", "\\time -p ls", "ls >/dev/null 2>&1", "[ -f x ] && cat x", "git log --first-parent --fixed-strings",
 		"grep -rn x .", "ls -R", "ls -lL", "find . -name L", "diff a b", "diff -r --no-dereference a b", "wc -l x", "sort --field-separator=, x", "md5sum a", "jq -r .a x.json", "du -sh .", "tree -L 2", "rg -l x",
 	} {
 		if ok, why := Parse(line).Reads(); !ok {
@@ -40,6 +40,11 @@ func TestReads(t *testing.T) {
 		"ls \x00", "ls \x1b[2K", "ls \u202e", "ls \u2028rm", "ls \r rm", "'", "ls (", "cd", "cd a b", "timeout 5", "command", "ls {fd}>x", "ls 3>x", "cat <<E | sh\nrm a\nE", "bash <<E\n$x\nE",
 		"grep -R x .", "grep -nR x", "grep --dereference-recursive x", "rg -L x", "rg -nL x", "rg --follow x", "find -L .", "find . -follow", "find -files0-from x", "ls -LR", "ls -R --dereference", "diff -r a b", "diff -ur a b", "diff --recursive a b", "tree -l", "du -L", "du --files0-from=x",
 		"wc --files0-from=x", "wc --f=x", "sort --files0-from=x", "sort --fil=x", "file -f x", "file --files-from x", "md5sum -c x", "sha256sum --check x", "jq -n env", "jq -n '$ENV.A'", "jq -nf x", "jq --from-file x", "jq -L / x", "jq -n 'import \"a\" as $a; 1'", "jq -n -- env", "xargs jq -n env", "timeout 5 grep -R x",
+		"echo ./x | xargs -I echo echo", "echo ./x | xargs -tI echo echo", "echo ./x | xargs -Iecho echo", "echo ./x | xargs --replace=echo echo", "echo ./x | xargs -i {}", "echo . | xargs -I LANG= env LANG=./x echo", "xargs -a /etc/passwd echo", "xargs -I", "xargs -p echo",
+		"printf 'aaa%n' PATH; x", "printf '%-5.3n' PATH", "diff -l a b", "diff --paginate a b", "diff -ul a b", "diff *", "sort -T sub x", "sort -uTsub x", "sort --temp=sub x", "sort --files0-from=x", "uniq -- -x out",
+		"file -bCm x", "file -bp x", "file --preserve-date x", "file -bz x", "file --u x", "git grep -nO./x y", "git log --help", "git describe --dirty", "git describe --broken", "git log --remerge-diff", "git show --diff-merges=remerge",
+		"git for-each-ref --format='%(signature:grade)'", "git diff --submodule=diff", "git log -p --subm=diff", "git status --ignore-submodules=none", "git ls-files --recurse-submodules", "\\time -ppwn ls", "command time -vopwn ls", "timeout 9 time -popwn ls", "ls | time -p cat x",
+		"env -i rg x", "env -u PATH rg x", "env - rg x", "ionice -c 3 -p 1 ls", "LANGUAGE=x ls", "go version", "cargo --version", "node --version", "python3 --version",
 		"time sh x", "cat <<< $(rm x)", "exec 3<>/dev/tcp/a/1", "hash -p ./x ls", "enable -f ./x ls", "git var GIT_EDITOR x", "ls " + strings.Repeat("$(", 400),
 	} {
 		if ok, _ := Parse(line).Reads(); ok {

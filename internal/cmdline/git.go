@@ -14,8 +14,7 @@ func gitReads() []string {
 	}
 }
 
-// judgeGit judges git by its subcommand and options. Options may be shortened, so
-// beginnings of the dangerous ones count.
+// judgeGit judges git by its subcommand and options.
 func judgeGit(args []word) judgement {
 	dir := ""
 	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") && args[0].text != "--version" {
@@ -35,22 +34,12 @@ func judgeGit(args []word) judgement {
 	if !slices.Contains(gitReads(), sub) {
 		return judgement{why: "git " + sub + " is not known to read only"}
 	}
-	for _, a := range args {
-		if a.text == "--" {
-			break
+	if o, why := gitOption(sub, args); why != "" {
+		j := judgement{why: why, option: o}
+		if strings.HasPrefix(o, "--ou") {
+			j.effect = Changes
 		}
-		for _, p := range []string{"--ou", "--op", "-O", "--ext", "--textc", "--fi", "--show-sig", "--contents", "--te"} {
-			if strings.HasPrefix(a.text, p) && !strings.HasPrefix(a.text, "--first") && !strings.HasPrefix(a.text, "--fixed") {
-				j := judgement{why: a.text + " makes git " + sub + " do more than read", option: bare(a.text)}
-				if p == "--ou" {
-					j.effect, j.why = Changes, a.text+" writes a file"
-				}
-				return j
-			}
-		}
-		if strings.Contains(a.text, "%G") {
-			return judgement{why: "%G makes git run gpg", option: "%G"}
-		}
+		return j
 	}
 	lists := func(allowed ...string) judgement {
 		for _, a := range args {
@@ -84,6 +73,42 @@ func judgeGit(args []word) judgement {
 		return lists("-v", "-H", "-a", "--all")
 	}
 	return judgement{effect: Reads, git: true, dir: dir, paths: gitPaths(args)}
+}
+
+// gitOption returns the first option that makes a reading subcommand do more, and what.
+// Options may be shortened, so beginnings count.
+func gitOption(sub string, args []word) (option, why string) {
+	for _, a := range args {
+		if a.text == "--" {
+			return "", ""
+		}
+		option, value, _ := strings.Cut(a.text, "=")
+		more := a.text + " makes git " + sub + " do more than read"
+		for _, p := range []string{"--ou", "--op", "-O", "--ext", "--textc", "--fi", "--show-sig", "--contents", "--te", "--reme", "--diff-m", "--subm", "--recu"} {
+			switch {
+			case !strings.HasPrefix(a.text, p), strings.HasPrefix(a.text, "--first"), strings.HasPrefix(a.text, "--fixed"):
+			case p == "--ou":
+				return option, a.text + " writes a file"
+			default:
+				return option, more
+			}
+		}
+		switch {
+		case option == "--help":
+			return option, "it runs man"
+		case strings.HasPrefix(option, "--ignore-su") && value != "" && value != "all" && value != "dirty":
+			return option, "git would look into submodules"
+		case sub == "describe" && (strings.HasPrefix(option, "--d") || strings.HasPrefix(option, "--b")):
+			return option, more // it writes the index
+		case sub == "grep" && firstLetter([]word{a}, "O") != "":
+			return option, more
+		case strings.Contains(a.text, "%G"):
+			return "%G", "%G makes git run gpg"
+		case strings.Contains(a.text, "%(") && strings.Contains(a.text, "signature"):
+			return "signature", "checking a signature makes git run gpg"
+		}
+	}
+	return "", ""
 }
 
 // gitPaths lists the words that lead out of the repository: git does not follow links in

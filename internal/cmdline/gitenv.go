@@ -21,3 +21,13 @@ func GitEnv(getenv func(string) string, settings ...string) []string {
 	}
 	return append(out, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
 }
+
+// HarmlessGit are settings with which git, where it only reads, starts nothing that a
+// repository brings along: no hooks, no monitor, no look into submodules. Judging relies
+// on them.
+func HarmlessGit() []string {
+	return []string{
+		"core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.ignoreSubmodules=dirty", "diff.submodule=short", "status.submoduleSummary=false",
+		"submodule.recurse=false", "diff.autoRefreshIndex=false",
+	}
+}

@@ -233,6 +233,9 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 	case *syntax.CallExpr:
 		w.call(cmd, depth, input)
 	case *syntax.BinaryCmd:
+		if _, timed := cmd.Y.Cmd.(*syntax.TimeClause); timed && (cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll) {
+			w.unresolved("behind a pipe, time is a program") // not the shell's own word
+		}
 		w.stmt(cmd.X, depth)
 		w.stmt(cmd.Y, depth)
 	case *syntax.Subshell:

@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -49,7 +50,7 @@ func anyWords(name string) bool {
 	switch name {
 	case "pwd", "ls", "cat", "head", "tail", "wc", "stat", "du", "df", "which", "whoami", "id", "uname", "arch", "nproc",
 		"echo", "true", "false", ":", "basename", "dirname", "realpath", "readlink", "cut", "nl", "tac", "rev", "fold", "tr", "paste", "join", "expand", "unexpand", "column",
-		"cmp", "comm", "diff", "grep", "egrep", "fgrep", "cd", "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "od", "strings", "seq", "sleep", "jq":
+		"cmp", "comm", "grep", "egrep", "fgrep", "cd", "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "od", "strings", "seq", "sleep", "jq":
 		return true
 	}
 	return false
@@ -80,6 +81,14 @@ func judgeKnown(name string, args []word) judgement {
 		if len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
 			return not(args[0].text)
 		}
+		if len(args) > 0 && assignsLength(args[0].text) {
+			return not("%n")
+		}
+		return reads
+	case "diff":
+		if o := cmp.Or(firstWith(args, "--pag"), firstLetter(args, "l")); o != "" { // runs pr
+			return not(o)
+		}
 		return reads
 	case "date":
 		for _, a := range args {
@@ -98,13 +107,22 @@ func judgeKnown(name string, args []word) judgement {
 		}
 		return reads
 	case "uniq":
-		operands := slices.DeleteFunc(slices.Clone(args), func(a word) bool { return strings.HasPrefix(a.text, "-") && a.text != "-" })
+		var operands []word
+		for i, a := range args {
+			if a.text == "--" {
+				operands = append(operands, args[i+1:]...)
+				break
+			}
+			if !strings.HasPrefix(a.text, "-") || a.text == "-" {
+				operands = append(operands, a)
+			}
+		}
 		if len(operands) > 1 {
 			return judgement{effect: Changes, why: "the second file of uniq is written"}
 		}
 		return reads
 	case "file":
-		if o := firstWith(args, "-C", "--co", "-m", "--ma", "-z", "-Z", "--unc"); o != "" {
+		if o := cmp.Or(firstWith(args, "--co", "--ma", "--u", "--p"), firstLetter(args, "CmzZp")); o != "" {
 			return not(o)
 		}
 		return reads
@@ -129,10 +147,8 @@ func judgeKnown(name string, args []word) judgement {
 		if o := firstWith(args, "--pre", "--hostname-bin", "--search-zip"); o != "" {
 			return not(o)
 		}
-		for _, a := range args {
-			if strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "z") {
-				return not(a.text)
-			}
+		if o := firstLetter(args, "z"); o != "" {
+			return not(o)
 		}
 		return reads
 	case "git":
@@ -142,13 +158,12 @@ func judgeKnown(name string, args []word) judgement {
 			return judgement{why: "what it runs is not known"}
 		}
 		return judgement{effect: Reads}
-	case "go":
-		if len(args) == 1 && args[0].text == "version" {
-			return reads
+	case "make", "gcc", "bash":
+		// Not node, python, cargo, go and their like: files of the folder say which of them
+		// runs, where version managers and toolchains are, or that one be fetched first.
+		if len(args) == 1 && args[0].text == "--version" {
+			return judgement{effect: Reads}
 		}
-	}
-	if len(args) == 1 && slices.Contains([]string{"node", "npm", "python", "python3", "cargo", "rustc", "ruby", "java", "make", "gcc", "docker", "bash"}, name) && args[0].text == "--version" {
-		return judgement{effect: Reads}
 	}
 	return judgement{why: "what " + name + " does is not known"}
 }
@@ -159,7 +174,7 @@ func readable(name string, args []string) bool {
 	if name == "git" {
 		return len(args) > 0 && slices.Contains(gitReads(), args[0])
 	}
-	return anyWords(name) || slices.Contains([]string{"test", "[", "printf", "date", "sort", "uniq", "file", "tree", "find", "rg"}, name)
+	return anyWords(name) || slices.Contains([]string{"test", "[", "printf", "date", "sort", "diff", "uniq", "file", "tree", "find", "rg"}, name)
 }
 
 // sortWrites returns the option with which sort writes a file or runs a program.
@@ -168,9 +183,9 @@ func sortWrites(args []word) string {
 		switch {
 		case a.text == "--":
 			return ""
-		case strings.HasPrefix(a.text, "--o"), strings.HasPrefix(a.text, "--co"):
+		case strings.HasPrefix(a.text, "--o"), strings.HasPrefix(a.text, "--co"), strings.HasPrefix(a.text, "--t"):
 			return a.text
-		case strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "o"):
+		case strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, "oT"):
 			return a.text
 		}
 	}
@@ -195,6 +210,37 @@ func firstWith(args []word, prefixes ...string) string {
 		}
 	}
 	return ""
+}
+
+// firstLetter returns the first option with one of some letters, alone or among others. What
+// is a value that only looks like letters counts too.
+func firstLetter(args []word, letters string) string {
+	for _, a := range args {
+		if a.text == "--" {
+			return ""
+		}
+		if strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, letters) {
+			return a.text
+		}
+	}
+	return ""
+}
+
+// assignsLength says that a format of printf has %n, which sets a variable: PATH, say.
+func assignsLength(format string) bool {
+	for {
+		_, rest, found := strings.Cut(format, "%")
+		if !found {
+			return false
+		}
+		if strings.HasPrefix(rest, "%") { // stands for itself
+			format = rest[1:]
+			continue
+		}
+		if format = strings.TrimLeft(rest, "-+ #0'*.123456789hjlLtzq"); strings.HasPrefix(format, "n") {
+			return true
+		}
+	}
 }
 
 // bare is an option without its value.

@@ -98,16 +98,16 @@ func (t *Template) placeAll(file *syntax.File) error {
 				wrong = err
 			}
 			for _, w := range n.Args {
-				t.placeWord(w)
+				t.placeWord(w, ownWord)
 			}
 			for _, a := range n.Assigns {
 				if a.Value != nil && a.Index == nil && a.Array == nil {
-					t.placeWord(a.Value)
+					t.placeWord(a.Value, inWord) // a second word would be a command
 				}
 			}
 		case *syntax.Redirect:
 			if n.Hdoc == nil {
-				t.placeWord(n.Word)
+				t.placeWord(n.Word, inWord)
 			}
 		}
 		return wrong == nil
@@ -115,13 +115,14 @@ func (t *Template) placeAll(file *syntax.File) error {
 	return wrong
 }
 
-func (t *Template) placeWord(w *syntax.Word) {
+// placeWord finds the holes of a word. alone is the place of one that is all of it.
+func (t *Template) placeWord(w *syntax.Word, alone place) {
 	for _, part := range w.Parts {
 		switch part := part.(type) {
 		case *syntax.Lit:
 			where := inWord
 			if len(w.Parts) == 1 && part.Value == markText {
-				where = ownWord
+				where = alone
 			}
 			t.placeIn(part, where)
 		case *syntax.SglQuoted:

@@ -23,15 +23,47 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		line, _, err := tpl.Fill(map[string]json.RawMessage{"x": raw})
-		if err != nil {
-			return
-		}
-		if _, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), ""); err != nil {
-			t.Errorf("%q became %q: %v", command, line, err)
-		}
-		if strings.Contains(line, "Q7Z") && !strings.Contains(command, "Q7Z") {
-			t.Errorf("%q became %q", command, line)
+		commands := -1
+		for _, x := range []string{string(raw), "null", "[" + string(raw) + ", " + string(raw) + "]"} {
+			line, _, err := tpl.Fill(map[string]json.RawMessage{"x": json.RawMessage(x)})
+			if err != nil {
+				return
+			}
+			file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
+			if err != nil {
+				t.Fatalf("%q became %q: %v", command, line, err)
+			}
+			if strings.Contains(line, "Q7Z") && !strings.Contains(command, "Q7Z") {
+				t.Errorf("%q became %q", command, line)
+			}
+			n := 0
+			syntax.Walk(file, func(node syntax.Node) bool {
+				if call, ok := node.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+					n++
+				}
+				return true
+			})
+			if commands >= 0 && n > commands {
+				t.Errorf("%q became %q, which runs more", command, line)
+			}
+			commands = max(commands, n)
 		}
 	})
+}
+
+// A list is several words where those are arguments, and one where a second would be a
+// command or a file.
+func TestTemplateLists(t *testing.T) {
+	for command, want := range map[string]string{
+		"a {{x}}": `a "${ECA_ARG_1}" "${ECA_ARG_2}"`, "V={{x}} a": `V="${ECA_ARG_1}" a`, "V={{x}}": `V="${ECA_ARG_1}"`, "a >{{x}}": `a >"${ECA_ARG_1}"`, "a <<<{{x}}": `a <<<"${ECA_ARG_1}"`,
+	} {
+		tpl, err := ParseTemplate(command)
+		if err != nil {
+			t.Errorf("%q: %v", command, err)
+			continue
+		}
+		if line, _, err := tpl.Fill(map[string]json.RawMessage{"x": json.RawMessage(`["b", "c"]`)}); line != want || err != nil {
+			t.Errorf("%q became %q, want %q (%v)", command, line, want, err)
+		}
+	}
 }

@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // maxFile bounds an ignore file; a larger one is none.
@@ -122,7 +124,7 @@ func readFile(path string, links bool) []byte {
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
 		return nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path, maxFile)
 	if err != nil {
 		return nil
 	}

@@ -1,4 +1,5 @@
-// Package layers holds no code: its test keeps the rules about who may import whom.
+// Package layers holds no code: its tests keep the rules about who may import whom, and what
+// documents say about tests.
 package layers
 
 import (

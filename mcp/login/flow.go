@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/auth"
@@ -51,7 +52,7 @@ func (a *Account) login(ctx context.Context, open func(url string)) error {
 	defer chosen.landing.Close()
 	p := at.As(chosen.registration)
 	p.Resource, p.Scopes = resource.ID, want
-	if len(want) > 0 && want[len(want)-1] == offline {
+	if slices.Contains(want, offline) {
 		p.Params = map[string]string{"prompt": "consent"} // OpenID asks for it
 	}
 	if err := chosen.landing.Begin(p); err != nil {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,14 +11,17 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // gitReads says whether git only reads in the repository where a command runs. What git
 // reads itself, a repository's own configuration can hand to other programs (diff.external,
 // textconv, filters, a transport): then git does not only read.
 //
-// Hooks, a file system monitor and submodules are not looked at: when such a command
-// runs, they are switched off.
+// Hooks, a file system monitor and most looks into submodules are switched off when such a
+// command runs (cmdline.HarmlessGit); but .gitmodules can ask for them, so submodules are
+// judged too. One that has its .git in it, in a repository whose .gitmodules is only
+// recorded and not there, is not found.
 func (p *Policy) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
 	for _, dir := range l.dirs {
 		if c.Dir != "" {
@@ -28,29 +30,105 @@ func (p *Policy) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
 				return false, c.Dir + " is outside the workspace"
 			}
 		}
-		repo, common := repository(dir)
-		if repo == "" {
-			continue // git says so and does nothing
-		}
-		for _, file := range []string{filepath.Join(common, "config"), filepath.Join(repo, "config.worktree")} {
-			data, err := readConfig(file)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err != nil {
-				return false, "the repository's configuration can not be read"
-			}
-			if key := foreignKey(data); key != "" {
-				return false, "the repository's own configuration sets " + key + ", which may run programs"
-			}
+		left := maxRepositories
+		if why := p.helpers(dir, &left); why != "" {
+			return false, why
 		}
 	}
 	return true, ""
 }
 
-// repository returns the folder of the git repository that dir belongs to, and the one
-// that it shares with others (of a worktree); empty if there is none.
-func repository(dir string) (repo, common string) {
+// maxRepositories bounds how many submodules are looked at.
+const maxRepositories = 100
+
+// helpers says why git may run programs in the repository that a folder belongs to, or "".
+// If there is no repository, git says so and does nothing.
+func (p *Policy) helpers(dir string, left *int) (why string) {
+	repo, common, top := repository(dir)
+	if repo == "" {
+		return ""
+	}
+	if *left--; *left < 0 {
+		return "the repository has too many submodules"
+	}
+	if why := p.configured(repo, common); why != "" {
+		return why
+	}
+	if why := p.modules(filepath.Join(common, "modules"), left); why != "" {
+		return why
+	}
+	data, err := readConfig(filepath.Join(top, ".gitmodules"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	if err != nil {
+		return "its .gitmodules can not be read"
+	}
+	for line := range strings.Lines(string(data)) {
+		key, path, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if path = strings.TrimSpace(path); strings.TrimSpace(key) != "path" {
+			continue
+		}
+		sub := under(top, path)
+		if _, err := os.Lstat(filepath.Join(sub, ".git")); err != nil || !p.inside(sub) {
+			continue
+		}
+		if why := p.helpers(sub, left); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// modules judges the submodules that a repository keeps in a folder of its own.
+func (p *Policy) modules(dir string, left *int) (why string) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	if err != nil {
+		return "its submodules can not be read"
+	}
+	for _, e := range entries {
+		if *left--; *left < 0 {
+			return "the repository has too many submodules"
+		}
+		sub := filepath.Join(dir, e.Name())
+		if bare(sub) {
+			if why = p.configured(sub, sub); why == "" {
+				why = p.modules(filepath.Join(sub, "modules"), left)
+			}
+		} else if e.IsDir() { // a name with slashes
+			why = p.modules(sub, left)
+		}
+		if why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// configured says what a repository's own configuration sets that may run programs, or "".
+func (p *Policy) configured(repo, common string) (why string) {
+	for _, file := range []string{filepath.Join(common, "config"), filepath.Join(repo, "config.worktree")} {
+		data, err := readConfig(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "the repository's configuration can not be read"
+		}
+		tree := func(value string) bool { return !strings.ContainsAny(value, "\"#;\\") && p.inside(under(repo, value)) }
+		if key := foreignKey(data, tree); key != "" {
+			return "the repository's own configuration sets " + key + ", which may run programs or lead elsewhere"
+		}
+	}
+	return ""
+}
+
+// repository returns the folder of the git repository that dir belongs to, the one that it
+// shares with others (of a worktree), and the top of its work tree; empty if there is none.
+func repository(dir string) (repo, common, top string) {
 	for d := dir; ; d = filepath.Dir(d) {
 		repo = filepath.Join(d, ".git")
 		info, err := os.Stat(repo)
@@ -65,7 +143,7 @@ func repository(dir string) (repo, common string) {
 		case bare(d):
 			repo = d
 		case filepath.Dir(d) == d:
-			return "", ""
+			return "", "", ""
 		default:
 			continue
 		}
@@ -73,7 +151,7 @@ func repository(dir string) (repo, common string) {
 		if data, err := readConfig(filepath.Join(repo, "commondir")); err == nil {
 			common = under(repo, strings.TrimSpace(string(data)))
 		}
-		return repo, common
+		return repo, common, d
 	}
 }
 
@@ -90,24 +168,12 @@ func bare(dir string) bool {
 // readConfig reads a small regular file.
 func readConfig(path string) ([]byte, error) {
 	const most = 1 << 20
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, errors.New("it is no file of a usual size")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most))
+	return regular.Read(path, most)
 }
 
 // foreignKey returns the first key of a git configuration that is not known to be
-// harmless, or "".
-func foreignKey(data []byte) string {
+// harmless, or "". tree judges where the work tree is.
+func foreignKey(data []byte, tree func(value string) bool) string {
 	section := ""
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, len(data)+1)
@@ -134,8 +200,11 @@ func foreignKey(data []byte) string {
 		if strings.HasSuffix(line, `\`) {
 			return "a value that goes on in the next line"
 		}
-		key, _, _ := strings.Cut(line, "=")
+		key, value, _ := strings.Cut(line, "=")
 		key = strings.ToLower(strings.TrimSpace(key))
+		if section == "core" && key == "worktree" && tree(strings.TrimSpace(value)) {
+			continue
+		}
 		if !harmlessKey(section, key) {
 			return section + "." + key
 		}
@@ -161,7 +230,7 @@ func harmlessKey(section, key string) bool {
 		return slices.Contains([]string{
 			"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks", "autocrlf", "eol",
 			"safecrlf", "abbrev", "quotepath", "untrackedcache", "splitindex", "preloadindex", "commitgraph", "multipackindex", "longpaths", "sharedrepository",
-			"worktree", "excludesfile", "compression", "sparsecheckout", "sparsecheckoutcone", "whitespace", "hidedotfiles", "protecthfs", "protectntfs",
+			"excludesfile", "compression", "sparsecheckout", "sparsecheckoutcone", "whitespace", "hidedotfiles", "protecthfs", "protectntfs",
 			"hookspath", "fsmonitor", // switched off
 			"editor", "sshcommand", // nothing that reads asks for them
 		}, key)
@@ -172,11 +241,11 @@ func harmlessKey(section, key string) bool {
 	case "diff":
 		return slices.Contains([]string{"renames", "renamelimit", "algorithm", "colormoved", "mnemonicprefix", "noprefix", "context", "submodule", "wserrorhighlight", "indentheuristic"}, key)
 	case "log":
-		return key != "showsignature"
+		return key != "showsignature" && key != "diffmerges"
 	case "grep":
 		return key != "fallbacktonoindex"
-	case "format":
-		return key == "pretty"
+	case "format": // format.pretty may have gpg check signatures
+		return false
 	}
 	return true
 }

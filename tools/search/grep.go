@@ -4,21 +4,17 @@
 package search
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/seed-dec29ce4/eca/internal/linesearch"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -26,12 +22,7 @@ import (
 //go:embed grep.md
 var grepDoc string
 
-const (
-	maxLine    = 64 << 10 // longer lines are searched, but shown cut
-	maxShown   = 500      // bytes shown of a matching line
-	maxFile    = 64 << 20 // larger files are not searched
-	defaultMax = 1000
-)
+const defaultMax = 1000 // results
 
 // Output modes.
 const (
@@ -79,74 +70,44 @@ func grepTool() tools.Tool {
 	}.Build()
 }
 
-// search is one run of grep.
-type search struct {
-	re    *regexp.Regexp
-	mode  string
-	left  int // results that may still be added
-	cut   bool
-	lines []string
-	total int
-}
-
 func grep(ctx context.Context, path string, within *workspace.Workspace, a grepArgs) (tools.Result, error) {
-	re, err := regexp.Compile(a.Pattern)
+	p, err := linesearch.Compile(a.Pattern)
 	if err != nil {
 		return tools.Result{}, fmt.Errorf("INVALID_ARGS: pattern: %w", err)
 	}
-	s := &search{re: re, mode: a.OutputMode, left: a.MaxResults}
-	if s.mode == "" {
-		s.mode = modeFiles
+	if a.OutputMode == "" {
+		a.OutputMode = modeFiles
 	}
-	if s.left <= 0 {
-		s.left = defaultMax
+	if a.MaxResults <= 0 {
+		a.MaxResults = defaultMax
 	}
+	most := min(a.MaxResults, 1<<30) + 1 // one more, to know whether there is more
+	var found []string
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return tools.Result{}, fmt.Errorf("%s does not exist", path)
 	case info.Mode().IsRegular():
-		err = s.file(ctx, path)
+		found, err = newScanner(p, a.OutputMode, most).file(ctx, nil, path, true)
 	case info.IsDir():
-		err = workspace.Walk(ctx, path, func(f workspace.File) error {
-			if f.Dir || !included(a.Include, f.Rel) {
-				return nil
-			}
-			if !searched(f.Path, within) {
-				return nil
-			}
-			if s.left == 0 {
-				s.cut = true
-				return filepath.SkipAll
-			}
-			return s.file(ctx, f.Path)
-		})
+		found, err = tree(ctx, path, within, p, a, most)
 	default:
 		return tools.Result{}, fmt.Errorf("%s is neither a file nor a directory", path)
 	}
 	if err != nil {
 		return tools.Result{}, err
 	}
-	if s.total == 0 {
+	if len(found) == 0 {
 		return tools.Text("No matches found for " + a.Pattern), nil
 	}
-	out := strings.Join(s.lines, "\n")
-	if s.cut {
+	out := strings.Join(found[:min(len(found), a.MaxResults)], "\n")
+	if len(found) > a.MaxResults {
 		out += "\n\n[stopped after max_results; narrow the search to see the rest]"
 	}
 	return tools.Text(out), nil
 }
 
-// searched says whether a file of a tree is looked into: pipes and devices would hold us
-// up, and links may lead to what nobody asked for.
-func searched(path string, within *workspace.Workspace) bool {
-	info, err := os.Lstat(path)
-	if err == nil && info.Mode()&os.ModeSymlink != 0 && within.Contains(path) {
-		info, err = os.Stat(path)
-	}
-	return err == nil && info.Mode().IsRegular()
-}
-
+// included says whether a file is one of those that are asked for.
 func included(glob, rel string) bool {
 	if glob == "" {
 		return true
@@ -156,72 +117,4 @@ func included(glob, rel string) bool {
 	}
 	ok, _ := doublestar.Match(glob, rel)
 	return ok
-}
-
-// file searches one file. Files that cannot be read are skipped: they may be gone,
-// or not ours.
-func (s *search) file(ctx context.Context, path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
-		return nil
-	}
-	r := bufio.NewReaderSize(f, maxLine)
-	if head, _ := r.Peek(maxLine); workspace.IsBinary(head) {
-		return nil
-	}
-	count := 0
-	for n := 1; ; n++ {
-		if n%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		line, err := r.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) { // search the head of an overlong line only
-			line = bytes.Clone(line)
-			for errors.Is(err, bufio.ErrBufferFull) {
-				_, err = r.ReadSlice('\n')
-			}
-		}
-		if len(line) > 0 && s.re.Match(bytes.TrimRight(line, "\r\n")) {
-			count++
-			if s.mode == modeContent {
-				if s.left == 0 {
-					s.cut = true
-					break
-				}
-				s.left--
-				s.lines = append(s.lines, fmt.Sprintf("%s:%d:%s", path, n, show(line)))
-			}
-			if s.mode == modeFiles {
-				break
-			}
-		}
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				return nil
-			}
-			break
-		}
-	}
-	s.total += count
-	if count > 0 && s.mode != modeContent {
-		s.left--
-		if s.mode == modeCount {
-			path = fmt.Sprintf("%s:%d", path, count)
-		}
-		s.lines = append(s.lines, path)
-	}
-	return nil
-}
-
-func show(line []byte) string {
-	line = bytes.TrimRight(line, "\r\n")
-	if len(line) > maxShown {
-		return strings.ToValidUTF8(string(line[:maxShown]), "") + "…"
-	}
-	return string(line)
 }

@@ -44,11 +44,11 @@ func describe(p cmdline.Program) []event.Command {
 	return out
 }
 
-// harmlessGit are settings with which git starts nothing that a repository brings along:
-// no hooks, no monitor, no look into submodules. They do not change what it prints.
+// harmlessGit is the environment with which git starts nothing that a repository brings
+// along.
 func harmlessGit(getenv func(string) string) []string {
 	if getenv == nil {
 		getenv = func(string) string { return "" }
 	}
-	return cmdline.GitEnv(getenv, "core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.ignoreSubmodules=dirty")
+	return cmdline.GitEnv(getenv, cmdline.HarmlessGit()...)
 }

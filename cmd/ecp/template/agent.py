@@ -1,0 +1,56 @@
+"""An agent that speaks the Evaluation Context Protocol over stdio.
+
+One JSON object a line: requests on stdin, answers on stdout. Nothing else may be written
+to stdout; use stderr for everything you want to say to yourself.
+"""
+
+import json
+import sys
+
+
+class Agent:
+    def __init__(self):
+        self.turns = 0
+
+    def step(self, text):
+        """Answer one message. Replace this with your agent."""
+        self.turns += 1
+        return {
+            "status": "done",
+            "public_output": "You said: " + text,
+            "evaluation_context": "Echoed message %d." % self.turns,
+            "tool_calls": [{"name": "echo", "arguments": {"text": text}}],
+        }
+
+
+def answer(agent, method, params):
+    if method == "agent/initialize":
+        return {"name": "example", "capabilities": {}}
+    if method == "agent/step":
+        return agent.step(params["input"])
+    if method == "agent/reset":
+        agent.__init__()
+        return True
+    raise LookupError("Unknown method: %s" % method)
+
+
+def main():
+    agent = Agent()
+    for line in sys.stdin:
+        if not line.strip():
+            continue
+        request = {}
+        try:
+            request = json.loads(line)
+            reply = {"result": answer(agent, request["method"], request.get("params") or {})}
+        except LookupError as e:
+            reply = {"error": {"code": -32601, "message": str(e)}}
+        except ValueError as e:
+            reply = {"error": {"code": -32700, "message": str(e)}}
+        if not request or "id" in request:
+            reply = dict({"jsonrpc": "2.0", "id": request.get("id")}, **reply)
+            print(json.dumps(reply), flush=True)
+
+
+if __name__ == "__main__":
+    main()

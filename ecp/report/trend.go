@@ -1,0 +1,233 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Directions of a trend.
+const (
+	Improving = "improving"
+	Degrading = "degrading"
+	Stable    = "stable"
+)
+
+// Input is a report's file, for a trend.
+type Input struct {
+	Path string
+	Data []byte
+}
+
+// Trend is how the pass rate of one manifest's checks has changed, over reports in the order
+// of their runs.
+type Trend struct {
+	Manifest  string  `json:"manifest"`
+	Runs      []Run   `json:"runs"`
+	Direction string  `json:"direction"`
+	Slope     float64 `json:"slope"` // of the pass rate, per run
+	// Flaky lists scenarios that passed in some of the runs and did not in others.
+	Flaky []Flaky `json:"flaky"`
+}
+
+// Run is one report of a trend.
+type Run struct {
+	Path     string  `json:"path"`
+	Name     string  `json:"name"`
+	Passed   int     `json:"passed"`
+	Total    int     `json:"total"`
+	PassRate float64 `json:"pass_rate"`
+}
+
+// Flaky is a scenario that does not always pass.
+type Flaky struct {
+	Scenario string `json:"scenario"`
+	Passed   int    `json:"passed"`
+	Runs     int    `json:"runs"`
+}
+
+// TrendOptions say how a trend is found. Reference puts all reports into one, in the order of
+// their paths, and counts a report that checked nothing as one that failed everything.
+type TrendOptions struct {
+	Window    int // the last so many runs; at least 1
+	Reference bool
+}
+
+type loaded struct {
+	path   string
+	report *Report
+}
+
+// Trends finds the trend of each manifest, and says which files it could not use.
+func Trends(inputs []Input, o TrendOptions) (trends []Trend, skipped []string) {
+	groups := map[string][]loaded{}
+	var order []string
+	slices.SortFunc(inputs, func(a, b Input) int {
+		if o.Reference {
+			return strings.Compare(a.Path, b.Path)
+		}
+		return natural(a.Path, b.Path)
+	})
+	for _, in := range inputs {
+		r, err := Parse(in.Data)
+		if err != nil {
+			skipped = append(skipped, fmt.Sprintf("%s: %v", in.Path, err))
+			continue
+		}
+		if r.Total <= 0 && !o.Reference {
+			skipped = append(skipped, in.Path+": nothing was checked in it")
+			continue
+		}
+		key := r.Manifest
+		if o.Reference {
+			key = ""
+		}
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], loaded{in.Path, r})
+	}
+	for _, key := range order {
+		trends = append(trends, trendOf(groups[key], o))
+	}
+	return trends, skipped
+}
+
+func trendOf(list []loaded, o TrendOptions) Trend {
+	timed := !slices.ContainsFunc(list, func(l loaded) bool { return l.report.StartedAt.IsZero() })
+	if timed && !o.Reference {
+		slices.SortStableFunc(list, func(a, b loaded) int { return a.report.StartedAt.Compare(b.report.StartedAt) })
+	}
+	list = list[max(0, len(list)-max(o.Window, 1)):]
+	t := Trend{Manifest: list[0].report.Manifest, Runs: []Run{}, Flaky: flaky(list)}
+	var rates []float64
+	for _, l := range list {
+		rate := l.report.rate()
+		t.Runs = append(t.Runs, Run{l.path, l.report.Manifest, l.report.Passed, l.report.Total, rate})
+		rates = append(rates, rate)
+	}
+	var noise float64
+	t.Slope, noise = slope(rates)
+	const least = 0.001
+	switch significant := o.Reference || len(rates) < 4 || math.Abs(t.Slope) >= 2*noise; {
+	case !significant:
+		t.Direction = Stable
+	case t.Slope > least:
+		t.Direction = Improving
+	case t.Slope < -least:
+		t.Direction = Degrading
+	default:
+		t.Direction = Stable
+	}
+	return t
+}
+
+// slope is that of the least squares over the places of the values, with its standard error.
+func slope(y []float64) (slope, noise float64) {
+	n := float64(len(y))
+	if n < 2 {
+		return 0, 0
+	}
+	var mean, sxy, sxx, rest float64
+	for _, v := range y {
+		mean += v / n
+	}
+	mid := (n - 1) / 2
+	for i, v := range y {
+		sxy += (float64(i) - mid) * (v - mean)
+		sxx += (float64(i) - mid) * (float64(i) - mid)
+	}
+	slope = sxy / sxx
+	if n < 3 {
+		return slope, 0
+	}
+	for i, v := range y {
+		d := v - mean - slope*(float64(i)-mid)
+		rest += d * d
+	}
+	return slope, math.Sqrt(rest / (n - 2) / sxx)
+}
+
+func flaky(list []loaded) []Flaky {
+	counts := map[string]*Flaky{}
+	for _, l := range list {
+		for i := range l.report.Scenarios {
+			s := &l.report.Scenarios[i]
+			f := counts[s.Title()]
+			if f == nil {
+				f = &Flaky{Scenario: s.Title()}
+				counts[s.Title()] = f
+			}
+			f.Runs++
+			if s.Status == Passed {
+				f.Passed++
+			}
+		}
+	}
+	out := []Flaky{}
+	for _, f := range counts {
+		if f.Passed > 0 && f.Passed < f.Runs {
+			out = append(out, *f)
+		}
+	}
+	slices.SortFunc(out, func(a, b Flaky) int { return strings.Compare(a.Scenario, b.Scenario) })
+	return out
+}
+
+// natural compares texts so that numbers in them count as such: run-8 before run-10.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		x, y := digits(a), digits(b)
+		if x != "" && y != "" {
+			p, q := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+			if c := cmp.Or(cmp.Compare(len(p), len(q)), strings.Compare(p, q)); c != 0 {
+				return c
+			}
+			a, b = a[len(x):], b[len(y):]
+			continue
+		}
+		if a[0] != b[0] {
+			return cmp.Compare(a[0], b[0])
+		}
+		a, b = a[1:], b[1:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+func digits(s string) string {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return s[:n]
+}
+
+// Write shows a trend as the reference does.
+func (t Trend) Write(w io.Writer, window int) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-40s %-32s %7s %7s %8s\n", "Run", "Manifest", "Passed", "Total", "Rate")
+	for _, r := range t.Runs {
+		fmt.Fprintf(&b, "%-40s %-32s %7d %7d %7.1f%%\n", r.Path, r.Name, r.Passed, r.Total, 100*r.PassRate)
+	}
+	flag := "No"
+	if t.Direction == Degrading {
+		flag = "YES"
+	}
+	fmt.Fprintf(&b, "\nTrend Direction : %s\nSlope (per run) : %+.6f\nWindow          : %d run(s) analysed (max %d)\nRegression flag : %s\n", strings.ToUpper(t.Direction), t.Slope, len(t.Runs), window, flag)
+	for _, f := range t.Flaky {
+		fmt.Fprintf(&b, "Flaky           : %s passed %d of %d\n", f.Scenario, f.Passed, f.Runs)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// TrendsJSON writes trends as JSON.
+func TrendsJSON(w io.Writer, trends []Trend) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(map[string]any{"trends": trends})
+}

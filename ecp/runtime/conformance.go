@@ -1,0 +1,248 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+)
+
+// Conformance is what the checks of an agent came to. Checks are the reference's three, which
+// decide; Extended are ours, and say what else a runtime may rely on.
+type Conformance struct {
+	Target     string             `json:"target"`
+	Conformant bool               `json:"conformant"`
+	Passed     int                `json:"passed"`
+	Failed     int                `json:"failed"`
+	Total      int                `json:"total"`
+	Checks     []ConformanceCheck `json:"checks"`
+	Extended   []ConformanceCheck `json:"extended,omitempty"`
+}
+
+// ConformanceCheck is one of them.
+type ConformanceCheck struct {
+	Name    string `json:"name"`
+	Method  string `json:"method"`
+	Passed  bool   `json:"passed"`
+	Message string `json:"message"`
+}
+
+// ConformanceOptions say how an agent is checked.
+type ConformanceOptions struct {
+	Input      string
+	Timeout    time.Duration
+	Extended   bool
+	Client     *http.Client
+	Headers    http.Header
+	Supervisor string
+}
+
+const skipped = "skipped because a prerequisite failed"
+
+// examiner checks one agent.
+type examiner struct {
+	o    ConformanceOptions
+	conn conn
+	ids  *ids
+	out  Conformance
+}
+
+// CheckConformance checks an agent. It always has a result: an agent that can not be started
+// is one that does not conform.
+func CheckConformance(ctx context.Context, target string, o ConformanceOptions) Conformance {
+	e := &examiner{o: o, ids: &ids{}, out: Conformance{Target: target, Checks: []ConformanceCheck{}}}
+	if isURL(target) {
+		e.conn = newHTTP(target, o.Client, o.Headers)
+	} else if c, err := startStdio(target, nil, o.Supervisor); err == nil {
+		e.conn = c
+	} else {
+		e.add("initialize response", ecp.MethodInitialize, err)
+		e.add("step result contract", ecp.MethodStep, errors.New(skipped))
+		e.add("reset response", ecp.MethodReset, errors.New(skipped))
+		return e.sum()
+	}
+	initialized := e.core(ctx)
+	if o.Extended && initialized {
+		e.extended(ctx)
+	}
+	if c, ok := e.conn.(*stdio); ok && o.Extended && initialized {
+		e.ending(c)
+	} else {
+		e.conn.close(false)
+	}
+	return e.sum()
+}
+
+func (e *examiner) add(name, method string, err error) {
+	e.out.Checks = append(e.out.Checks, checked(name, method, err))
+}
+
+func checked(name, method string, err error) ConformanceCheck {
+	c := ConformanceCheck{Name: name, Method: method, Passed: err == nil, Message: "passed"}
+	if err != nil {
+		c.Message = err.Error()
+	}
+	return c
+}
+
+func (e *examiner) sum() Conformance {
+	for _, c := range e.out.Checks {
+		if c.Passed {
+			e.out.Passed++
+		}
+	}
+	e.out.Total = len(e.out.Checks)
+	e.out.Failed = e.out.Total - e.out.Passed
+	e.out.Conformant = e.out.Failed == 0
+	return e.out
+}
+
+// core runs the reference's checks and says whether the agent could be initialised.
+func (e *examiner) core(ctx context.Context) bool {
+	raw, err := e.call(ctx, ecp.MethodInitialize, map[string]any{"config": map[string]any{}})
+	if err == nil {
+		_, err = ecp.ParseInitializeResult(raw)
+	}
+	initialized := err == nil
+	e.add("initialize response", ecp.MethodInitialize, err)
+	err = errors.New(skipped)
+	if initialized {
+		err = e.step(ctx, e.o.Input)
+	}
+	e.add("step result contract", ecp.MethodStep, err)
+	if raw, err = e.call(ctx, ecp.MethodReset, struct{}{}); err == nil {
+		err = ecp.ParseResetResult(raw)
+	}
+	e.add("reset response", ecp.MethodReset, err)
+	return initialized
+}
+
+func (e *examiner) call(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	limited, cancel := context.WithTimeout(ctx, e.o.Timeout)
+	defer cancel()
+	return call(limited, e.conn, e.ids, method, params)
+}
+
+func (e *examiner) step(ctx context.Context, input string) error {
+	raw, err := e.call(ctx, ecp.MethodStep, ecp.StepParams{Input: input})
+	if err != nil {
+		return err
+	}
+	_, err = ecp.ParseStepResult(raw)
+	return err
+}
+
+// send sends a message as it is.
+func (e *examiner) send(ctx context.Context, method, message, id string) (ecp.Response, error) {
+	limited, cancel := context.WithTimeout(ctx, e.o.Timeout)
+	defer cancel()
+	var raw []byte
+	if id != "" {
+		raw = []byte(id)
+	}
+	return e.conn.exchange(limited, method, []byte(message), raw)
+}
+
+// extended checks what the contract says beyond the three calls.
+func (e *examiner) extended(ctx context.Context) {
+	add := func(name, method string, err error) {
+		e.out.Extended = append(e.out.Extended, checked(name, method, err))
+	}
+	r, err := e.send(ctx, "agent/unknown", `{"jsonrpc":"2.0","method":"agent/unknown","params":{},"id":"ecp-unknown"}`, `"ecp-unknown"`)
+	add("unknown method is -32601", "agent/unknown", wants(r, err, ecp.CodeNoMethod))
+	r, err = e.send(ctx, ecp.MethodStep, `{"jsonrpc":"2.0","method":"agent/step","params":[],"id":"ecp-params"}`, `"ecp-params"`)
+	add("params that are no object are -32602", ecp.MethodStep, wants(r, err, ecp.CodeInvalidParams))
+	r, err = e.send(ctx, ecp.MethodReset, `{"jsonrpc":"2.0","method":"agent/reset","params":{},"id":"1"}`, `"1"`)
+	if err == nil && r.Err != nil {
+		err = r.Err
+	}
+	add("a string id comes back as it was", ecp.MethodReset, err)
+	_, err = e.send(ctx, ecp.MethodReset, `{"jsonrpc":"2.0","method":"agent/reset","params":{}}`, "")
+	if err == nil {
+		err = e.step(ctx, "ecp: after a notification")
+	}
+	add("a notification does no harm", ecp.MethodReset, err)
+	add("text of any script", ecp.MethodStep, e.step(ctx, "naïve \"quotes\" \\ 日本語 😀 \u0000 end"))
+	if _, ok := e.conn.(*httpConn); ok {
+		e.doors(ctx, add)
+		return
+	}
+	r, err = e.send(ctx, "parse error", `{"jsonrpc": oops`, "null")
+	add("a line that is no JSON is -32700", "parse error", wants(r, err, ecp.CodeParse))
+	add("it goes on after errors", ecp.MethodStep, e.step(ctx, "ecp: after errors"))
+	var noisy error
+	if notes := e.conn.notes(); len(notes) > 0 {
+		noisy = errors.New(strings.Join(notes, "; "))
+	}
+	add("stdout has nothing but answers", "stdout", noisy)
+}
+
+func wants(r ecp.Response, err error, code int) error {
+	switch {
+	case err != nil:
+		return err
+	case r.Err == nil:
+		return errors.New("it was answered with a result")
+	case r.Err.Code != code:
+		return r.Err
+	}
+	return nil
+}
+
+// ending checks that the agent ends when its input does.
+func (e *examiner) ending(c *stdio) {
+	_ = c.in.Close()
+	err := errors.New("it still runs 2 seconds after its input ended")
+	if c.exits(stopGrace) {
+		err = nil
+	}
+	e.out.Extended = append(e.out.Extended, checked("it ends when its input ends", "stdin", err))
+	c.close(err != nil)
+}
+
+// doors checks the rules of HTTP.
+func (e *examiner) doors(ctx context.Context, add func(string, string, error)) {
+	const reset = `{"jsonrpc":"2.0","method":"agent/reset","params":{},"id":1}`
+	for _, c := range []struct {
+		name, method, body, header, value string
+		want                              int
+	}{
+		{"GET is 405 or a stream", http.MethodGet, "", "Accept", "text/event-stream", http.StatusMethodNotAllowed},
+		{"a notification is 202", http.MethodPost, `{"jsonrpc":"2.0","method":"agent/reset","params":{}}`, "Accept", "application/json, text/event-stream", http.StatusAccepted},
+		{"a foreign Origin is 403", http.MethodPost, reset, "Origin", "https://evil.example", http.StatusForbidden},
+		{"a foreign content type is 415", http.MethodPost, reset, "Content-Type", "text/plain", http.StatusUnsupportedMediaType},
+	} {
+		add(c.name, c.method, e.knock(ctx, c.method, c.body, c.header, c.value, c.want))
+	}
+}
+
+func (e *examiner) knock(ctx context.Context, method, body, header, value string, want int) error {
+	limited, cancel := context.WithTimeout(ctx, e.o.Timeout)
+	defer cancel()
+	c, _ := e.conn.(*httpConn)
+	req, err := http.NewRequestWithContext(limited, method, c.target, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	for name, values := range c.headers {
+		req.Header[name] = values
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set(header, value)
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	stream := method == http.MethodGet && resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
+	if resp.StatusCode != want && !stream {
+		return errors.New("it answered " + resp.Status)
+	}
+	return nil
+}

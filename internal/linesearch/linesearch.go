@@ -1,0 +1,172 @@
+// Package linesearch finds the lines of a text that match a regular expression, as fast as
+// the memory delivers it.
+//
+// It guarantees the same answers as package regexp, asked about each line without its end
+// (\n, and any \r before it): ^ and $ are the ends of a line, nothing matches across lines,
+// and bytes that are no UTF-8 count as U+FFFD each. TestAsRegexp and FuzzSearch hold it to
+// that. It does not say where in its line a match is.
+//
+// Text in which nothing matches is not looked at rune by rune: where every match has to
+// contain one of a few literal texts, those are searched for by their rarest byte; where
+// not, an automaton that is built while it runs takes one step per byte. An automaton that
+// grows without end is given up for package regexp.
+package linesearch
+
+import (
+	"bytes"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+)
+
+// Pattern is a compiled expression. It is immutable and safe for concurrent use.
+type Pattern struct {
+	re    *regexp.Regexp
+	prog  *syntax.Prog
+	need  []literal // every match has one of them; empty: nothing is known
+	plain bool      // a line with the only one of need matches
+}
+
+// Compile reads an expression of package regexp (RE2 syntax). The error is that of
+// regexp.Compile.
+func Compile(expr string) (*Pattern, error) {
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pattern{re: re, need: needed(tree)}
+	if len(p.need) == 1 && tree.Op == syntax.OpLiteral {
+		l := p.need[0]
+		p.plain = l.whole && !strings.ContainsAny(l.text, "\r\n")
+	}
+	if p.prog, err = syntax.Compile(tree.Simplify()); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Searcher searches texts with a pattern, one after another. It is for one goroutine: it
+// keeps what it learns.
+type Searcher struct {
+	p    *Pattern
+	auto *automaton
+
+	text     []byte
+	returns  bool  // text has a \r
+	upcoming []int // where each needed literal comes next; see candidate
+}
+
+// Searcher returns a new searcher.
+func (p *Pattern) Searcher() *Searcher {
+	return &Searcher{p: p, auto: newAutomaton(p.prog), upcoming: make([]int, len(p.need))}
+}
+
+// Start makes text the one that is searched. It must not change while it is.
+func (s *Searcher) Start(text []byte) {
+	s.text = text
+	for i := range s.upcoming {
+		s.upcoming[i] = -1
+	}
+	s.returns = len(s.p.need) == 0 && bytes.IndexByte(text, '\r') >= 0
+}
+
+// Next returns the first matching line that begins at or behind from, which is the
+// beginning of a line and not before that of the last call: text[start:end], without its
+// end. after is where the next line begins. ok is false if there is none.
+func (s *Searcher) Next(from int) (start, end, after int, ok bool) {
+	if from >= len(s.text) {
+		return 0, 0, 0, false
+	}
+	if len(s.p.need) > 0 {
+		return s.byLiteral(from)
+	}
+	if s.returns {
+		return s.byLine(from)
+	}
+	at := s.auto.find(s.text, from)
+	if s.auto.lost {
+		return s.byLine(from)
+	}
+	if at < 0 {
+		return 0, 0, 0, false
+	}
+	start, end, after = lineAt(s.text, at)
+	return start, end, after, true
+}
+
+// byLiteral looks at the lines that have a needed literal.
+func (s *Searcher) byLiteral(from int) (start, end, after int, ok bool) {
+	for from < len(s.text) {
+		at := s.candidate(from)
+		if at < 0 {
+			break
+		}
+		// A literal with an end of line in it begins in the line that can not match.
+		start, end, after = lineAt(s.text, at)
+		if s.p.plain || s.match(s.text[start:end]) {
+			return start, end, after, true
+		}
+		from = after
+	}
+	return 0, 0, 0, false
+}
+
+// candidate returns where the next of the needed literals is, from a place on; -1 if
+// there is none.
+func (s *Searcher) candidate(from int) int {
+	best := -1
+	for i := range s.p.need {
+		at := s.upcoming[i]
+		if at < from { // not known any more
+			if at = s.p.need[i].index(s.text[from:]); at >= 0 {
+				at += from
+			} else {
+				at = len(s.text)
+			}
+			s.upcoming[i] = at
+		}
+		if at < len(s.text) && (best < 0 || at < best) {
+			best = at
+		}
+	}
+	return best
+}
+
+// byLine looks at every line.
+func (s *Searcher) byLine(from int) (start, end, after int, ok bool) {
+	for from < len(s.text) {
+		start, end, after = lineAt(s.text, from)
+		if s.match(s.text[start:end]) {
+			return start, end, after, true
+		}
+		from = after
+	}
+	return 0, 0, 0, false
+}
+
+// match says whether a line matches, without its end.
+func (s *Searcher) match(line []byte) bool {
+	if !s.auto.lost {
+		if at := s.auto.find(line, 0); !s.auto.lost {
+			return at >= 0
+		}
+	}
+	return s.p.re.Match(line)
+}
+
+// lineAt returns the line around a place, and where the next one begins.
+func lineAt(text []byte, at int) (start, end, after int) {
+	start = bytes.LastIndexByte(text[:at], '\n') + 1
+	end, after = len(text), len(text)
+	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+		end, after = at+i, at+i+1
+	}
+	for end > start && text[end-1] == '\r' {
+		end--
+	}
+	return start, end, after
+}

@@ -1,0 +1,172 @@
+package linesearch
+
+import (
+	"bytes"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// literal is a text that is searched for.
+type literal struct {
+	text  string // in lower case if fold
+	fold  bool   // upper case of ASCII letters counts as well
+	whole bool   // it is all of the literal of the expression
+
+	rare int // offset of its rarest byte
+}
+
+// maxNeed is how many literals are worth searching for at once.
+const maxNeed = 6
+
+// needed returns literals of which every match has at least one; nil if none are known.
+func needed(re *syntax.Regexp) []literal {
+	switch re.Op {
+	case syntax.OpLiteral:
+		if l, ok := newLiteral(re); ok {
+			return []literal{l}
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return needed(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return needed(re.Sub[0])
+		}
+	case syntax.OpConcat:
+		var best []literal
+		for _, sub := range re.Sub {
+			if n := needed(sub); len(n) > 0 && (best == nil || worth(n) > worth(best)) {
+				best = n
+			}
+		}
+		return best
+	case syntax.OpAlternate:
+		var all []literal
+		for _, sub := range re.Sub {
+			n := needed(sub)
+			if len(n) == 0 || len(all)+len(n) > maxNeed {
+				return nil
+			}
+			all = append(all, n...)
+		}
+		return all
+	}
+	return nil
+}
+
+// newLiteral makes a literal of an expression that is one. Of one in which case does not
+// count, it takes the longest part whose other cases are ASCII too.
+func newLiteral(re *syntax.Regexp) (literal, bool) {
+	if slices.Contains(re.Rune, utf8.RuneError) { // bytes that are no UTF-8 match it as well
+		return literal{}, false
+	}
+	if re.Flags&syntax.FoldCase == 0 {
+		l := literal{text: string(re.Rune), whole: true}
+		l.rare = rarest(l.text)
+		return l, true
+	}
+	parts := strings.FieldsFunc(strings.ToLower(string(re.Rune)), func(r rune) bool { return !foldsInASCII(r) })
+	if len(parts) == 0 {
+		return literal{}, false
+	}
+	longest := slices.MaxFunc(parts, func(a, b string) int { return len(a) - len(b) })
+	return literal{text: longest, fold: true, whole: len(longest) == len(re.Rune), rare: rarest(longest)}, true
+}
+
+// foldsInASCII tells runes that are ASCII in all cases: k is also the Kelvin sign.
+func foldsInASCII(r rune) bool {
+	for f := unicode.SimpleFold(r); ; f = unicode.SimpleFold(f) {
+		if f >= utf8.RuneSelf {
+			return false
+		}
+		if f == r {
+			return true
+		}
+	}
+}
+
+// frequent are the bytes of programs and prose, the most frequent first. What is not here
+// is rarer.
+const frequent = " etnaroisldc\tupmf\nhg_b.,()v;y\"=w/-k:{}0x*>1S<'TCEI[]2A&Rj+RNq#PDLOFzMB"
+
+// rank says how rare a byte is; a letter also counts as its other case would.
+func rank(c byte) int {
+	if i := strings.IndexByte(frequent, c); i >= 0 {
+		return i
+	}
+	return len(frequent)
+}
+
+func rarest(text string) int {
+	best := 0
+	for i := range len(text) {
+		if rank(text[i]) > rank(text[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// worth compares literals: the longer and rarer the worst of them is, the better.
+func worth(list []literal) int {
+	worst := 1 << 30
+	for _, l := range list {
+		worst = min(worst, min(len(l.text), 8)*20+rank(l.text[l.rare]))
+	}
+	return worst - 10*len(list)
+}
+
+// index returns where the literal is first; -1 if nowhere.
+func (l *literal) index(text []byte) int {
+	c := l.text[l.rare]
+	upper := c
+	if l.fold && 'a' <= c && c <= 'z' {
+		upper -= 'a' - 'A'
+	}
+	last := len(text) - (len(l.text) - l.rare) // of the rarest byte
+	nextLower, nextUpper := -1, -1
+	for at := l.rare; at <= last; at++ {
+		if nextLower < at {
+			nextLower = indexFrom(text, c, at)
+		}
+		best := nextLower
+		if upper != c {
+			if nextUpper < at {
+				nextUpper = indexFrom(text, upper, at)
+			}
+			best = min(best, nextUpper)
+		}
+		if at = best; at > last {
+			break
+		}
+		if l.equal(text[at-l.rare : at-l.rare+len(l.text)]) {
+			return at - l.rare
+		}
+	}
+	return -1
+}
+
+// indexFrom is where a byte is from a place on; the end of the text if nowhere.
+func indexFrom(text []byte, c byte, from int) int {
+	if i := bytes.IndexByte(text[from:], c); i >= 0 {
+		return from + i
+	}
+	return len(text)
+}
+
+func (l *literal) equal(text []byte) bool {
+	if !l.fold {
+		return string(text) == l.text
+	}
+	for i, c := range text {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != l.text[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,185 @@
+package server_test
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+)
+
+type noClose struct{ io.Reader }
+
+func (noClose) Close() error { return nil }
+
+func readFull(r io.Reader, into []byte) (int, error) { return io.ReadFull(r, into) }
+
+const plainVault = `{"url": "URL/mcp?x=1"}`
+
+var (
+	vaultLocked = []string{"tool/serverUpdated", `"name":"vault","status":"requires-auth"`, `"hasAuth":false`}
+	vaultOpen   = []string{"tool/serverUpdated", `"name":"vault","status":"running"`, `"hasAuth":true`, `"name":"look"`}
+)
+
+func vaultIs(of []string, more ...string) fake.Expectation {
+	return fake.Contains(of[0], append(of[1:len(of):len(of)], more...)...)
+}
+
+// logIn connects the vault, with all that this needs of the user.
+func (r *loginRig) logInVault(v *vault) {
+	mark := r.Mark()
+	r.Notify("mcp/connectServer", map[string]any{"name": "vault"})
+	r.Await(mark, "where to log in", fake.Contains("$/showMessage", `"type":"info"`, "vault", v.URL+"/authorize?"))
+	r.Await(mark, "the login", fake.Contains("$/showMessage", `"type":"info"`, "logged in"))
+	r.Await(mark, "it runs", vaultIs(vaultOpen))
+}
+
+// A login from the refusal to the tools; it outlives the daemon, is renewed with tokens that
+// are good once, and is taken back.
+func TestMCPLogin(t *testing.T) {
+	v, c, state := newVault(t), newClock(), tempDir(t)
+	r := vaultRig(t, v, c, state, plainVault)
+	r.Await(0, "it wants a login", vaultIs(vaultLocked, `"error":"the server wants a login"`))
+	r.logInVault(v)
+	v.set(func() {
+		if got := strings.Join(v.asked, "|"); got != "read offline_access" {
+			t.Errorf("asked for %s", got)
+		}
+	})
+	info, err := os.Stat(filepath.Join(state, "mcp", "credentials.json"))
+	if err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+
+	c.move(2 * time.Hour)
+	again := vaultRig(t, v, c, state, plainVault)
+	again.Await(0, "it runs", vaultIs(vaultOpen))
+	v.set(func() {
+		if v.renewed != 1 || len(v.clients) != 1 {
+			t.Errorf("renewed %d times by %d clients", v.renewed, len(v.clients))
+		}
+		v.access = "" // before its time
+	})
+	mark := again.Mark()
+	again.Notify("mcp/stopServer", map[string]any{"name": "vault"})
+	again.Await(mark, "the stop", fake.Contains("tool/serverUpdated", `"name":"vault","status":"stopped"`))
+	again.Notify("mcp/startServer", map[string]any{"name": "vault"})
+	again.Await(mark, "it runs", vaultIs(vaultOpen))
+
+	mark = again.Mark()
+	again.Notify("mcp/logoutServer", map[string]any{"name": "vault"})
+	again.Await(mark, "it wants a login", vaultIs(vaultLocked))
+	raw, err := os.ReadFile(filepath.Join(state, "mcp", "credentials.json"))
+	if err != nil || strings.Contains(string(raw), "vault") {
+		t.Errorf("what is left: %s, %v", raw, err)
+	}
+	if got := <-v.revoked; got != "refresh_token "+planted+"refresh-3" {
+		t.Errorf("taken back: %s", got)
+	}
+}
+
+// A server that wants more for a call: the model and the user are told, and the next login
+// asks for what there was and what is new, as the same client.
+func TestMCPLoginForMore(t *testing.T) {
+	v, c := newVault(t), newClock()
+	r := vaultRig(t, v, c, tempDir(t), plainVault)
+	r.Await(0, "it wants a login", vaultIs(vaultLocked))
+	r.logInVault(v)
+	mark := r.Mark()
+	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "look"})
+	r.Await(mark, "the refusal", fake.Contains("chat/contentReceived", `"toolCalled"`, `"error":true`, "further permission (write)"))
+	r.Await(mark, "the status", fake.Contains("tool/serverUpdated", `"status":"requires-auth"`, `"hasAuth":true`, "further permission (write); log in again"))
+	r.Await(mark, "the end", fake.Finished())
+	r.logInVault(v)
+	mark = r.Mark()
+	r.Call("chat/prompt", map[string]any{"chatId": "d", "message": "look"})
+	r.Await(mark, "the result", fake.Contains("chat/contentReceived", `"toolCalled"`, `"error":false`, "seen"))
+	r.Await(mark, "the end", fake.Finished())
+	v.set(func() {
+		if got := strings.Join(v.asked, "|"); got != "read offline_access|read offline_access write" && got != "read offline_access|read offline_access write offline_access" {
+			t.Errorf("asked for %s", got)
+		}
+		v.scopes = []string{"read"} // it would refuse for ever
+	})
+	mark = r.Mark()
+	r.Call("chat/prompt", map[string]any{"chatId": "e", "message": "look"})
+	r.Await(mark, "the refusal", fake.Contains("chat/contentReceived", `"toolCalled"`, `"error":true`, "403"))
+	r.Await(mark, "the end", fake.Finished())
+}
+
+// What goes wrong is told with its reason, and nothing is stored; a newer login takes the
+// place of one that waits.
+func TestMCPLoginFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*vault)
+		why    string
+	}{
+		"denied":         {func(v *vault) { v.answer = "access_denied" }, "denied"},
+		"another issuer": {func(v *vault) { v.issuer = "https://elsewhere.example" }, "does not come from the login server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVault(t)
+			c.change(v)
+			r := vaultRig(t, v, newClock(), tempDir(t), plainVault)
+			r.Await(0, "it wants a login", vaultIs(vaultLocked))
+			mark := r.Mark()
+			r.Notify("mcp/connectServer", map[string]any{"name": "vault"})
+			r.Await(mark, "the reason", fake.Contains("$/showMessage", `"type":"error"`, "vault", c.why))
+			v.set(func() {
+				if v.n != 0 {
+					t.Error("there is a token")
+				}
+				v.answer, v.issuer, v.silent = "", "", true
+			})
+			<-v.opened
+			mark = r.Mark()
+			r.Notify("mcp/connectServer", map[string]any{"name": "vault"})
+			r.Await(mark, "a link", fake.Contains("$/showMessage", `"type":"info"`, "To log in to the MCP server vault, open "+v.URL+"/authorize?"))
+			first := <-v.opened
+			r.Notify("mcp/connectServer", map[string]any{"name": "vault"})
+			second := <-v.opened
+			if first == second {
+				t.Error("both logins are the same")
+			}
+			if status := get(t, second); status != http.StatusOK {
+				t.Errorf("the browser ended with %d", status)
+			}
+			r.Await(mark, "it runs", vaultIs(vaultOpen))
+		})
+	}
+}
+
+// What the user does in one editor counts in the others.
+func TestMCPLoginInAnotherEditor(t *testing.T) {
+	v, c, state := newVault(t), newClock(), tempDir(t)
+	first := vaultRig(t, v, c, state, plainVault)
+	second := vaultRig(t, v, c, state, plainVault)
+	first.Await(0, "it wants a login", vaultIs(vaultLocked))
+	second.Await(0, "it wants a login", vaultIs(vaultLocked))
+	mark := second.Mark()
+	first.logInVault(v)
+	second.Await(mark, "it runs there", vaultIs(vaultOpen))
+}
+
+// A token that the user gives is used in place of logins, and a login for an address counts
+// for no other.
+func TestMCPLoginIsForOneServer(t *testing.T) {
+	v, c, state := newVault(t), newClock(), tempDir(t)
+	first := vaultRig(t, v, c, state, plainVault)
+	first.Await(0, "it wants a login", vaultIs(vaultLocked))
+	first.logInVault(v)
+	other := newVault(t)
+	r := vaultRig(t, other, c, state, plainVault)
+	r.Await(0, "it wants a login", vaultIs(vaultLocked))
+	r = vaultRig(t, v, c, state, `{"url": "URL/mcp", "authScope": "work"}`)
+	r.Await(0, "it wants a login", vaultIs(vaultLocked))
+	r = vaultRig(t, v, c, state, `{"url": "URL/mcp", "headers": {"authorization": "Bearer wrong"}}`)
+	r.Await(0, "it wants a login", vaultIs(vaultLocked))
+	mark := r.Mark()
+	r.Notify("mcp/connectServer", map[string]any{"name": "vault"})
+	r.Await(mark, "the reason", fake.Contains("$/showMessage", `"type":"error"`, "Authorization"))
+}

@@ -1,0 +1,165 @@
+//go:build unix
+
+package permission
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+)
+
+// straceWorks returns the path of strace, if that may trace here.
+func straceWorks(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("strace")
+	if err != nil || runtime.GOOS != "linux" {
+		return ""
+	}
+	if out, err := exec.Command(path, "--seccomp-bpf", "-f", "-o", filepath.Join(t.TempDir(), "t"), "true").CombinedOutput(); err != nil {
+		t.Logf("strace does not work here: %v\n%s", err, out)
+		return ""
+	}
+	return path
+}
+
+// watchedCalls are the system calls that change, execute or connect; not every
+// architecture has each.
+const watchedCalls = "?execve,?execveat,?open,?openat,?openat2,?creat,?unlink,?unlinkat,?rename,?renameat,?renameat2,?mkdir,?mkdirat,?rmdir,?link,?linkat,?symlink,?symlinkat," +
+	"?truncate,?ftruncate,?fallocate,?chmod,?fchmod,?fchmodat,?chown,?lchown,?fchown,?fchownat,?utime,?utimes,?utimensat,?futimesat,?setxattr,?lsetxattr,?fsetxattr,?removexattr,?lremovexattr,?fremovexattr,?mknod,?mknodat," +
+	"?socket,?connect,?bind,?kill,?tkill,?tgkill,?ptrace,?mount,?umount2,?setns,?unshare,?io_uring_setup,?process_vm_writev,?chdir"
+
+// mark is where the driver goes between two programs.
+const mark = "/eca-program-"
+
+// traced runs programs below strace, one after another, within the read-only sandbox: what
+// they try is seen all the same, and a hole does no harm. A bound network would be hidden from
+// strace, which looks by the same means.
+func (w *world) traced(t failer, strace string, texts []string) []seen {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The trace goes to the private folder for temporary files, and from there to us.
+	const script = `strace=$1; shift; env -i "${env[@]}" TMPDIR="$TMPDIR" "$strace" --seccomp-bpf -f -qq -s 300 -o "$TMPDIR/eca-trace" -e trace="$calls" bash -c '
+		i=0; for text; do cd "$mark$i" 2>/dev/null; bash -c "$text" </dev/null >/dev/null 2>&1; i=$((i+1)); done; cd "$mark$i" 2>/dev/null; :' bash "$@"; cat "$TMPDIR/eca-trace"; echo "TMPDIR=$TMPDIR"`
+	env := slices.Concat(w.env, harmlessGit(), []string{"mark=" + mark})
+	quoted := make([]string, len(env))
+	for i, e := range env {
+		quoted[i] = "'" + e + "'"
+	}
+	head := "calls='" + watchedCalls + "'; env=(" + strings.Join(quoted, " ") + "); "
+	var out, failed bytes.Buffer
+	exit, err := proc.Run(context.Background(), proc.Spec{
+		Path: "bash", Args: append([]string{"-c", head + script, "bash", strace}, texts...), Dir: w.dir, Stdout: &out, Stderr: &failed,
+		Supervisor: self, Sandbox: sandbox.Policy{Level: sandbox.ReadOnly, Network: true},
+	})
+	if err != nil || exit.Code != 0 {
+		t.Fatal("strace: ", err, exit, failed.String())
+	}
+	reports := parseTrace(out.String())
+	if len(reports) != len(texts) {
+		t.Fatal("strace reports ", len(reports), " programs instead of ", len(texts), ": ", failed.String())
+	}
+	return reports
+}
+
+// harmlessGit is what the shell tool adds to the environment of what only reads.
+func harmlessGit() []string {
+	return cmdline.GitEnv(func(string) string { return "" }, cmdline.HarmlessGit()...)
+}
+
+// parseTrace splits a trace at the marks.
+func parseTrace(trace string) []seen {
+	var out []seen
+	temp := trace[strings.LastIndex(trace, "TMPDIR=")+len("TMPDIR="):]
+	temp = strings.TrimSpace(temp)
+	call := regexp.MustCompile(`^\d+ +([a-z0-9_]+)\((.*)`)
+	text := regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
+	first := false
+	for line := range strings.Lines(trace) {
+		m := call.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		name, args := m[1], m[2]
+		var path string
+		if p := text.FindStringSubmatch(args); p != nil {
+			path = p[1]
+		}
+		if name == "chdir" {
+			if n, ok := strings.CutPrefix(path, mark); ok {
+				if n == strconv.Itoa(len(out)-1) { // a shell tries twice
+					continue
+				}
+				if n != strconv.Itoa(len(out)) {
+					return nil
+				}
+				out = append(out, seen{})
+				first = true
+			}
+			continue
+		}
+		if len(out) == 0 {
+			continue
+		}
+		s := &out[len(out)-1]
+		switch name {
+		case "execve", "execveat":
+			if first { // the shell that is given the program
+				first = false
+				continue
+			}
+			if strings.Contains(line, "ENOENT") || strings.Contains(line, "ENOTDIR") { // a search along PATH
+				continue
+			}
+			s.ran = append(s.ran, path)
+		case "open", "openat", "openat2", "creat":
+			if name != "creat" && !strings.Contains(args, "O_WRONLY") && !strings.Contains(args, "O_RDWR") && !strings.Contains(args, "O_CREAT") && !strings.Contains(args, "O_TRUNC") {
+				continue
+			}
+			if harmlessPlace(path, temp) {
+				continue
+			}
+			s.changed = append(s.changed, strings.TrimSpace(line))
+		case "socket":
+			if !strings.Contains(args, "AF_UNIX") {
+				s.opened = append(s.opened, strings.TrimSpace(line))
+			}
+		case "connect", "bind":
+			if !strings.Contains(args, "AF_UNIX") || !strings.Contains(args, "/nscd/") && !strings.Contains(args, "/io.systemd.") { // who is who
+				s.opened = append(s.opened, strings.TrimSpace(line))
+			}
+		case "kill", "tkill", "tgkill":
+			pid, _, _ := strings.Cut(line, " ")
+			if !strings.Contains(args, ", 0)") && !strings.HasPrefix(args, pid+",") { // itself: it aborts
+				s.changed = append(s.changed, strings.TrimSpace(line))
+			}
+		default:
+			if path != "" && harmlessPlace(path, temp) || path == "" && (name == "ftruncate" || name == "fchmod" || name == "fallocate") { // of what was opened, which counts
+				continue
+			}
+			s.changed = append(s.changed, strings.TrimSpace(line))
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out[:len(out)-1] // what follows the last mark is no program
+}
+
+// harmlessPlace tells where everybody may write.
+func harmlessPlace(path, temp string) bool {
+	return slices.Contains([]string{"/dev/null", "/dev/tty"}, path) || strings.HasPrefix(path, temp+"/")
+}

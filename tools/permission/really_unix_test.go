@@ -1,0 +1,285 @@
+//go:build unix
+
+package permission
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+func TestMain(m *testing.M) {
+	if code, ok := proc.Supervise(os.Args); ok {
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock")) // it ends by itself, some time after the last match
+}
+
+// Whatever a built-in agent may run without asking is really run, watched from outside:
+// it neither writes nor deletes, opens no network, and executes only programs that the
+// policy listed. `go test -rapid.checks=5000` looks longer.
+func TestAllowedProgramsOnlyRead(t *testing.T) {
+	w := newWorld(t)
+	watch := w.watcher(t)
+	policy := real(t, `{}`, w.dir)
+	ran := map[string]bool{}
+	rapid.Check(t, func(rt *rapid.T) {
+		var allowed []string
+		for _, text := range rapid.SliceOfN(generated(), 25, 25).Draw(rt, "programs") {
+			if !ran[text] && allowedUnasked(t, policy, w.dir, text) {
+				allowed = append(allowed, text)
+			}
+		}
+		if len(allowed) == 0 {
+			return
+		}
+		for i, report := range watch(rt, allowed) {
+			if bad := report.against(allowed[i]); bad != "" {
+				rt.Fatalf("%q runs without asking, and %s", allowed[i], bad)
+			}
+		}
+		for _, text := range allowed { // each once; a failure has to be seen again to be made smaller
+			ran[text] = true
+		}
+	})
+	if len(ran) < 50 {
+		t.Errorf("only %d programs were run: the test sees little", len(ran))
+	}
+	t.Logf("%d programs were run", len(ran))
+}
+
+// Every program of a list that somebody thought of, allowed or not, by the same rule: if
+// it runs without asking, it only reads. Each was a hole once, or nearly one.
+func TestKnownTricksOnlyRead(t *testing.T) {
+	w := newWorld(t)
+	watch := w.watcher(t)
+	policy := real(t, `{}`, w.dir)
+	for _, text := range tricks() {
+		if allowedUnasked(t, policy, w.dir, text) {
+			t.Errorf("%q runs without asking", text)
+		}
+	}
+	var allowed []string
+	for _, text := range knownReaders() {
+		if allowedUnasked(t, policy, w.dir, text) {
+			allowed = append(allowed, text)
+		}
+	}
+	for i, report := range watch(t, allowed) {
+		if bad := report.against(allowed[i]); bad != "" {
+			t.Errorf("%q runs without asking, and %s", allowed[i], bad)
+		}
+	}
+	if len(allowed) < 20 {
+		t.Errorf("only %d may run", len(allowed))
+	}
+}
+
+// The watcher sees what it is there for.
+func TestWatcherSees(t *testing.T) {
+	w := newWorld(t)
+	bad := map[string]string{
+		"touch new": "changes", "echo x >a.txt": "changes", "rm b.txt": "changes", "mv a.txt c.txt": "changes", "mkdir d": "changes", "ln -s a.txt l": "changes", "chmod 600 data.json": "changes",
+		"./x.sh": "runs", "sh -c ./x.sh": "runs", "PATH=3; ls": "runs", "git -c alias.x=!./x.sh x": "runs",
+		fmt.Sprintf("echo x >/dev/tcp/127.0.0.1/%d", w.port): "network",
+	}
+	var texts []string
+	for text := range bad {
+		texts = append(texts, text)
+	}
+	slices.Sort(texts)
+	for i, report := range w.watcher(t)(t, texts) {
+		// Judged as if it ran nothing but harmless programs.
+		report.judged = []string{"touch", "rm", "mv", "mkdir", "ln", "chmod", "sh", "git", "bash", "echo"}
+		if got := report.against(""); !strings.Contains(got, bad[texts[i]]) {
+			t.Errorf("%q is reported as %q, want one that %s", texts[i], got, bad[texts[i]])
+		}
+	}
+}
+
+// allowedUnasked says whether one of the built-in agents may run a program unasked.
+func allowedUnasked(t *testing.T, p *Policy, dir, text string) bool {
+	t.Helper()
+	return slices.ContainsFunc([]string{"code", "plan", "explorer", "general"}, func(agent string) bool {
+		return judge(t, p, agent, dir, text).Decision == tools.Allow
+	})
+}
+
+// failer is what *testing.T and *rapid.T share.
+type failer interface {
+	Fatal(args ...any)
+	Logf(format string, args ...any)
+}
+
+// seen is what a watcher saw of one program.
+type seen struct {
+	changed []string // what it wrote or deleted, or tried to
+	ran     []string // paths of the programs it executed
+	opened  []string // connections
+	judged  []string // what it may execute; nil: what cmdline lists
+}
+
+// against says what a program did that it may not; or "".
+func (s seen) against(text string) string {
+	if s.judged == nil {
+		for _, c := range cmdline.Parse(text).Commands {
+			s.judged = append(s.judged, filepath.Base(c.Name))
+		}
+	}
+	if slices.Contains(s.judged, "egrep") || slices.Contains(s.judged, "fgrep") {
+		s.judged = append(s.judged, "grep") // which they are other names of
+	}
+	for _, path := range s.ran {
+		dir, name := filepath.Split(path)
+		if !slices.Contains(s.judged, name) {
+			return "runs " + path + ", which nobody judged"
+		}
+		if !slices.Contains(systemDirs(), filepath.Clean(dir)) && !strings.HasSuffix(dir, "/git-core/") {
+			return "runs " + path + ", which is not the system's"
+		}
+	}
+	switch {
+	case len(s.changed) > 0:
+		return "changes something: " + s.changed[0]
+	case len(s.opened) > 0:
+		return "opens the network: " + s.opened[0]
+	}
+	return ""
+}
+
+func systemDirs() []string {
+	return []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/homebrew/bin"}
+}
+
+// world is a workspace full of temptations.
+type world struct {
+	dir  string
+	port int
+	env  []string
+}
+
+// newWorld makes a git repository with traps: programs with names of others, files that
+// look like options, submodules and repositories whose configuration runs programs.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs many programs")
+	}
+	for _, need := range []string{"git", "bash"} {
+		if _, err := exec.LookPath(need); err != nil {
+			t.Skipf("NOT TESTED: %s is missing (apt-get install %s)", need, need)
+		}
+	}
+	const evil = "#!/bin/sh\necho pwned\n: >\"${0%/*}/pwned\"\n"
+	big := strings.Repeat("some lines to be sorted\nwhich are many\n", 20_000)
+	dir := makeFiles(t, map[string]string{
+		"a.txt": "a\nb\n", "b.txt": "b\nfoo\n", "sub/c.go": "package c // foo\n", "data.json": `{"a": [1]}`, "list": "./x.sh\n--output=pwn\n", "big.txt": big, "magic": "0 string x y\n", "zip.gz": "\x1f\x8b\x08",
+		"x.sh": evil, "ls": evil, "cat": evil, "nothing": evil, "3/ls": evil, "3/nothing": evil, "3/cat": evil, "pr": evil, "gpg": evil,
+		"opts/-o": "", "opts/--output=pwn": "", "opts/--pre=x.sh": "", "opts/-exec": "", ".gitattributes": "*.txt filter=evil diff=evil\n",
+	})
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{dir: dir}
+	home := t.TempDir()
+	w.env = []string{"PATH=" + strings.Join(systemDirs(), ":"), "HOME=" + home, "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1"}
+	for _, name := range []string{"x.sh", "ls", "cat", "nothing", "3/ls", "3/nothing", "3/cat", "pr", "gpg"} {
+		if err := os.Chmod(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git := func(in string, args ...string) {
+		cmd := exec.Command("git", append([]string{"-c", "user.name=n", "-c", "user.email=e", "-c", "protocol.file.allow=always", "-C", in}, args...)...)
+		cmd.Env = w.env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	origin := makeFiles(t, map[string]string{"a.txt": "a\n", ".gitattributes": "*.txt filter=evil diff=evil\n"})
+	git(origin, "init", "-q", "-b", "main")
+	git(origin, "add", "-A")
+	git(origin, "commit", "-qm", "one")
+	git(dir, "init", "-q", "-b", "main")
+	git(dir, "submodule", "--quiet", "add", origin, "subm")
+	git(dir, "config", "-f", ".gitmodules", "submodule.subm.ignore", "none")
+	git(dir, "add", "a.txt", "b.txt", "sub", "data.json", ".gitattributes", ".gitmodules")
+	git(dir, "commit", "-qm", "one")
+	git(dir, "checkout", "-qb", "other")
+	write("b.txt", "b\nother\n")
+	git(dir, "commit", "-qam", "other")
+	git(dir, "checkout", "-q", "main")
+	write("b.txt", "b\nmain\n")
+	git(dir, "commit", "-qam", "main")
+	git(dir, "-c", "merge.conflictStyle=merge", "merge", "-q", "-s", "ours", "-m", "merged", "other")
+	git(dir, "tag", "v1")
+	write("b.txt", "b\nfoo\n")
+	git(dir, "stash")
+	write("a.txt", "a\nb\n") // no other content, another time: an index to be refreshed
+	write("b.txt", "b\nchanged\n")
+	programs := "[core]\n\tfsmonitor = " + dir + "/x.sh\n\tpager = " + dir + "/x.sh\n[diff]\n\texternal = " + dir + "/x.sh\n[diff \"evil\"]\n\ttextconv = " + dir + "/x.sh\n[filter \"evil\"]\n\tclean = " + dir + "/x.sh\n"
+	for _, in := range []string{".git/modules/subm/config"} {
+		f, err := os.OpenFile(filepath.Join(dir, in), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(programs); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("subm/a.txt", "a\nchanged\n")
+	if err := os.Mkdir(filepath.Join(dir, "evil"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	git(dir+"/evil", "init", "-q")
+	write("evil/.git/config", "[core]\n\trepositoryformatversion = 0\n"+programs)
+	write("evil/a.txt", "a\n")
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.port, err = strconv.Atoi(port); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// watcher returns what runs programs and reports what each did, with the best that is
+// there, and says which that is.
+func (w *world) watcher(t *testing.T) func(failer, []string) []seen {
+	t.Helper()
+	if strace := straceWorks(t); strace != "" {
+		t.Logf("watched with %s: every system call that writes, deletes, executes or connects", strace)
+		return func(f failer, texts []string) []seen { return w.traced(f, strace, texts) }
+	}
+	t.Log("WATCHED LESS WELL: by comparing files and with logging programs, since strace is missing or may not trace (apt-get install strace)")
+	bin, where := loggers(t)
+	return func(f failer, texts []string) []seen { return w.compared(f, bin, where, texts) }
+}

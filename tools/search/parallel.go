@@ -1,0 +1,128 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/internal/linesearch"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// batch is some files of a tree, in its order.
+type batch struct {
+	files   []workspace.File
+	found   []string
+	err     error
+	trouble any           // what a panic said
+	done    chan struct{} // closed when it was searched
+}
+
+const (
+	batchFiles = 32
+	ahead      = 16 // batches that may be searched before those in front of them
+)
+
+// tree searches the files below a folder, several at once, and returns the first results in
+// the order of the tree, at most so many. What belongs to the tree but is a link is searched
+// if it stays within.
+func tree(ctx context.Context, dir string, within *workspace.Workspace, p *linesearch.Pattern, a grepArgs, most int) ([]string, error) {
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	var (
+		work    = make(chan *batch)
+		ordered = make(chan *batch, ahead)
+		walked  = &batch{done: make(chan struct{})} // the end of the walk
+	)
+	for range runtime.GOMAXPROCS(0) {
+		running.Go(func() {
+			s := newScanner(p, a.OutputMode, most)
+			for b := range work {
+				s.batch(ctx, b, within)
+			}
+		})
+	}
+	running.Go(func() {
+		defer close(ordered)
+		defer close(work)
+		defer close(walked.done)
+		defer func() { walked.trouble = recover() }()
+		walked.err = produce(ctx, dir, a.Include, work, ordered)
+	})
+	var found []string
+	for b := range ordered {
+		<-b.done
+		if b.trouble != nil {
+			panic(b.trouble) // on the goroutine that knows what to do about it
+		}
+		if b.err != nil {
+			return nil, b.err
+		}
+		if found = append(found, b.found...); len(found) >= most {
+			return found[:most], nil
+		}
+	}
+	<-walked.done
+	if walked.trouble != nil {
+		panic(walked.trouble)
+	}
+	return found, walked.err
+}
+
+// produce walks a tree and hands its files out. Each batch that is in order is also in
+// work, or done.
+func produce(ctx context.Context, dir, include string, work, ordered chan<- *batch) error {
+	var files []workspace.File
+	flush := func() error {
+		if len(files) == 0 {
+			return nil
+		}
+		b := &batch{files: slices.Clone(files), done: make(chan struct{})}
+		files = files[:0]
+		select {
+		case ordered <- b:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		select {
+		case work <- b:
+			return nil
+		case <-ctx.Done():
+			b.err = ctx.Err()
+			close(b.done)
+			return ctx.Err()
+		}
+	}
+	err := workspace.Walk(ctx, dir, func(f workspace.File) error {
+		if f.Dir || !included(include, f.Rel) {
+			return nil
+		}
+		if files = append(files, f); len(files) == batchFiles {
+			return flush()
+		}
+		return nil
+	})
+	return errors.Join(err, flush())
+}
+
+// batch searches the files of a batch.
+func (s *scanner) batch(ctx context.Context, b *batch, within *workspace.Workspace) {
+	defer close(b.done)
+	defer func() { b.trouble = recover() }()
+	for _, f := range b.files {
+		// A link may lead to what nobody asked for.
+		if !f.Regular && !within.Contains(f.Path) {
+			continue
+		}
+		if b.found, b.err = s.file(ctx, b.found, f.Path, !f.Regular); b.err != nil || len(b.found) >= s.most {
+			return
+		}
+		if b.err = ctx.Err(); b.err != nil {
+			return
+		}
+	}
+}
