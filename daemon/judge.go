@@ -97,7 +97,7 @@ func (j *Judge) resolve(name string) (chat.Model, error) {
 		Provider: "openai", URL: base + "/chat/completions", Headers: headers, Limits: limits, Now: time.Now,
 		Client: j.Network.Client(netclient.Options{Connect: limits.Connect}),
 	}
-	return chat.Model{Name: name, Client: llm.WithRetry(openai.NewChat(at, openai.ChatOptions{Think: openai.DefaultThink()}), llm.DefaultRetry())}, nil
+	return chat.Model{Name: name, Client: llm.WithRetry(openai.NewWhole(at), llm.DefaultRetry())}, nil
 }
 
 // assembled returns a daemon with the user's own configuration: that of the folder an
@@ -113,7 +113,7 @@ func (j *Judge) assembled() *Daemon {
 }
 
 // extra is what requests say beyond their texts: the temperature, if it was chosen or the
-// reference would send it, and for OpenAI's that the answer comes as a whole.
+// reference would send it.
 func (j *Judge) extra(name string) map[string]any {
 	out := map[string]any{}
 	text := j.Options.Getenv(judgeTemperatureVariable)
@@ -122,7 +122,7 @@ func (j *Judge) extra(name string) map[string]any {
 		t = 0
 	}
 	if !strings.Contains(name, "/") {
-		return map[string]any{"temperature": t, "stream": false, "stream_options": nil}
+		return map[string]any{"temperature": t}
 	}
 	if text != "" && err == nil {
 		out["temperature"] = t

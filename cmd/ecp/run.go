@@ -184,7 +184,10 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	if r == nil {
 		return err
 	}
-	return errors.Join(f.finish(r, s), err, f.verdict(ctx, r))
+	if err := errors.Join(f.finish(r, s), err); err != nil {
+		return err // whatever the verdict is: it did not reach its readers
+	}
+	return f.verdict(ctx, r)
 }
 
 // perform runs the cases with a journal and a bar of progress, if they are wanted.

@@ -27,6 +27,8 @@ def answer(agent, method, params):
     if method == "agent/initialize":
         return {"name": "example", "capabilities": {}}
     if method == "agent/step":
+        if not isinstance(params, dict) or not isinstance(params.get("input"), str):
+            raise TypeError("input must be a string")
         return agent.step(params["input"])
     if method == "agent/reset":
         agent.__init__()
@@ -45,6 +47,8 @@ def main():
             reply = {"result": answer(agent, request["method"], request.get("params") or {})}
         except LookupError as e:
             reply = {"error": {"code": -32601, "message": str(e)}}
+        except TypeError as e:
+            reply = {"error": {"code": -32602, "message": str(e)}}
         except ValueError as e:
             reply = {"error": {"code": -32700, "message": str(e)}}
         if not request or "id" in request:

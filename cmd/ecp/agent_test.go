@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// testAgent is the agent of the tests: this program with the argument agent and a word for
+// how it behaves. It says what it was told, and how many steps it has had.
+type testAgent struct {
+	mode  string
+	steps int
+	out   *bufio.Writer
+}
+
+// agentRequest is what a runtime sends.
+type agentRequest struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Input  string         `json:"input"`
+		Config map[string]any `json:"config"`
+	} `json:"params"`
+}
+
+func runTestAgent(args []string) {
+	a := &testAgent{mode: args[0], out: bufio.NewWriter(os.Stdout)}
+	a.begin(args)
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			a.end()
+			return
+		}
+		var r agentRequest
+		if json.Unmarshal(line, &r) == nil {
+			a.answer(r, string(line))
+			_ = a.out.Flush()
+		}
+	}
+}
+
+func (a *testAgent) begin(args []string) {
+	switch a.mode {
+	case "exit":
+		fmt.Fprintln(os.Stderr, "no config found")
+		os.Exit(3)
+	case "stderr": // far more than a pipe holds
+		for range 1000 {
+			fmt.Fprintln(os.Stderr, strings.Repeat("log ", 100))
+		}
+	case "env":
+		fmt.Fprintln(os.Stderr, os.Getenv("ECP_RPC_TIMEOUT"))
+	case "log": // what was asked, for the test
+		f, err := os.OpenFile(args[1], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err == nil {
+			fmt.Fprintln(f, "start", os.Getpid())
+			_ = f.Close()
+		}
+	case "fork", "deaf":
+		a.orphan(args[1])
+	}
+}
+
+// orphan leaves a process in a session of its own that ignores signals, and says which.
+func (a *testAgent) orphan(file string) {
+	cmd := exec.Command("/bin/sh", "-c", "trap '' TERM HUP INT; echo $$ >> "+file+"; while :; do sleep 1; done")
+	cmd.SysProcAttr = ownSession()
+	cmd.Stdout = os.Stdout // it holds the agent's output open
+	_ = cmd.Start()
+	if a.mode == "deaf" { // and the agent itself does not want to end
+		ignoreSignals()
+	}
+	for range 1000 {
+		if data, err := os.ReadFile(file); err == nil && len(data) > 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (a *testAgent) end() {
+	if a.mode == "deaf" {
+		select {}
+	}
+}
+
+func (a *testAgent) say(id json.RawMessage, result any) {
+	data, err := json.Marshal(result)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, data)
+}
+
+func (a *testAgent) answer(r agentRequest, line string) {
+	switch r.Method {
+	case "agent/initialize":
+		a.say(r.ID, map[string]any{"name": "test", "capabilities": map[string]any{"config": r.Params.Config}})
+	case "agent/reset":
+		a.steps = 0
+		a.say(r.ID, true)
+	case "agent/step":
+		a.steps++
+		a.step(r, line)
+	}
+}
+
+// result is what a step says when nothing is wrong.
+func (a *testAgent) result(input string) map[string]any {
+	return map[string]any{
+		"status": "done", "public_output": fmt.Sprintf("%s %d", input, a.steps), "evaluation_context": "saw " + input, "logs": "log of " + input,
+		"tool_calls": []map[string]any{{"name": "calc", "arguments": map[string]any{"x": 1, "deep": map[string]any{"a": 1, "b": 2}}, "result": "one"}},
+		"usage":      map[string]any{"input_tokens": 10, "output_tokens": 5}, "cost_usd": 0.25, "timing": map[string]any{"total_ms": 7},
+	}
+}
+
+func (a *testAgent) step(r agentRequest, line string) {
+	result := a.result(r.Params.Input)
+	switch word, rest, _ := strings.Cut(a.mode, ":"); word {
+	case "hang":
+		time.Sleep(time.Hour)
+	case "hang-once": // on a word
+		if r.Params.Input == rest {
+			time.Sleep(time.Hour)
+		}
+	case "fail":
+		if r.Params.Input == rest {
+			fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"it broke"}}`+"\n", r.ID)
+			return
+		}
+	case "wrong-id":
+		a.say(json.RawMessage(`"`+string(r.ID)+`"`), result)
+		return
+	case "twice":
+		a.say(r.ID, result)
+	case "noise":
+		for range 20000 {
+			fmt.Fprintln(a.out, "thinking, thinking, thinking ...")
+		}
+	case "flood": // without an end
+		for {
+			if _, err := a.out.WriteString(strings.Repeat("spam ", 1000) + "\n"); err != nil {
+				os.Exit(1)
+			}
+		}
+	case "objects":
+		fmt.Fprintln(a.out, `{"level":"info","msg":"a log"}`+"\n"+`{"jsonrpc":"2.0","method":"agent/progress","params":{}}`+"\n[1]\n3")
+	case "long": // a line of 1 GB
+		for range 1 << 10 {
+			if _, err := a.out.Write(make([]byte, 1<<20)); err != nil {
+				os.Exit(1)
+			}
+		}
+	case "unterminated":
+		fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s,"result":{"status":"done"}}`, r.ID)
+		return
+	case "utf8":
+		result["public_output"] = "grün 日本"
+	case "latin1":
+		fmt.Fprint(a.out, "\xe4\xf6\xfc\n")
+		fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s,"result":{"status":"done","public_output":"gr`+"\xfc"+`n"}}`+"\n", r.ID)
+		return
+	case "empty":
+		result["public_output"] = ""
+	case "null":
+		result["public_output"], result["tool_calls"] = nil, nil
+	case "say":
+		result["public_output"] = rest
+	case "status":
+		result["status"] = rest
+	case "crash":
+		fmt.Fprintln(os.Stderr, "out of memory")
+		os.Exit(9)
+	case "kill":
+		p, _ := os.FindProcess(os.Getpid())
+		_ = p.Kill()
+	case "request":
+		result["public_output"] = line
+	case "slow":
+		ms, _ := strconv.Atoi(rest)
+		time.Sleep(time.Duration(ms) * time.Millisecond)
+	case "write": // into its workspace
+		dir := os.Getenv("ECP_WORKSPACE")
+		_ = os.WriteFile(dir+"/answer.txt", []byte("42\n"), 0o644)
+		_ = os.Remove(dir + "/old.txt")
+	}
+	a.say(r.ID, result)
+}

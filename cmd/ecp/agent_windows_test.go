@@ -1,0 +1,7 @@
+package main
+
+import "syscall"
+
+func ownSession() *syscall.SysProcAttr { return nil }
+
+func ignoreSignals() {}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
+)
+
+// A run that is killed at any moment is finished by --resume: no scenario is lost, and none
+// that finished is run again.
+func TestResume(t *testing.T) {
+	quiet(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const scenarios = 60
+	var b strings.Builder
+	for i := range scenarios {
+		b.WriteString(scenario(fmt.Sprint("s", i), has("x"), "x"))
+	}
+	for round := range 3 {
+		dir := t.TempDir()
+		journal, starts := filepath.Join(dir, "journal.jsonl"), filepath.Join(dir, "starts")
+		m := manifest(t, agentTarget(t, "log", starts), b.String())
+		cmd := exec.Command(self, "ecp", "run", "--manifest", m, "-j", "2", "--journal", journal)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(time.Minute); lines(journal) < 10*(round+1); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the journal has %d lines", lines(journal))
+			}
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		// As if the last write had been cut.
+		f, err := os.OpenFile(journal, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(f, `{"id":"59","dig`)
+		_ = f.Close()
+		done, _, err := runtime.ReadJournal(journal)
+		if err != nil || len(done) < 10*(round+1) {
+			t.Fatalf("%d lines, %v", len(done), err)
+		}
+		if err := os.Remove(starts); err != nil {
+			t.Fatal(err)
+		}
+		out, r := evaluated(t, m, "-j", "2", "--resume", journal)
+		if out.code != 0 || len(r.Scenarios) != scenarios || r.Passed != scenarios || r.Counts.Passed != scenarios {
+			t.Fatalf("exit %d: %d scenarios, %d passed: %s", out.code, len(r.Scenarios), r.Passed, out.err)
+		}
+		for i, s := range r.Scenarios {
+			if s.Name != fmt.Sprint("s", i) {
+				t.Fatalf("%d is %s", i, s.Name)
+			}
+		}
+		if n := lines(starts); n != scenarios-len(done) {
+			t.Errorf("%d agents were started for %d scenarios", n, scenarios-len(done))
+		}
+		if all, _, err := runtime.ReadJournal(journal); err != nil || len(all) != scenarios {
+			t.Errorf("the journal has %d lines, %v", len(all), err)
+		}
+	}
+}
+
+func lines(path string) int {
+	data, _ := os.ReadFile(path)
+	return strings.Count(string(data), "\n")
+}
+
+// What was changed since is run again, and errors are if that is wanted.
+func TestResumeChanged(t *testing.T) {
+	quiet(t)
+	journal := filepath.Join(t.TempDir(), "j")
+	m := manifest(t, agentTarget(t, "fail:bad"), scenario("a", has("x"), "x")+scenario("b", has("bad"), "bad"))
+	if r := invoke(t, "run", "--manifest", m, "--journal", journal); r.code != exitError || lines(journal) != 2 {
+		t.Fatalf("exit %d, %d lines", r.code, lines(journal))
+	}
+	invoke(t, "run", "--manifest", m, "--resume", journal)
+	if lines(journal) != 2 {
+		t.Errorf("something was run again: %d lines", lines(journal))
+	}
+	invoke(t, "run", "--manifest", m, "--resume", journal, "--retry-errors")
+	if lines(journal) != 3 {
+		t.Errorf("the error was not tried again: %d lines", lines(journal))
+	}
+	data, err := os.ReadFile(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, m, strings.Replace(string(data), `input: "x"`, `input: "other x"`, 1))
+	invoke(t, "run", "--manifest", m, "--resume", journal)
+	if lines(journal) != 4 {
+		t.Errorf("what was changed was not run again: %d lines", lines(journal))
+	}
+	write(t, journal, "no journal\n")
+	if r := invoke(t, "run", "--manifest", m, "--resume", journal); r.code != exitError || !strings.Contains(r.err, ":1:") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+}
+
+// An interrupted run reports what it has, and says what is missing.
+func TestBudgets(t *testing.T) {
+	quiet(t)
+	var b strings.Builder
+	for i := range 5 {
+		b.WriteString(scenario(fmt.Sprint("s", i), has("x"), "x"))
+	}
+	for _, limit := range [][]string{{"--max-tokens", "30"}, {"--max-cost", "0.5"}} {
+		out, r := evaluated(t, manifest(t, agentTarget(t, "ok"), b.String()), limit...)
+		if out.code != exitError || r.Counts.Passed != 2 || r.Counts.Error != 3 || r.Errors[0].Kind != "budget" {
+			t.Errorf("%v: exit %d: %+v", limit, out.code, r.Counts)
+		}
+	}
+	out, r := evaluated(t, manifest(t, agentTarget(t, "hang"), b.String()), "--max-time", "0.5")
+	if out.code != exitError || r.Counts.Error != 5 || r.Errors[0].Kind != "budget" {
+		t.Errorf("exit %d: %+v %+v", out.code, r.Counts, r.Errors)
+	}
+}
+
+func TestRepeat(t *testing.T) {
+	quiet(t)
+	flip := filepath.Join(t.TempDir(), "n")
+	// Every second agent says something else.
+	target := fmt.Sprintf("echo >> %s; if [ $(($(wc -l < %[1]s) %% 2)) = 0 ]; then exec %s; else exec %s; fi", flip, agentTarget(t, "say:good"), agentTarget(t, "say:bad"))
+	out, r := evaluated(t, manifest(t, target, scenario("a", has("good"), "x")), "--repeat", "4")
+	s := r.Scenarios[0]
+	if out.code != exitFailed || s.Status != report.Failed || len(s.Attempts) != 4 || s.Repeat.Passed != 2 || s.Repeat.PassRate != 0.5 || s.PassAtK["1"] != 0.5 || s.PassAtK["4"] != 1 || r.Total != 4 || r.Passed != 2 {
+		t.Errorf("exit %d: %+v %+v", out.code, s.Repeat, s.PassAtK)
+	}
+	if low, high := s.Repeat.CI95[0], s.Repeat.CI95[1]; low < 0.14 || low > 0.16 || high < 0.84 || high > 0.86 {
+		t.Errorf("%v", s.Repeat.CI95)
+	}
+	if out, _ = evaluated(t, manifest(t, target, scenario("a", has("good"), "x")), "--repeat", "4", "--min-pass-rate", "0.5"); out.code != 0 {
+		t.Errorf("exit %d", out.code)
+	}
+}
+
+func TestBaseline(t *testing.T) {
+	quiet(t)
+	dir := t.TempDir()
+	old := filepath.Join(dir, "old.json")
+	two := func(a, b string) string { return scenario("a", has(a), "x") + scenario("b", has(b), "x") }
+	m := manifest(t, agentTarget(t, "ok"), two("x", "other"))
+	invoke(t, "run", "--manifest", m, "--json-out", old)
+	out, r := evaluated(t, manifest(t, agentTarget(t, "ok"), two("other", "x")), "--baseline", old)
+	if b := r.Baseline; out.code != exitFailed || len(b.NewFail) != 1 || len(b.NewPass) != 1 || !strings.HasPrefix(b.NewFail[0], "a: step 1") {
+		t.Errorf("exit %d: %+v", out.code, b)
+	}
+	if out, r = evaluated(t, m, "--baseline", old, "--max-new-fail", "0"); out.code != 0 || len(r.Baseline.NewFail) != 0 {
+		t.Errorf("known failures: exit %d: %+v", out.code, r.Baseline)
+	}
+	out, r = evaluated(t, m, "--rerun-failed", old)
+	if out.code != exitFailed || len(r.Scenarios) != 1 || r.Scenarios[0].Name != "b" {
+		t.Errorf("exit %d: %v", out.code, statuses(r))
+	}
+}
+
+func TestOutputs(t *testing.T) {
+	quiet(t)
+	dir := t.TempDir()
+	page := filepath.Join(dir, "summary.md")
+	junit := filepath.Join(dir, "j.xml")
+	t.Setenv("GITHUB_ACTIONS", "true")
+	t.Setenv("GITHUB_STEP_SUMMARY", page)
+	m := manifest(t, agentTarget(t, "say:::error::<script>\x01|*"), scenario("a, b: 100%", has("missing"), "x")+scenario("good", has("error"), "x"))
+	r := invoke(t, "run", "--manifest", m, "--junit", junit)
+	if r.code != exitFailed || strings.Count(r.out, "\n") != 1 || !strings.HasPrefix(r.out, "::error file=") || !strings.Contains(r.out, "line=5,title=ECP failed%3A a%2C b%3A 100%25::step 1") {
+		t.Errorf("exit %d: %q", r.code, r.out)
+	}
+	if data, err := os.ReadFile(page); err != nil || !strings.Contains(string(data), "| 2 | 1 | 1 | 0 | 1 of 2 |") || strings.Contains(string(data), "<script>") {
+		t.Errorf("%v: %s", err, data)
+	}
+	data, err := os.ReadFile(junit)
+	if err != nil || !strings.Contains(string(data), `tests="2" failures="1" errors="0"`) || strings.Contains(string(data), "<script>") || strings.Contains(string(data), "\x01") {
+		t.Errorf("%v: %s", err, data)
+	}
+	if r = invoke(t, "run", "--manifest", m, "--json-out", filepath.Join(dir, "no", "such", "dir.json"), "--report", filepath.Join(dir, "r.html")); r.code != exitError {
+		t.Errorf("an unwritable file: exit %d", r.code)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "r.html")); err != nil {
+		t.Errorf("the other report is lost: %v", err)
+	}
+}
+
+func TestWorkspaces(t *testing.T) {
+	quiet(t)
+	m := manifest(t, agentTarget(t, "write"), `
+  - name: a
+    steps:
+      - input: x
+        constraints:
+          scenario: {workspace: {copy: fixture, git: true}}
+          checks:
+            - {type: file, path: answer.txt, condition: equals, value: "42\n"}
+            - {type: file, path: old.txt, exists: false}
+            - {type: file, path: kept.txt}
+            - {type: file, path: answer.txt, condition: contains, value: "43"}
+            - {type: changes, only: ["*.txt"], includes: [answer.txt, old.txt]}
+            - {type: changes, only: ["src/**"]}
+            - {type: command, run: "test -d .git && cat answer.txt", condition: contains, value: "42"}
+            - {type: command, run: "exit 3", exit_code: 3}
+            - {type: command, run: "exit 3"}
+            - {type: command, run: "sleep 100", timeout_s: 0.1}
+`)
+	dir := filepath.Dir(m)
+	write(t, filepath.Join(dir, "fixture", "old.txt"), "old")
+	write(t, filepath.Join(dir, "fixture", "kept.txt"), "kept")
+	_, r := evaluated(t, m)
+	got, want := verdicts(r), []bool{true, true, true, false, true, false, true, true, false, false}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v %+v", got, r.Scenarios[0])
+	}
+	if _, err := os.Stat(filepath.Join(dir, "fixture", "old.txt")); err != nil {
+		t.Errorf("the fixture was changed: %v", err)
+	}
+	config, _ := r.Agent.Capabilities["config"].(map[string]any)
+	space, _ := config["workspace"].(string)
+	if _, err := os.Stat(space); space == "" || !os.IsNotExist(err) {
+		t.Errorf("%q is left: %v", space, err)
+	}
+}
+
+func TestMatrixAndDataset(t *testing.T) {
+	quiet(t)
+	m := manifest(t, agentTarget(t, "ok"), `
+  - name: "ask {{name}}"
+    steps:
+      - input: "who is {{name}}"
+        constraints: {scenario: {dataset: people.csv}}
+        graders: [{type: text_match, condition: contains, value: "{{answer}}"}]
+`)
+	write(t, filepath.Join(filepath.Dir(m), "people.csv"), "name,answer\nAda,Ada 1\n\"Bob, the\",nobody\n")
+	_, r := evaluated(t, m, "--matrix", "model=p/a,p/b", "--matrix", "seed=1,2", "-j", "4")
+	if len(r.Scenarios) != 8 || r.Counts.Passed != 4 || r.Scenarios[1].Name != "ask Bob, the" || r.Scenarios[7].Variant["model"] != "p/b" || r.Scenarios[7].Variant["seed"] != "2" {
+		t.Errorf("%v", statuses(r))
+	}
+	config, _ := r.Scenarios[7].Agent.Capabilities["config"].(map[string]any)
+	if config["model"] != "p/b" || config["seed"] != 2.0 {
+		t.Errorf("%v", config)
+	}
+	if _, r = evaluated(t, m, "--filter", "^ask Ada"); len(r.Scenarios) != 1 {
+		t.Errorf("%v", statuses(r))
+	}
+	write(t, filepath.Join(filepath.Dir(m), "people.csv"), "other\nx\n")
+	if r := invoke(t, "run", "--manifest", m); r.code != exitError || !strings.Contains(r.err, "{{name}}") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+}
+
+func TestInit(t *testing.T) {
+	quiet(t)
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("NOT TESTED: python3 is missing; install it with: apt-get install python3")
+	}
+	t.Chdir(t.TempDir())
+	if r := invoke(t, "init"); r.code != 0 {
+		t.Fatal(r.err)
+	}
+	if r := invoke(t, "init"); r.code != exitError || !strings.Contains(r.err, "--force") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+	if r := invoke(t, "init", "--force"); r.code != 0 {
+		t.Error(r.err)
+	}
+	if r := invoke(t, "run", "-m", "ecp_eval/manifest.yaml", "--timeout", "60"); r.code != 0 {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+	r := invoke(t, "conformance", "--target", python+" ecp_eval/agent.py", "--extended", "--timeout", "60")
+	if r.code != 0 || strings.Contains(r.out, "FAIL") || !strings.Contains(r.out, "Conformance: 3/3 checks passed") {
+		t.Errorf("exit %d: %s", r.code, r.out)
+	}
+	if r := invoke(t, "doctor"); r.code != 0 || !strings.Contains(r.out, "python3") {
+		t.Errorf("exit %d: %s", r.code, r.out)
+	}
+}

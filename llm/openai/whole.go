@@ -1,0 +1,73 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// Whole is a model behind a Chat Completions endpoint that is asked for its answer in one
+// piece: texts in, a text out, for servers that do not stream and for short answers.
+type Whole struct {
+	at llm.Endpoint
+}
+
+var _ llm.Model = (*Whole)(nil)
+
+// NewWhole returns a client for the Chat Completions endpoint. The endpoint's total limit of
+// time is the only one that counts.
+func NewWhole(at llm.Endpoint) *Whole { return &Whole{at} }
+
+// Stream implements llm.Model: one TextDelta with all of the text.
+func (c *Whole) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		text, usage, err := c.ask(ctx, req)
+		switch {
+		case err != nil:
+			yield(llm.Delta{}, err)
+		case text != "" && !yield(llm.Delta{Kind: llm.TextDelta, Text: text}, nil):
+		case !yield(llm.Delta{Kind: llm.UsageDelta, Usage: usage}, nil):
+		default:
+			yield(llm.Delta{Kind: llm.StopDelta, Stop: llm.StopEnd}, nil)
+		}
+	}
+}
+
+func (c *Whole) ask(ctx context.Context, req llm.Request) (text string, usage llm.Usage, err error) {
+	req.Extra = llm.DeepMerge(req.Extra, map[string]any{"stream": false, "stream_options": nil})
+	body, err := chatBody(req, chatEncoder{from: origin(c.at, APIChat), dialect: dialectOf(c.at.URL)})
+	if err != nil {
+		return "", usage, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err}
+	}
+	if c.at.Limits.Total > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.at.Limits.Total)
+		defer cancel()
+	}
+	var answer struct {
+		Choices []struct {
+			Message struct {
+				Content *string `json:"content"`
+				Refusal string  `json:"refusal"`
+			} `json:"message"`
+		} `json:"choices"`
+		Usage struct {
+			Prompt     int64 `json:"prompt_tokens"`
+			Completion int64 `json:"completion_tokens"`
+		} `json:"usage"`
+	}
+	if err := c.at.Exchange(ctx, json.RawMessage(body), &answer); err != nil {
+		return "", usage, err
+	}
+	if len(answer.Choices) == 0 {
+		return "", usage, &llm.Error{Kind: llm.ErrProtocol, Message: c.at.Provider + " answered without an answer"}
+	}
+	m := answer.Choices[0].Message
+	usage.Input, usage.Output = answer.Usage.Prompt, answer.Usage.Completion
+	if m.Content == nil {
+		return m.Refusal, usage, nil
+	}
+	return *m.Content, usage, nil
+}
