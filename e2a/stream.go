@@ -28,6 +28,10 @@ func NewStream(to Envelope, newID func() string, now func() time.Time) *Stream {
 // Ended says whether the final frame was made.
 func (s *Stream) Ended() bool { return s.ended }
 
+// Session says which session the rest of the answer is about: one that the request did not
+// name because it is new.
+func (s *Stream) Session(id string) { s.to.SessionID = &id }
+
 // Chunk makes a frame with a piece of the answer.
 func (s *Stream) Chunk(kind DeltaKind, delta any, more map[string]any) (Response, error) {
 	body := map[string]any{"delta_kind": string(kind), "delta": delta}

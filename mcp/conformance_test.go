@@ -8,13 +8,13 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,35 +28,59 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the table of docs/mcp.md")
 
-// extension stands for a version where the suite's scenario is of none.
+// extension stands for a version where a scenario of the suite is of none.
 const extension = "extension"
 
-// suite is what of the conformance suite's client scenarios is run, by the version of the
-// protocol that is spoken.
-func suite() map[string][]string {
-	logins := []string{
-		"auth/metadata-default", "auth/metadata-var1", "auth/metadata-var2", "auth/metadata-var3", "auth/basic-cimd",
-		"auth/scope-from-www-authenticate", "auth/scope-from-scopes-supported", "auth/scope-omitted-when-undefined",
-		"auth/scope-step-up", "auth/scope-retry-limit", "auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post",
-		"auth/token-endpoint-auth-none", "auth/pre-registration",
+// unspoken are extensions of the protocol that eca does not speak, and why; each is
+// optional. They are the beginnings of scenarios' names.
+func unspoken() map[string]string {
+	return map[string]string{
+		"auth/client-credentials-jwt":           "programs that log in without a user: a client secret is enough for that, keys are not supported",
+		"auth/enterprise-managed-authorization": "logins that a company's own server hands out",
+		"auth/dpop":                             "tokens bound to a key",
+		"auth/wif-jwt-bearer":                   "identities of workloads in a cloud",
+		"sep-2640-client-":                      "skills as resources",
 	}
-	return map[string][]string{
-		"2025-03-26": {"auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"},
-		"2025-06-18": {"initialize", "tools_call", "auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none"},
-		"2025-11-25": append(
-			[]string{"initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry", "json-schema-2020-12-preservation"},
-			logins...),
-		extension: {"auth/client-credentials-basic"},
-		"2026-07-28": append(
-			[]string{
-				"tools_call", "request-metadata", "sep-2322-client-request-state", "http-standard-headers", "http-custom-headers",
-				"http-invalid-tool-headers", "json-schema-ref-no-deref", "json-schema-2020-12-preservation",
-				"auth/resource-mismatch", "auth/offline-access-scope", "auth/offline-access-not-supported", "auth/authorization-server-migration",
-				"auth/iss-supported", "auth/iss-not-advertised", "auth/iss-supported-missing", "auth/iss-wrong-issuer", "auth/iss-unexpected",
-				"auth/iss-normalized", "auth/metadata-issuer-mismatch",
-			},
-			logins...),
+}
+
+// suite lists the suite's client scenarios, by the version of the protocol that is to be
+// spoken, but for those of extensions that eca does not speak.
+func suite(t *testing.T, node, modules string) map[string][]string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), node, program(modules), "list").Output()
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, rest, _ := strings.Cut(string(out), "Client scenarios")
+	rest, _, _ = strings.Cut(rest, "\n\n")
+	all := map[string][]string{}
+	for line := range strings.Lines(rest) {
+		name, versions, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "- "), " [")
+		if !ok {
+			continue
+		}
+		left := false
+		for beginning := range unspoken() {
+			left = left || strings.HasPrefix(name, beginning)
+		}
+		for version := range strings.SplitSeq(strings.TrimSuffix(versions, "]"), ",") {
+			if left && version != extension {
+				t.Errorf("%s is of %s, and not of an extension", name, version)
+			}
+			if !left {
+				all[version] = append(all[version], name)
+			}
+		}
+	}
+	if len(all) < 5 || len(all["2026-07-28"]) < 30 {
+		t.Fatalf("the list of scenarios is not understood:\n%s", out)
+	}
+	return all
+}
+
+// program is the suite's.
+func program(modules string) string {
+	return filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js")
 }
 
 // check is one of a scenario's results.
@@ -76,10 +100,9 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var mu sync.Mutex
-	var rows []string
+	all := suite(t, node, modules)
 	t.Run("scenarios", func(t *testing.T) {
-		for version, scenarios := range suite() {
+		for version, scenarios := range all {
 			for _, scenario := range scenarios {
 				t.Run(version+"/"+scenario, func(t *testing.T) {
 					t.Parallel()
@@ -101,9 +124,6 @@ func TestConformance(t *testing.T) {
 					if passed == 0 {
 						t.Errorf("nothing was checked: %+v", checks)
 					}
-					mu.Lock()
-					defer mu.Unlock()
-					rows = append(rows, fmt.Sprintf("| %s | `%s` | passed |", version, scenario))
 				})
 			}
 		}
@@ -111,12 +131,23 @@ func TestConformance(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	slices.Sort(rows)
-	publish(t, strings.Join(rows, "\n"))
+	var table strings.Builder
+	table.WriteString("| version | passed | scenarios |\n|---|---|---|\n")
+	for _, version := range slices.Sorted(maps.Keys(all)) {
+		slices.Sort(all[version])
+		fmt.Fprintf(&table, "| %s | %d of %[2]d | `%s` |\n", version, len(all[version]), strings.Join(all[version], "`, `"))
+	}
+	table.WriteString("\nNot played, since they are of extensions that eca does not speak: ")
+	var left []string
+	for _, name := range slices.Sorted(maps.Keys(unspoken())) {
+		left = append(left, "`"+name+"` ("+unspoken()[name]+")")
+	}
+	table.WriteString(strings.Join(left, ", ") + ".")
+	publish(t, table.String())
 }
 
 // publish compares the table of docs/mcp.md with the results, or rewrites it.
-func publish(t *testing.T, rows string) {
+func publish(t *testing.T, table string) {
 	t.Helper()
 	const file, begin, end = "../docs/mcp.md", "<!-- conformance -->\n", "\n<!-- end -->"
 	raw, err := os.ReadFile(file)
@@ -128,7 +159,6 @@ func publish(t *testing.T, rows string) {
 	if !ok || !ok2 {
 		t.Fatalf("%s has no place for the score", file)
 	}
-	table := "| version | scenario | |\n|---|---|---|\n" + rows
 	switch {
 	case old == table:
 	case *update:
@@ -146,7 +176,7 @@ func runScenario(t *testing.T, node, modules, self, version, scenario string) []
 	out := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	args := []string{filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"), "client", "--command", self, "--scenario", scenario, "--timeout", "120000", "-o", out}
+	args := []string{program(modules), "client", "--command", self, "--scenario", scenario, "--timeout", "120000", "-o", out}
 	if version != extension {
 		args = append(args, "--spec-version", version)
 	}

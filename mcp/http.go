@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -50,6 +51,7 @@ func (m *Manager) openHTTP(ctx context.Context, name string, l Launch, c config.
 			return conn, info, nil
 		}
 		conn.close()
+		log.Debug("one way to reach an MCP server failed", "transport", fmt.Sprintf("%T", way.transport), "modern", way.modern, "err", l.Clean(err.Error()))
 		if ctx.Err() != nil || errors.Is(err, errUnauthorized) || first == nil && !refuses(err) {
 			return nil, nil, err
 		}

@@ -190,14 +190,14 @@ func (t *streamable) refused(e envelope, resp *http.Response, session string) er
 	if resp.StatusCode == http.StatusNotFound && session != "" {
 		return t.forget(session)
 	}
-	list, err := readEnvelopes(raw)
-	if err == nil && len(list) == 1 && list[0].Error != nil {
+	var said envelope // often with an id of null
+	if json.Unmarshal(raw, &said) == nil && said.JSONRPC == wire.JSONRPC_VERSION && said.Error != nil {
 		// Servers that lost their sessions may have only this to say.
-		if resp.StatusCode == http.StatusBadRequest && session != "" && strings.Contains(strings.ToLower(list[0].Error.Message), "session") {
+		if resp.StatusCode == http.StatusBadRequest && session != "" && strings.Contains(strings.ToLower(said.Error.Message), "session") {
 			return t.forget(session)
 		}
 		if e.isRequest() {
-			t.hear(envelope{ID: e.ID, Error: list[0].Error})
+			t.hear(envelope{ID: e.ID, Error: said.Error})
 			return nil
 		}
 	}

@@ -111,8 +111,13 @@ func TestCanonical(t *testing.T) {
 		resource, server string
 		want             bool
 	}{
-		{"https://x/a", "https://x:443/a/", true}, {"https://x", "https://X/a", true}, {"https://x/a/b", "https://x/a", false},
-		{"http://x", "https://x", false}, {"https://x:1", "https://x", false}, {"https://x/#f", "https://x/", false}, {"", "https://x", false},
+		{"https://x/a", "https://x:443/a/", true},
+		{"https://x", "https://X/a", true},
+		{"https://x/a/b", "https://x/a", false},
+		{"http://x", "https://x", false},
+		{"https://x:1", "https://x", false},
+		{"https://x/#f", "https://x/", false},
+		{"", "https://x", false},
 	} {
 		if got := covers(c.resource, c.server); got != c.want {
 			t.Errorf("%s covers %s: %v", c.resource, c.server, got)

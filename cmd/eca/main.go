@@ -106,7 +106,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), f, stdin, stdout, stderr)
 		},
-	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), loginCommand(&f, stdin, stdout, stderr), logoutCommand(&f, stdout, stderr), configCommand(&f, stdout, stderr), permissionCommand(&f, stdout, stderr), pluginCommand(&f, stdout, stderr), doctorCommand(&f, stdout, stderr), repomapCommand(stdout), trustCommand(&f, stdout, stderr), ecpCommand(&f, stdin, stdout, stderr))
+	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), loginCommand(&f, stdin, stdout, stderr), logoutCommand(&f, stdout, stderr), configCommand(&f, stdout, stderr), permissionCommand(&f, stdout, stderr), pluginCommand(&f, stdout, stderr), doctorCommand(&f, stdout, stderr), repomapCommand(stdout), trustCommand(&f, stdout, stderr), ecpCommand(&f, stdin, stdout, stderr), e2aCommand(&f, stdin, stdout, stderr))
 	return root
 }
 

@@ -18,11 +18,3 @@ func (s *settings) approves(call event.ToolJudged) bool {
 	}
 	return false
 }
-
-// refusal says why a call that would have asked was refused.
-func (s *settings) refusal() string {
-	if s.Approval == ecp.ApproveEdits {
-		return "it needs approval, and only edits inside the workspace are approved"
-	}
-	return "it needs approval, and nothing is approved"
-}

@@ -47,11 +47,12 @@ func parse(raw []byte) (list []message, batch bool) {
 
 // take gives messages that came together their place among the calls, at once. The
 // returned function waits until it is their turn, carries them out one after the other,
-// and returns the answers: none for notifications and for answers of the runtime's.
-func (a *Agent) take(ctx context.Context, list []message) func() []ecp.Response {
+// and returns the answers: none for notifications and for answers of the runtime's. ordered
+// is false if nothing is to be carried out.
+func (a *Agent) take(ctx context.Context, list []message) (answers func() []ecp.Response, ordered bool) {
 	arrived := a.now()
 	if !slices.ContainsFunc(list, func(m message) bool { return m.bad == nil && a.method(m.Method) != nil }) {
-		return func() []ecp.Response { return a.answers(ctx, list, arrived) }
+		return func() []ecp.Response { return a.answers(ctx, list, arrived) }, false
 	}
 	stop := len(list) == 1 && list[0].Method == ecp.MethodReset
 	t, err := a.line.take(ctx, stop)
@@ -61,13 +62,13 @@ func (a *Agent) take(ctx context.Context, list []message) func() []ecp.Response 
 				list[i].bad = ecp.Errorf(ecp.CodeFailed, "%v", err)
 			}
 		}
-		return func() []ecp.Response { return a.answers(ctx, list, arrived) }
+		return func() []ecp.Response { return a.answers(ctx, list, arrived) }, false
 	}
 	return func() []ecp.Response {
 		t.wait()
 		defer t.done()
 		return a.answers(t.ctx, list, arrived)
-	}
+	}, true
 }
 
 func (a *Agent) method(name string) method {

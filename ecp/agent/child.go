@@ -62,7 +62,7 @@ func (r *run) followChild(ctx, waiting context.Context, session *chat.Session, c
 			continue
 		}
 		r.decide(session, e.Body)
-		r.update(func() { r.record.add(e, callID) })
+		r.update(func() { r.record.add(e, session.ID(), callID) })
 		if _, over := e.Body.(event.TurnFinished); over {
 			return
 		}

@@ -123,7 +123,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 		return
 	}
 	list, batch := parse(body)
-	answers := h.agent.take(r.Context(), list)
+	answers, _ := h.agent.take(r.Context(), list)
 	if events && slices.ContainsFunc(list, func(m message) bool { return m.ID != nil }) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Cache-Control", "no-store")

@@ -47,9 +47,9 @@ type record struct {
 // call is one call of a tool.
 type call struct {
 	id, name  string
+	chat      string // in which its id is unique
 	parent    string // the call whose subagent made it
 	arguments json.RawMessage
-	manual    bool
 	reason    string // of the policy
 	state     callState
 	result    string
@@ -78,8 +78,8 @@ func (r *record) next(now time.Time) *record {
 	return out
 }
 
-// add takes an event; parent is set for those of a subagent.
-func (r *record) add(e event.Event, parent string) {
+// add takes an event of a chat; parent is set for those of a subagent.
+func (r *record) add(e event.Event, chat, parent string) {
 	key := func(id string) string { return parent + "/" + id }
 	switch b := e.Body.(type) {
 	case event.ToolProposed:
@@ -90,7 +90,7 @@ func (r *record) add(e event.Event, parent string) {
 			w.WriteString(b.Text)
 		}
 	case event.ToolJudged:
-		r.judged(b, key(b.CallID), parent)
+		r.judged(b, key(b.CallID), chat, parent)
 	case event.ToolFinished:
 		r.finished(r.byID[key(b.CallID)], b)
 		r.mark = e.Time
@@ -137,10 +137,9 @@ func (r *record) addOwn(e event.Event) {
 	}
 }
 
-func (r *record) judged(b event.ToolJudged, key, parent string) {
+func (r *record) judged(b event.ToolJudged, key, chat, parent string) {
 	c := &call{
-		id: b.CallID, name: shortName(b.Server, b.Name), parent: parent, arguments: b.Arguments,
-		manual: b.Manual, reason: b.Reason,
+		id: b.CallID, name: shortName(b.Server, b.Name), chat: chat, parent: parent, arguments: b.Arguments, reason: b.Reason,
 	}
 	if b.Origin == "unknown" {
 		c.name = b.Name
@@ -245,8 +244,10 @@ func (r *record) logResult(at time.Time, c *call) {
 		r.log(at, "%s %s: done in %d ms", c.name, c.arguments, c.elapsed)
 	case failing:
 		r.log(at, "%s %s: failed in %d ms: %s", c.name, c.arguments, c.elapsed, c.result)
-	case refused, stopped, pending:
-		r.log(at, "%s %s: did not run: %s", c.name, c.arguments, c.result)
+	case refused:
+		r.log(at, "%s %s: refused: %s", c.name, c.arguments, c.result)
+	case stopped, pending:
+		r.log(at, "%s %s: stopped", c.name, c.arguments)
 	}
 }
 

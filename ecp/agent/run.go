@@ -26,24 +26,27 @@ type run struct {
 	mu       sync.Mutex // guards what follows
 	changed  chan struct{}
 	record   *record
-	seen     event.Seq       // read up to here
-	started  []string        // calls of the turn itself that were about to run, in their order
-	passed   map[string]bool // calls that were let through, those of subagents included
-	held     map[string]bool // calls that were not
-	ran      int             // calls that were let through in this step
-	running  map[string]bool // those of the turn itself that have not ended
-	stop     string          // why the turn shall be stopped (ecp.Stop...); empty: it shall not
-	hurry    bool            // it shall not wait for calls that run
-	question *question       // that waits for its answer
-	failed   error           // the log could not be read
+	seen     event.Seq        // read up to here
+	started  []string         // calls of the turn itself that were about to run, in their order
+	passed   map[callKey]bool // calls that were let through, those of subagents included
+	held     map[callKey]bool // calls that were not
+	ran      int              // calls that were let through in this step
+	running  map[string]bool  // those of the turn itself that have not ended
+	stop     string           // why the turn shall be stopped (ecp.Stop...); empty: it shall not
+	hurry    bool             // it shall not wait for calls that run
+	question *question        // that waits for its answer
+	failed   error            // the log could not be read
 }
+
+// callKey names a call: ids are unique within their chat only.
+type callKey struct{ chat, id string }
 
 // begin starts to read a turn that is about to be submitted.
 func (a *Agent) begin(session *chat.Session) *run {
 	ctx, cancel := context.WithCancel(a.ctx)
 	r := &run{
 		agent: a, settings: a.settings, session: session, turn: a.newID(), cancel: cancel, over: make(chan struct{}), changed: make(chan struct{}),
-		passed: map[string]bool{}, held: map[string]bool{}, running: map[string]bool{}, children: map[string]*child{},
+		passed: map[callKey]bool{}, held: map[callKey]bool{}, running: map[string]bool{}, children: map[string]*child{},
 		record: newRecord([]string{a.settings.Workspace, workspace.Resolve(a.settings.Workspace)}, a.now()),
 	}
 	from := session.Next()
@@ -80,7 +83,7 @@ func (r *run) follow(ctx context.Context, from event.Seq) {
 func (r *run) take(e event.Event) {
 	_, budgets := r.agent.gate.current()
 	r.update(func() {
-		r.record.add(e, "")
+		r.record.add(e, r.session.ID(), "")
 		switch b := e.Body.(type) {
 		case event.ToolStarted:
 			r.started = append(r.started, b.CallID)
@@ -150,18 +153,18 @@ func (r *run) pass(ctx context.Context, call tools.Call, budgets ecp.Budgets) bo
 		r.caughtUp(ctx)
 		r.await(ctx, func() bool { return r.isNext(call.ID) })
 	}
-	passed := false
+	passed, key := false, callKey{call.ChatID, call.ID}
 	r.update(func() {
 		if r.stop == "" && budgets.MaxToolCalls > 0 && r.ran >= budgets.MaxToolCalls {
 			r.stop = ecp.StopToolCalls
 		}
 		if r.stop != "" {
-			r.held[call.ID] = true
+			r.held[key] = true
 			// The call that its subagent works for can not end while this one waits.
 			r.hurry = r.hurry || call.Subagent()
 			return
 		}
-		passed, r.passed[call.ID] = true, true
+		passed, r.passed[key] = true, true
 		r.ran++
 		if !call.Subagent() {
 			r.running[call.ID] = true
@@ -177,7 +180,7 @@ func (r *run) isNext(id string) bool {
 		if before == id {
 			break
 		}
-		if !r.passed[before] && !r.held[before] {
+		if key := (callKey{r.session.ID(), before}); !r.passed[key] && !r.held[key] {
 			return false
 		}
 	}
@@ -186,7 +189,8 @@ func (r *run) isNext(id string) bool {
 
 // ranAtAll says whether a call, if it was stopped, had begun to run.
 func (r *run) ranAtAll(c *call) bool {
-	return !r.held[c.id] && (c.state != stopped || r.passed[c.id])
+	key := callKey{c.chat, c.id}
+	return !r.held[key] && (c.state != stopped || r.passed[key])
 }
 
 // nextStep begins the record of another step of the turn. It is called while the turn

@@ -28,7 +28,7 @@ const (
 // other side stops reading, or ctx ends. Neither a reader nor a writer that hangs holds it
 // up then. The agent is not closed.
 func (a *Agent) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
-	s := &stdio{agent: a, w: w, broken: make(chan struct{})}
+	s := &stdio{agent: a, w: w, broken: make(chan struct{}), room: make(chan struct{}, maxUnread)}
 	calls, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := make(chan error, 1)
@@ -66,19 +66,25 @@ func (a *Agent) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	return err
 }
 
+// maxUnread bounds the answers that are not written yet: a runtime that does not read them
+// is not read from either.
+const maxUnread = 4 * maxWaiting
+
 // stdio is one runtime on a pair of pipes.
 type stdio struct {
 	agent *Agent
 	calls sync.WaitGroup
+	room  chan struct{}
 
 	broken chan struct{} // closed when w does not take any more
 
 	writing sync.Mutex // guards w
 	w       io.Writer
 
-	mu    sync.Mutex // guards what follows
-	ended bool       // nothing more is taken
-	err   error      // of w
+	mu    sync.Mutex    // guards what follows
+	ended bool          // nothing more is taken
+	last  chan struct{} // closed when the last answer in the order of the calls was written
+	err   error         // of w
 }
 
 // read takes lines until there are no more.
@@ -103,17 +109,36 @@ func (s *stdio) read(ctx context.Context, r io.Reader) error {
 	}
 }
 
-// take answers a line. Calls have their place in the order of the lines.
+// take answers a line. Calls have their place in the order of the lines, and so have their
+// answers.
 func (s *stdio) take(ctx context.Context, line []byte) {
-	list, batch := parse(line)
-	answers := s.agent.take(ctx, list)
+	select {
+	case s.room <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
 		return
 	}
+	list, batch := parse(line)
+	answers, ordered := s.agent.take(ctx, list)
+	var before, written chan struct{}
+	if ordered {
+		before, written = s.last, make(chan struct{})
+		s.last = written
+	}
 	s.calls.Go(func() {
-		switch out := answers(); {
+		defer func() { <-s.room }()
+		out := answers()
+		if ordered {
+			defer close(written)
+			if before != nil {
+				<-before
+			}
+		}
+		switch {
 		case len(out) == 0:
 		case batch:
 			s.write(out)

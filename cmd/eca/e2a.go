@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/e2a/gateway"
+)
+
+const e2aHelp = `Answers E2A envelopes, one JSON object per line on stdin, with frames, one per line on
+stdout: see docs/e2a.md. Calls that ask wait for chat.approve or chat.reject; when stdin
+ends they are refused, and eca ends when everything is answered. No workspace is trusted.`
+
+func e2aCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use:   "e2a",
+		Short: "Answer E2A envelopes on stdin",
+		Long:  e2aHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logger(sf.logLevel, stderr)
+			if err != nil {
+				return err
+			}
+			d, err := newDaemon(*sf, log)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			cwd, err := os.Getwd()
+			if err != nil {
+				return fmt.Errorf("the workspace is unknown: %w", err)
+			}
+			g := gateway.New(gateway.Options{Host: d, Workspace: cwd, Log: log.Logger})
+			defer g.Close()
+			return g.Serve(cmd.Context(), stdin, stdout)
+		},
+	}
+}

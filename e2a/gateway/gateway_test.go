@@ -1,0 +1,328 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/e2a"
+)
+
+const session = "session_id"
+
+// A turn with a tool, told in order: reasoning, text, the stages of the call, the end.
+func TestTurn(t *testing.T) {
+	r := newRig(t, `
+turns:
+  - steps:
+      - reasoning: let me see
+        text: I look.
+        calls: [{id: c1, tool: eca__read_file, arguments: {path: "${workspace}/notes.txt"}}]
+        usage: {input: 10, output: 5}
+      - text: 'It says: ${result:(?s)(.*)}'
+        usage: {input: 20, output: 7, cacheRead: 3}
+  - steps: [{text: Second.}]
+`)
+	r.write("notes.txt", "the answer is 42\n")
+	c := r.connect()
+	frames := c.answer(c.say(map[string]any{"method": "chat.send", "channel": "test", "is_stream": true, "params": map[string]any{"content": "What do the notes say?"}}))
+	if got, want := told(frames), "reasoning text prepare run running called text e2a.complete"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	last := frames[len(frames)-1]
+	res := result(t, last)
+	if s := fmt.Sprint(res["content"]); !strings.Contains(s, "I look.") || !strings.Contains(s, "the answer is 42") || res["stop_reason"] != "end_turn" {
+		t.Errorf("%v", res)
+	}
+	if u := fmt.Sprint(res["usage"]); !strings.Contains(u, "cache_read_tokens:3") || !strings.Contains(u, "input_tokens:30") || !strings.Contains(u, "output_tokens:12") {
+		t.Error(u)
+	}
+	if last.SessionID == nil || *last.Channel != "test" || *last.Method != "chat.send" || !last.IsStream {
+		t.Errorf("%+v", last)
+	}
+	for _, f := range frames {
+		if d, ok := tool(f); ok && (d["id"] != "c1" || d["name"] != "read_file" || d["server"] != "eca" || d["origin"] != "native" || d["outputs"] == nil || d["manual_approval"] != false) {
+			t.Errorf("%v", d)
+		}
+	}
+	again := c.call(map[string]any{"method": "chat.send", session: *last.SessionID, "params": map[string]any{"prompt": []any{map[string]any{"type": "text", "text": "And?"}}}})
+	if res := result(t, again); res["content"] != "Second." || *again.SessionID != *last.SessionID {
+		t.Errorf("%v", again)
+	}
+	history := c.answer(c.say(map[string]any{"method": "history.get", session: *last.SessionID}))
+	if got, want := told(history), "reasoning text prepare run running called text e2a.complete"; got != want {
+		t.Errorf("history: %s, want %s", got, want)
+	}
+	said := 0
+	for _, f := range history {
+		if f.Body["event_type"] == "user_message" {
+			said++
+		}
+	}
+	if said != 2 {
+		t.Errorf("the user said %d things", said)
+	}
+}
+
+const writes = `
+turns: []
+default:
+  steps:
+    - calls: [{id: c1, tool: eca__write_file, arguments: {path: "${workspace}/out.txt", content: "hello"}}]
+    - text: 'Then: ${result:(?s)(.*)}'
+`
+
+// Calls that ask wait for chat.approve or chat.reject.
+func TestApproval(t *testing.T) {
+	r := newRig(t, writes)
+	c := r.connect()
+	for _, approve := range []bool{false, true} {
+		id := fmt.Sprint("chat-", approve)
+		request := c.say(map[string]any{"method": "chat.send", session: id, "params": map[string]any{"text": "Write."}})
+		frames := c.until(request, asks)
+		call, _ := tool(frames[len(frames)-1])
+		if call["permission"] == nil || call["details"] == nil {
+			t.Errorf("%v", call)
+		}
+		method := "chat.reject"
+		if approve {
+			method = "chat.approve"
+		}
+		c.say(map[string]any{"method": method, session: id, "params": map[string]any{"tool_call_id": "c1", "go_on": true}})
+		rest := c.answer(request)
+		_, err := os.Stat(filepath.Join(r.root, "out.txt"))
+		if approve != (err == nil) || result(t, rest[len(rest)-1])["stop_reason"] != "end_turn" {
+			t.Errorf("approve %v: %v, %s", approve, err, told(rest))
+		}
+	}
+	stopped := c.say(map[string]any{"method": "chat.send", session: "chat-3", "params": map[string]any{"text": "Write."}})
+	c.until(stopped, asks)
+	c.say(map[string]any{"method": "chat.reject", session: "chat-3", "params": map[string]any{"tool_call_id": "c1"}})
+	frames := c.answer(stopped)
+	if got := result(t, frames[len(frames)-1])["stop_reason"]; got != "rejected" {
+		t.Errorf("a call that is refused without more ends the turn: %v", got)
+	}
+}
+
+// Who has left decides nothing: what asks is refused, and the answer still comes.
+func TestTheLinesEnd(t *testing.T) {
+	r := newRig(t, writes)
+	c := r.connect()
+	request := c.say(map[string]any{"method": "chat.send", "params": map[string]any{"text": "Write."}})
+	if err := c.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	frames := c.answer(request)
+	if got := result(t, frames[len(frames)-1]); !strings.Contains(fmt.Sprint(got["content"]), "Then:") {
+		t.Errorf("%v", got)
+	}
+	if _, err := os.Stat(filepath.Join(r.root, "out.txt")); err == nil {
+		t.Error("nobody approved, but it was written")
+	}
+	if _, err := c.out.ReadByte(); !errors.Is(err, io.EOF) {
+		t.Errorf("after the last frame: %v", err)
+	}
+}
+
+const hangs = `
+turns: []
+default: {steps: [{text: "one two three four", delay: 1h}]}
+`
+
+// A turn that is stopped is complete, not failed.
+func TestInterrupt(t *testing.T) {
+	r := newRig(t, hangs)
+	c := r.connect()
+	request := c.say(map[string]any{"method": "chat.send", session: "s", "params": map[string]any{"query": "Go"}})
+	<-r.heard
+	stop := c.say(map[string]any{"method": "chat.interrupt", session: "s"})
+	var stopped, ended bool
+	for !stopped || !ended {
+		f := c.frame()
+		switch {
+		case *f.RequestID == stop:
+			stopped = true
+			if result(t, f)["interrupted"] != true {
+				t.Errorf("%v", f.Body)
+			}
+		case f.IsFinal && *f.RequestID == request:
+			ended = true
+			if result(t, f)["stop_reason"] != "cancelled" {
+				t.Errorf("%v", f.Body)
+			}
+		}
+	}
+	if res := result(t, c.call(map[string]any{"method": "chat.interrupt", session: "s"})); res["interrupted"] != false {
+		t.Errorf("%v", res)
+	}
+}
+
+// A model that fails ends the answer with an e2a.error, behind all that it said.
+func TestModelFails(t *testing.T) {
+	r := newRig(t, `
+turns: []
+default: {steps: [{text: So far, error: {status: 400, message: "no such thing: sk-mock-0123456789"}}]}
+`)
+	c := r.connect()
+	f := c.call(map[string]any{"method": "chat.send", "params": map[string]any{"text": "Go"}})
+	if code(t, f) != "E2A.AGENT_ERROR" || strings.Contains(fmt.Sprint(f.Body), "0123456789") || fmt.Sprint(f.Body["message"]) == "" {
+		t.Errorf("%v", f.Body)
+	}
+}
+
+// The model's question is shown and answered in the same turn.
+func TestQuestion(t *testing.T) {
+	r := newRig(t, `
+turns: []
+default:
+  steps:
+    - calls: [{id: q1, tool: eca__ask_user, arguments: {question: "Which one?", options: [{label: A}, {label: B}]}}]
+    - text: 'You said ${result:(?s)(.*)}'
+`)
+	c := r.connect()
+	request := c.say(map[string]any{"method": "chat.send", session: "s", "params": map[string]any{"text": "Ask me."}})
+	frames := c.until(request, func(f e2a.Response) bool { return f.Body["event_type"] == "question" })
+	q, _ := frames[len(frames)-1].Body["delta"].(map[string]any)
+	if q["text"] != "Which one?" || q["tool_call_id"] != "q1" || len(q["options"].([]any)) != 2 {
+		t.Errorf("%v", q)
+	}
+	c.say(map[string]any{"method": "chat.answer", session: "s", "params": map[string]any{"question_id": q["question_id"], "answer": "B"}})
+	rest := c.answer(request)
+	if got := fmt.Sprint(result(t, rest[len(rest)-1])["content"]); !strings.Contains(got, "You said") || !strings.Contains(got, "B") {
+		t.Error(got)
+	}
+}
+
+// TestMethods: the small ones, and what is wrong with calls.
+func TestMethods(t *testing.T) {
+	r := newRig(t, "turns: []\ndefault: {steps: [{text: hello}]}")
+	c := r.connect()
+	if f := c.call(map[string]any{}); f.Kind != e2a.KindComplete || f.Sequence != 0 {
+		t.Errorf("a heartbeat: %v", f)
+	}
+	made := result(t, c.call(map[string]any{"method": "session.create"}))
+	id := fmt.Sprint(made[session])
+	if f := c.call(map[string]any{"method": "chat.send", session: id, "params": map[string]any{"text": "x", "model": "mock/n"}}); result(t, f)["content"] != "hello" {
+		t.Errorf("%v", f.Body)
+	}
+	if info := result(t, c.call(map[string]any{"method": "session.load", session: id})); info["model"] != "mock/n" || info["running"] != false {
+		t.Errorf("%v", info)
+	}
+	if info := result(t, c.call(map[string]any{"method": "config.set", session: id, "params": map[string]any{"model": "m", "agent": "plan", "trust": true}})); info["model"] != "mock/m" || info["agent"] != "plan" || info["trust"] != true {
+		t.Errorf("%v", info)
+	}
+	list, _ := result(t, c.call(map[string]any{"method": "session.list", "params": map[string]any{"limit": 5}}))["sessions"].([]any)
+	if len(list) != 1 || list[0].(map[string]any)[session] != id {
+		t.Errorf("%v", list)
+	}
+	for _, bad := range []struct {
+		e    map[string]any
+		code string
+	}{
+		{map[string]any{"method": "no.such"}, "E2A.UNKNOWN_METHOD"},
+		{map[string]any{"method": "chat.send"}, "E2A.INVALID_PARAMS"},
+		{map[string]any{"method": "chat.send", "params": map[string]any{"text": "x", "model": "none/such"}}, "E2A.INVALID_PARAMS"},
+		{map[string]any{"method": "chat.send", "params": map[string]any{"text": "x", "agent": "nobody"}}, "E2A.INVALID_PARAMS"},
+		{map[string]any{"method": "chat.send", session: "a\nb", "params": map[string]any{"text": "x"}}, "E2A.INVALID_PARAMS"},
+		{map[string]any{"method": "chat.approve", session: id}, "E2A.INVALID_PARAMS"},
+		{map[string]any{"method": "chat.approve", session: id, "params": map[string]any{"tool_call_id": "x", "save": "forever"}}, "E2A.INVALID_PARAMS"},
+		{map[string]any{"method": "chat.reject", session: "other", "params": map[string]any{"tool_call_id": "x"}}, "E2A.NOT_FOUND"},
+		{map[string]any{"method": "chat.answer", "params": map[string]any{"question_id": "x"}}, "E2A.NOT_FOUND"},
+		{map[string]any{"method": "chat.interrupt"}, "E2A.INVALID_PARAMS"},
+		{map[string]any{"method": "session.load", session: "other"}, "E2A.NOT_FOUND"},
+		{map[string]any{"method": "history.get"}, "E2A.INVALID_PARAMS"},
+		{map[string]any{"method": "config.set", session: id, "params": map[string]any{"model": "none/such"}}, "E2A.INVALID_PARAMS"},
+	} {
+		if f := c.call(bad.e); f.Body["code"] != bad.code || f.Kind != e2a.KindError {
+			t.Errorf("%v: %v, want %s", bad.e, f.Body, bad.code)
+		}
+	}
+	result(t, c.call(map[string]any{"method": "session.delete", session: id}))
+	if f := c.call(map[string]any{"method": "session.load", session: id}); code(t, f) != "E2A.NOT_FOUND" {
+		t.Errorf("%v", f.Body)
+	}
+}
+
+// Lines that are no envelopes get a final frame each, and the next one is served.
+func TestBadLines(t *testing.T) {
+	c := newRig(t, "turns: []\ndefault: {steps: [{text: hello}]}").connect()
+	for line, want := range map[string]string{
+		`{`: "invalid-json E2A.INVALID_JSON", `[]`: "invalid-json E2A.INVALID_JSON", "\xff": "invalid-json E2A.INVALID_JSON",
+		`{"request_id":"r9","params":[1]}`: "r9 E2A.INVALID_ENVELOPE",
+	} {
+		c.check = e2a.Checker{} // they share a name
+		c.line(line)
+		f := c.frame()
+		if got := *f.RequestID + " " + code(t, f); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	c.line("")
+	if f := c.call(map[string]any{}); f.Kind != e2a.KindComplete {
+		t.Errorf("%v", f.Body)
+	}
+}
+
+// TestPrompts: contract 5.8, through the request that the model is sent.
+func TestPrompts(t *testing.T) {
+	r := newRig(t, "turns: []\ndefault: {steps: [{text: '${user}'}]}")
+	r.write("a.txt", "from the file\n")
+	c := r.connect()
+	for _, v := range []struct{ name, prompt, want string }{
+		{"two texts", `[{"type":"text","text":"one"},{"type":"text","text":"two"}]`, "one\ntwo"},
+		{"resource", `[{"type":"resource","resource":{"uri":"file:///x","text":"inside"}}]`, "<context uri=\"file:///x\">\ninside\n</context>"},
+		{"web link", `[{"type":"resource_link","uri":"https://x/y","name":"y"},{"type":"text","text":"see"}]`, "[Linked resource] y: https://x/y\nsee"},
+		{"malformed", `[5,{"type":"text"},{"type":"nonsense"},{"type":"text","text":"ok"}]`, "ok"},
+		{"file", fmt.Sprintf(`[{"type":"resource_link","uri":"file://%s","name":"a"}]`, filepath.ToSlash(filepath.Join(r.root, "a.txt"))), "(see attached context)"},
+	} {
+		line := fmt.Sprintf(`{"request_id":%q,"method":"session/prompt","params":{"prompt":%s}}`, v.name, v.prompt)
+		c.line(line)
+		frames := c.answer(v.name)
+		history := c.answer(c.say(map[string]any{"method": "history.get", session: *frames[0].SessionID}))
+		var said any
+		for _, f := range history {
+			if d, ok := f.Body["delta"].(map[string]any); ok && f.Body["event_type"] == "user_message" {
+				said = d["text"]
+			}
+		}
+		if said != v.want {
+			t.Errorf("%s: %q, want %q", v.name, said, v.want)
+		}
+	}
+}
+
+// A consumer that takes frames slowly misses nothing; one that is gone stops its turn.
+func TestConsumers(t *testing.T) {
+	r := newRig(t, "turns: []\ndefault: {steps: [{text: 'word ', repeat: 2000}]}")
+	method, id := "chat.send", "r1"
+	e := e2a.Envelope{RequestID: &id, Method: &method, Params: map[string]any{"text": "Go"}}
+	var check e2a.Checker
+	var text strings.Builder
+	taken := make(chan e2a.Response)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- r.gateway.Run(context.Background(), e, func(f e2a.Response) error { taken <- f; return nil }, nil)
+		close(taken)
+	}()
+	<-r.heard // and the model says all before a frame is taken
+	for f := range taken {
+		if err := check.Check(f); err != nil {
+			t.Fatal(err)
+		}
+		if f.Body["delta_kind"] == "text" {
+			text.WriteString(fmt.Sprint(f.Body["delta"]))
+		}
+	}
+	if err := <-ended; err != nil || text.String() != strings.Repeat("word ", 2000) {
+		t.Errorf("%v, %d bytes", err, text.Len())
+	}
+	gone := errors.New("gone")
+	if err := r.gateway.Run(context.Background(), e, func(e2a.Response) error { return gone }, nil); !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,160 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/e2a"
+)
+
+// maxLine is how long an envelope may be, in bytes.
+const maxLine = 64 << 20
+
+// errTooLong is a line beyond that.
+var errTooLong = fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
+
+// Serve answers envelopes that come as lines of JSON, with frames as lines of JSON. A line
+// that is no envelope is answered with an E2A.INVALID_JSON or E2A.INVALID_ENVELOPE. When
+// the lines end, nobody decides about calls any more: those that ask are refused, and
+// Serve returns when everything is answered.
+func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex // frames are written whole
+	send := func(r e2a.Response) error {
+		line, err := e2a.Line(r)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if _, err = out.Write(line); err != nil {
+			cancel(err) // nobody reads what else is said
+		}
+		return err
+	}
+	lines := make(chan line)
+	go readLines(ctx, in, lines) // ends with ctx at the latest when its reader does
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		select {
+		case l, ok := <-lines:
+			if !ok {
+				g.Leave()
+				running.Wait()
+				return nil
+			}
+			g.take(ctx, l, send, &running)
+		case <-ctx.Done():
+			if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil
+		}
+	}
+}
+
+// take begins to answer a line. It returns when what comes next can not overtake it.
+func (g *Gateway) take(ctx context.Context, l line, send Send, running *sync.WaitGroup) {
+	e, bad := readEnvelope(l)
+	if bad != nil {
+		s := e2a.NewStream(e, g.newID, g.now)
+		if r, err := s.Fail(bad.code, bad.message, nil); err == nil {
+			_ = send(r) // Serve ends if it failed
+		}
+		return
+	}
+	g.log.Debug("envelope", "method", e.Method, "request", e.RequestID)
+	accepted := make(chan struct{})
+	once := sync.OnceFunc(func() { close(accepted) })
+	running.Go(func() {
+		defer once()
+		if err := g.Run(ctx, e, send, once); err != nil && ctx.Err() == nil {
+			g.log.Warn("an answer was not taken", "err", err)
+		}
+	})
+	<-accepted
+}
+
+// readEnvelope reads a line. What is none is answered under the request's id, if it has
+// one.
+func readEnvelope(l line) (e2a.Envelope, *failure) {
+	unnamed := "invalid-json"
+	if l.err != nil {
+		return e2a.Envelope{RequestID: &unnamed}, fail("E2A.INVALID_JSON", "%v", l.err)
+	}
+	e, err := e2a.DecodeEnvelope(l.text)
+	if err == nil {
+		return e, nil
+	}
+	var field *e2a.FieldError
+	if !errors.As(err, &field) {
+		return e2a.Envelope{RequestID: &unnamed}, fail("E2A.INVALID_JSON", "%v", err)
+	}
+	var named struct {
+		RequestID any `json:"request_id"`
+	}
+	if json.Unmarshal(l.text, &named) == nil {
+		if id, ok := named.RequestID.(string); ok && id != "" {
+			unnamed = id
+		}
+	}
+	return e2a.Envelope{RequestID: &unnamed}, fail("E2A.INVALID_ENVELOPE", "%v", err)
+}
+
+// line is one of the input's, or why it can not be read.
+type line struct {
+	text []byte
+	err  error
+}
+
+// readLines sends the lines that say something, and closes the channel behind the last.
+func readLines(ctx context.Context, in io.Reader, lines chan<- line) {
+	defer close(lines)
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		text, err := readLine(r)
+		if text = bytes.TrimSpace(text); len(text) > 0 || errors.Is(err, errTooLong) {
+			l := line{text: text}
+			if errors.Is(err, errTooLong) {
+				l, err = line{err: err}, nil
+			}
+			select {
+			case lines <- l:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// readLine reads to the end of a line. Of one that is too long, nothing is kept.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var text []byte
+	long := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if long = long || len(text)+len(part) > maxLine; long {
+			text = nil
+		} else {
+			text = append(text, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if long {
+			return nil, errTooLong
+		}
+		return text, err
+	}
+}

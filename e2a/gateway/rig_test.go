@@ -1,0 +1,236 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/llm/cassette"
+)
+
+func TestMain(m *testing.M) {
+	// The pattern matcher keeps one clock for a moment after a match with a time limit.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+}
+
+// rig is a gateway on a real daemon, with a scripted model behind real HTTP.
+type rig struct {
+	t       testing.TB
+	root    string
+	gateway *gateway.Gateway
+	heard   chan struct{} // of each request to the model
+}
+
+func newRig(t testing.TB, model string) *rig {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, root: filepath.Join(dir, "workspace"), heard: make(chan struct{}, 100)}
+	if err := os.Mkdir(r.root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	player, err := cassette.Parse([]byte("cassette: 1\n" + model))
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider := httptest.NewServer(player.Handler(func(string, []byte) {
+		select {
+		case r.heard <- struct{}{}:
+		default:
+		}
+	}))
+	t.Cleanup(provider.Close)
+	config, err := json.Marshal(map[string]any{
+		"defaultModel": "mock/m", "chat": map[string]any{"title": false},
+		"providers": map[string]any{"mock": map[string]any{
+			"api": "openai-responses", "url": provider.URL + "/v1", "key": "sk-mock-0123456789", "fetchModels": false,
+			"retry":  map[string]any{"baseDelayMs": 1, "maxRetries": 1},
+			"models": map[string]any{"m": map[string]any{}, "n": map[string]any{}},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"ECA_CONFIG": string(config), "OLLAMA_API_URL": "http://127.0.0.1:1", "XDG_CONFIG_HOME": filepath.Join(dir, "config"), "PATH": os.Getenv("PATH")}
+	host := daemon.New(daemon.Options{Getenv: func(k string) string { return env[k] }, StateDir: filepath.Join(dir, "state"), CacheDir: filepath.Join(dir, "cache")})
+	t.Cleanup(host.Close)
+	r.gateway = gateway.New(gateway.Options{Host: host, Workspace: r.root})
+	t.Cleanup(r.gateway.Close)
+	return r
+}
+
+func (r *rig) write(name, text string) {
+	r.t.Helper()
+	if err := os.WriteFile(filepath.Join(r.root, name), []byte(text), 0o644); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// client talks to the gateway in lines. It checks every frame.
+type client struct {
+	t     testing.TB
+	in    io.WriteCloser
+	out   *bufio.Reader
+	done  chan error
+	check e2a.Checker
+	next  int
+}
+
+func (r *rig) connect() *client {
+	r.t.Helper()
+	in, toGateway := io.Pipe()
+	fromGateway, out := io.Pipe()
+	c := &client{t: r.t, in: toGateway, out: bufio.NewReader(fromGateway), done: make(chan error, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		err := r.gateway.Serve(ctx, in, out)
+		_ = out.Close()
+		c.done <- err
+	}()
+	r.t.Cleanup(func() {
+		cancel()
+		_ = toGateway.Close()
+		_ = fromGateway.Close()
+		<-c.done
+	})
+	return c
+}
+
+// say sends an envelope and returns its request id.
+func (c *client) say(e map[string]any) string {
+	c.t.Helper()
+	c.next++
+	id := fmt.Sprint("req", c.next)
+	if _, there := e["request_id"]; !there {
+		e["request_id"] = id
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.line(string(line))
+	return id
+}
+
+func (c *client) line(text string) {
+	c.t.Helper()
+	if _, err := c.in.Write([]byte(text + "\n")); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// frame is the next one.
+func (c *client) frame() e2a.Response {
+	c.t.Helper()
+	line, err := c.out.ReadBytes('\n')
+	if err != nil {
+		c.t.Fatalf("no frame: %v", err)
+	}
+	f, err := e2a.DecodeResponse(line)
+	if err != nil {
+		c.t.Fatalf("%s: %v", line, err)
+	}
+	if err := c.check.Check(f); err != nil {
+		c.t.Errorf("%v\n%s", err, line)
+	}
+	return f
+}
+
+// until reads frames of a request up to one that is wanted; others are kept apart.
+func (c *client) until(request string, want func(e2a.Response) bool) []e2a.Response {
+	c.t.Helper()
+	var frames []e2a.Response
+	for {
+		f := c.frame()
+		if *f.RequestID != request {
+			continue
+		}
+		frames = append(frames, f)
+		if want(f) {
+			return frames
+		}
+		if f.IsFinal {
+			c.t.Fatalf("the answer ended with %v", f.Body)
+		}
+	}
+}
+
+// answer reads all frames of a request.
+func (c *client) answer(request string) []e2a.Response {
+	c.t.Helper()
+	return c.until(request, func(f e2a.Response) bool { return f.IsFinal })
+}
+
+// call sends an envelope and returns the final frame.
+func (c *client) call(e map[string]any) e2a.Response {
+	c.t.Helper()
+	frames := c.answer(c.say(e))
+	return frames[len(frames)-1]
+}
+
+// result is what a final frame says.
+func result(t testing.TB, f e2a.Response) map[string]any {
+	t.Helper()
+	r, ok := f.Body["result"].(map[string]any)
+	if !ok || f.Status != e2a.Succeeded {
+		t.Fatalf("%s %s: %v", f.Kind, f.Status, f.Body)
+	}
+	return r
+}
+
+// code is the code of a failure.
+func code(t testing.TB, f e2a.Response) string {
+	t.Helper()
+	if f.Kind != e2a.KindError || f.Status != e2a.Failed || !f.IsFinal {
+		t.Fatalf("%s %s: %v", f.Kind, f.Status, f.Body)
+	}
+	return fmt.Sprint(f.Body["code"])
+}
+
+// tool returns the delta of a tool chunk.
+func tool(f e2a.Response) (delta map[string]any, ok bool) {
+	delta, _ = f.Body["delta"].(map[string]any)
+	return delta, f.Body["delta_kind"] == "tool"
+}
+
+// asks says whether a frame shows a call that waits for a decision.
+func asks(f e2a.Response) bool {
+	d, ok := tool(f)
+	return ok && d["phase"] == "run" && d["manual_approval"] == true
+}
+
+// told is what frames tell, in short.
+func told(frames []e2a.Response) string {
+	var out []string
+	add := func(s string) {
+		if len(out) == 0 || out[len(out)-1] != s {
+			out = append(out, s)
+		}
+	}
+	for _, f := range frames {
+		if d, ok := tool(f); ok {
+			add(fmt.Sprint(d["phase"]))
+		} else if f.Kind == e2a.KindChunk && f.Body["delta_kind"] != "custom" {
+			add(fmt.Sprint(f.Body["delta_kind"]))
+		} else if f.IsFinal {
+			add(string(f.Kind))
+		} else if f.Body["event_type"] == "question" {
+			add("question")
+		}
+	}
+	return strings.Join(out, " ")
+}

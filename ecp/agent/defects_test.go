@@ -1,0 +1,101 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/ecp/agent"
+)
+
+// Defects of the reference's side of agents (contract, section 3) that ours does not share.
+func TestDefects(t *testing.T) {
+	const say = "turns: []\ndefault: {steps: [{text: ok}]}"
+
+	// A server that is never reset leaks what was said from one scenario into the next.
+	t.Run("01", func(t *testing.T) {
+		r := newRig(t, options{model: say})
+		s := r.site(agent.HTTPOptions{})
+		for _, input := range []string{"of the first scenario", "of the second"} {
+			s.do("POST", "/ecp", `{"jsonrpc":"2.0","method":"agent/initialize","params":{"config":{}},"id":1}`, nil)
+			s.do("POST", "/ecp", `{"jsonrpc":"2.0","method":"agent/step","params":{"input":"`+input+`"},"id":2}`, nil)
+		}
+		if strings.Contains(r.lastRequest(), "of the first scenario") {
+			t.Error("the second scenario knows the first")
+		}
+	})
+
+	// Codes differ between transports; notifications, answers and empty batches are
+	// answered wrongly.
+	t.Run("25", func(t *testing.T) {
+		r := newRig(t, options{model: say})
+		s, c := r.site(agent.HTTPOptions{}), r.connect()
+		for _, line := range []string{"{", "[]", "7", `{"jsonrpc":"2.0","method":"x","id":1}`, `{"jsonrpc":"2.0","method":"agent/step","params":7,"id":1}`} {
+			c.send(line)
+			if here, there := c.line(), s.do("POST", "/ecp", line, nil).body; here != there {
+				t.Errorf("%s: %s over pipes, %s over HTTP", line, here, there)
+			}
+		}
+		for _, line := range []string{`{"jsonrpc":"2.0","method":"x"}`, `{"jsonrpc":"2.0","id":1,"result":1}`, `{"jsonrpc":"2.0","method":"agent/step","params":7}`} {
+			if a := s.do("POST", "/ecp", line, nil); a.status != 202 || a.body != "" {
+				t.Errorf("%s: %d %s", line, a.status, a.body)
+			}
+		}
+	})
+
+	// Two agents in one process are one.
+	t.Run("26", func(t *testing.T) {
+		one, two := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: one}]}"}), newRig(t, options{model: "turns: []\ndefault: {steps: [{text: two}]}"})
+		c, d := one.connect(), two.connect()
+		c.initialize(map[string]any{"tools": map[string]any{"allow": []string{"read_file"}}})
+		d.initialize(nil)
+		if a, b := *c.step("x").PublicOutput, *d.step("x").PublicOutput; a != "one" || b != "two" || !definition(t, two.lastRequest(), "eca__grep") {
+			t.Errorf("%q, %q", a, b)
+		}
+	})
+
+	// Bodies in chunks are lost, foreign hosts are served, OPTIONS and HEAD are unknown.
+	t.Run("27", func(t *testing.T) {
+		r := newRig(t, options{model: say})
+		s := r.site(agent.HTTPOptions{})
+		for method, status := range map[string]int{"OPTIONS": 405, "HEAD": 405, "PATCH": 405} {
+			if a := s.do(method, "/ecp", "", nil); a.status != status {
+				t.Errorf("%s: %d", method, a.status)
+			}
+		}
+		if a := s.do("POST", "/ecp", resetCall, map[string]string{"Host": "attacker.example"}); a.status != 403 {
+			t.Errorf("foreign host: %d", a.status)
+		}
+	})
+
+	// What is no number gets into the JSON.
+	t.Run("28", func(t *testing.T) {
+		r := newRig(t, options{model: "turns: []\ndefault: {steps: [{calls: [{id: n, tool: eca__read_file, rawArguments: '{\"path\": NaN}'}]}, {text: \"NaN \\u0001 \\u2028\"}]}"})
+		c := r.connect()
+		c.send(`{"jsonrpc":"2.0","method":"agent/step","params":{"input":"\ud800"},"id":1}`)
+		line := c.line()
+		res, err := ecp.ParseResponse([]byte(line))
+		if err != nil || !json.Valid([]byte(line)) {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if step := complete(t, res.Result); !strings.Contains(string(step.ToolCalls[0].Arguments), "raw") {
+			t.Errorf("%+v", step)
+		}
+	})
+
+	// Web pages can run programs.
+	t.Run("29", func(t *testing.T) {
+		r := newRig(t, options{model: say})
+		s := r.site(agent.HTTPOptions{})
+		for name, header := range map[string]map[string]string{
+			"foreign page": {"Origin": "https://evil.example", "Content-Type": "text/plain"},
+			"form":         {"Content-Type": "application/x-www-form-urlencoded"},
+			"sandboxed":    {"Origin": "null"},
+		} {
+			if a := s.do("POST", "/ecp", `{"jsonrpc":"2.0","method":"agent/step","params":{"input":"x"},"id":1}`, header); a.status < 400 || r.asked() > 0 {
+				t.Errorf("%s: %d", name, a.status)
+			}
+		}
+	})
+}
