@@ -143,7 +143,7 @@ func (a *attempt) connect(ctx context.Context) error {
 	if isURL(a.c.target) {
 		a.conn = newHTTP(a.c.target, a.opts.Client, a.opts.Headers)
 	} else {
-		c, err := startStdio(a.c.target, a.environment(), a.opts.Supervisor)
+		c, err := startStdio(a.c.target, a.environment(), a.pool)
 		if err != nil {
 			return err
 		}
