@@ -149,7 +149,11 @@ func (a *attempt) connect(ctx context.Context) error {
 		}
 		a.conn = c
 	}
-	raw, err := a.call(ctx, a.limit(), ecp.MethodInitialize, map[string]any{"config": a.config()})
+	limit := a.limit()
+	if a.opts.StartTimeout > 0 {
+		limit = a.opts.StartTimeout
+	}
+	raw, err := a.call(ctx, limit, ecp.MethodInitialize, map[string]any{"config": a.config()})
 	if err != nil {
 		return err
 	}
