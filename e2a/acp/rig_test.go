@@ -87,7 +87,7 @@ func (r *rig) open(p acp.Place) (*gateway.Gateway, func(), error) {
 	host := daemon.New(daemon.Options{
 		Getenv: func(k string) string { return r.env[k] }, StateDir: filepath.Join(r.state, "state"), CacheDir: filepath.Join(r.state, "cache"),
 	})
-	g := gateway.New(gateway.Options{Host: host, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions})
+	g := gateway.New(gateway.Options{Host: host, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions, Editor: p.Editor})
 	r.opened++
 	return g, func() {
 		r.closed++
