@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/llm"
@@ -64,4 +65,23 @@ func replies(said []event.Said, prompt string, context []llm.Part) []llm.Message
 	last := &out[len(out)-1]
 	last.Parts = append(last.Parts, context...)
 	return out
+}
+
+// command does what a slash command says.
+func (t *turn) command(c Command) error {
+	if c.Dialog != nil {
+		return t.talkOn(c.Dialog, c.Text)
+	}
+	if c.Run == nil {
+		err := t.compact(c.Compact, false)
+		if errors.Is(err, errCompactBlocked) {
+			return nil
+		}
+		return err
+	}
+	text, err := c.Run(t.ctx, t.s)
+	if err == nil && text != "" {
+		t.emit(event.Notice{Text: text})
+	}
+	return err
 }

@@ -74,3 +74,21 @@ func countImages(n int) string {
 	}
 	return fmt.Sprintf("the %d images in it", n)
 }
+
+// chooseModel picks the model: the prompt's, the chat's last, the agent's, the default.
+func (t *turn) chooseModel() (Model, error) {
+	last := t.s.log.Meta().Model
+	name := t.prompt.Model
+	if name == "" {
+		name = last
+	}
+	if name == "" {
+		name = t.cfg.Agents[t.agent].DefaultModel
+	}
+	model, err := t.s.eng.deps.Models.Resolve(name, last)
+	if err != nil && t.prompt.Model == "" && name != "" {
+		// The chat's last model is gone; a default is better than nothing.
+		model, err = t.s.eng.deps.Models.Resolve("", "")
+	}
+	return model, err
+}

@@ -276,43 +276,6 @@ func (t *turn) start() Accepted {
 	return Accepted{TurnID: t.id, Done: t.done, Model: model.ID}
 }
 
-// chooseModel picks the model: the prompt's, the chat's last, the agent's, the default.
-func (t *turn) chooseModel() (Model, error) {
-	last := t.s.log.Meta().Model
-	name := t.prompt.Model
-	if name == "" {
-		name = last
-	}
-	if name == "" {
-		name = t.cfg.Agents[t.agent].DefaultModel
-	}
-	model, err := t.s.eng.deps.Models.Resolve(name, last)
-	if err != nil && t.prompt.Model == "" && name != "" {
-		// The chat's last model is gone; a default is better than nothing.
-		model, err = t.s.eng.deps.Models.Resolve("", "")
-	}
-	return model, err
-}
-
-// command does what a slash command says.
-func (t *turn) command(c Command) error {
-	if c.Dialog != nil {
-		return t.talkOn(c.Dialog, c.Text)
-	}
-	if c.Run == nil {
-		err := t.compact(c.Compact, false)
-		if errors.Is(err, errCompactBlocked) {
-			return nil
-		}
-		return err
-	}
-	text, err := c.Run(t.ctx, t.s)
-	if err == nil && text != "" {
-		t.emit(event.Notice{Text: text})
-	}
-	return err
-}
-
 // run does the turn's work and ends the turn, whatever happens.
 func (t *turn) run(work func() error) {
 	defer close(t.done)

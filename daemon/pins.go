@@ -71,7 +71,7 @@ func (d *Daemon) agreesToLaunch(name string, s config.MCPServer) error {
 		if difference == "" {
 			return nil
 		}
-		difference = d.Clean(difference)
+		difference = d.Presentable(difference)
 		d.pins.mu.Lock()
 		d.pins.held[name] = heldLaunch{now, difference}
 		d.pins.mu.Unlock()

@@ -27,6 +27,10 @@ func (d *Daemon) Clean(text string) string { return d.scrub().all.String(text) }
 // the text is what the model works with.
 func (d *Daemon) cleanOutput(text string) string { return d.scrub().output.String(text) }
 
+// Presentable removes credentials, and what looks like one, from what users are to read of
+// their own MCP servers. Arguments of programs, any of which may be secret to a log, stay.
+func (d *Daemon) Presentable(text string) string { return redact.New().String(d.cleanOutput(text)) }
+
 func (d *Daemon) scrub() *scrubbers {
 	cfg := d.config.Load()
 	logins, _ := d.servedCreds.Load().All() // the error is among the configuration's problems

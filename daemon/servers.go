@@ -172,6 +172,12 @@ func (d *Daemon) StartMCPServer(name string) {
 	d.mcp.Start(name)
 }
 
+// TryMCPServer starts a server, also a disabled one, and waits for what comes of that: it
+// runs, with all that it has listed, or the status says why not.
+func (d *Daemon) TryMCPServer(ctx context.Context, name string) (mcp.Status, error) {
+	return d.mcp.Try(ctx, name)
+}
+
 // StopMCPServer stops a server.
 func (d *Daemon) StopMCPServer(name string) { d.mcp.Stop(name) }
 

@@ -230,7 +230,7 @@ func TestWithdraw(t *testing.T) {
 func TestInputRequired(t *testing.T) {
 	s, l := newLine(t, map[string]Handler{
 		"roots/list":         func(context.Context, ServerRequest) (any, error) { return map[string]any{"roots": []any{}}, nil },
-		"elicitation/create": func(_ context.Context, r ServerRequest) (any, error) { return json.RawMessage(r.Params), nil },
+		"elicitation/create": func(_ context.Context, r ServerRequest) (any, error) { return r.Params, nil },
 	})
 	s.agree(wire.ProtocolVersion20260728)
 	pending := ask(t.Context(), s, request{method: "tools/call", params: map[string]any{"name": "t"}})

@@ -83,6 +83,42 @@ turns:
 	shutDown(t, second)
 }
 
+// A killed daemon leaves nothing of what it started alive, whoever started it: not what
+// went on in the background, has a session of its own, or lost its parent.
+func TestKillLeavesNothing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("NOT TESTED: only Linux can hold this; docs/sandbox.md says what is left elsewhere")
+	}
+	const spawn = `echo $$ >>pids
+setsid sh -c 'echo $$ >>pids; exec sleep 300' &
+(setsid sh -c 'setsid sh -c "echo \$\$ >>pids; exec sleep 300" & exit' &)
+trap '' TERM HUP
+sleep 300
+`
+	const call = "      - calls: [{id: call_1, tool: eca__%s, arguments: %s}]\n"
+	for name, c := range map[string]struct{ config, step string }{
+		"command":        {`{"welcomeMessage": ""}`, fmt.Sprintf(call, "shell_command", `{command: "sh ./spawn.sh"}`)},
+		"background job": {`{"welcomeMessage": ""}`, fmt.Sprintf(call, "shell_command", `{command: "sh ./spawn.sh", background: "server"}`)},
+		"custom tool":    {`{"customTools": {"mine": {"description": "d", "command": "sh ./spawn.sh", "schema": {"properties": {}}}}}`, fmt.Sprintf(call, "mine", "{}")},
+		"hook":           {`{"hooks": {"mine": {"type": "preRequest", "actions": [{"type": "shell", "shell": "sh ./spawn.sh"}]}}}`, "      - {text: hello}\n"},
+		"hook of a tool": {`{"hooks": {"mine": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "sh ./spawn.sh"}]}}}`, fmt.Sprintf(call, "shell_command", `{command: "true"}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n"+c.step+"      - {text: done}\nturns: []\n")
+			here := newPlace(t, append(p.env(), `ECA_CONFIG={"chat":{"title":false},`+strings.TrimPrefix(c.config, "{"))...)
+			if err := os.WriteFile(filepath.Join(here.root, "spawn.sh"), []byte(spawn), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			daemon := here.serve(t)
+			daemon.Open(here.root, nil)
+			daemon.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "go", "trust": true})
+			pids := awaitPids(t, here, 3)
+			daemon.kill9(t)
+			awaitGone(t, pids)
+		})
+	}
+}
+
 // awaitPids reads the process ids that a command has written.
 func awaitPids(t *testing.T, here place, n int) []int {
 	t.Helper()

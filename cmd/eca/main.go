@@ -106,7 +106,22 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), f, stdin, stdout, stderr)
 		},
-	}, execCommand(&f, stdin, stdout, stderr), readChatCommand(stdout, stderr), modelsCommand(&f, stdout, stderr), loginCommand(&f, stdin, stdout, stderr), logoutCommand(&f, stdout, stderr), configCommand(&f, stdout, stderr), permissionCommand(&f, stdout, stderr), pluginCommand(&f, stdout, stderr), doctorCommand(&f, stdout, stderr), repomapCommand(stdout), trustCommand(&f, stdout, stderr), ecpCommand(&f, stdin, stdout, stderr), e2aCommand(&f, stdin, stdout, stderr))
+	},
+		execCommand(&f, stdin, stdout, stderr),
+		readChatCommand(stdout, stderr),
+		modelsCommand(&f, stdout, stderr),
+		loginCommand(&f, stdin, stdout, stderr),
+		logoutCommand(&f, stdout, stderr),
+		configCommand(&f, stdout, stderr),
+		permissionCommand(&f, stdout, stderr),
+		pluginCommand(&f, stdout, stderr),
+		mcpCommand(&f, stdout, stderr),
+		doctorCommand(&f, stdout, stderr),
+		repomapCommand(stdout),
+		trustCommand(&f, stdout, stderr),
+		ecpCommand(&f, stdin, stdout, stderr),
+		e2aCommand(&f, stdin, stdout, stderr),
+	)
 	return root
 }
 
@@ -114,7 +129,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 // their editors' settings across versions. The commands for scripts are strict, since a
 // script should hear of a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
-	strict := []string{"exec", "permission", "read-chat", "models", "config", "plugin", "doctor", "login", "logout", "repomap", "trust", "ecp"}
+	strict := []string{"exec", "permission", "read-chat", "models", "config", "plugin", "mcp", "doctor", "login", "logout", "repomap", "trust", "ecp"}
 	if slices.ContainsFunc(args, func(a string) bool { return slices.Contains(strict, a) }) {
 		return args
 	}

@@ -74,12 +74,12 @@ func (s *Searcher) Start(text []byte) {
 	s.returns = len(s.p.need) == 0 && bytes.IndexByte(text, '\r') >= 0
 }
 
-// Next returns the first matching line that begins at or behind from, which is the
-// beginning of a line and not before that of the last call: text[start:end], without its
-// end. after is where the next line begins. ok is false if there is none.
-func (s *Searcher) Next(from int) (start, end, after int, ok bool) {
+// Next finds the first matching line that begins at or behind from, which is the beginning
+// of a line and not before that of the last call. at is a place in that line or its end;
+// after is where the next line begins. ok is false if there is none.
+func (s *Searcher) Next(from int) (at, after int, ok bool) {
 	if from >= len(s.text) {
-		return 0, 0, 0, false
+		return 0, 0, false
 	}
 	if len(s.p.need) > 0 {
 		return s.byLiteral(from)
@@ -87,32 +87,36 @@ func (s *Searcher) Next(from int) (start, end, after int, ok bool) {
 	if s.returns {
 		return s.byLine(from)
 	}
-	at := s.auto.find(s.text, from)
+	at = s.auto.find(s.text, from)
 	if s.auto.lost {
 		return s.byLine(from)
 	}
 	if at < 0 {
-		return 0, 0, 0, false
+		return 0, 0, false
 	}
-	start, end, after = lineAt(s.text, at)
-	return start, end, after, true
+	return at, behind(s.text, at), true
 }
 
+// Line returns the line around a place that Next found: text[start:end], without its end.
+func (s *Searcher) Line(at int) (start, end int) { return lineAt(s.text, at) }
+
 // byLiteral looks at the lines that have a needed literal.
-func (s *Searcher) byLiteral(from int) (start, end, after int, ok bool) {
+func (s *Searcher) byLiteral(from int) (at, after int, ok bool) {
 	for from < len(s.text) {
-		at := s.candidate(from)
-		if at < 0 {
+		if at = s.candidate(from); at < 0 {
 			break
 		}
 		// A literal with an end of line in it begins in the line that can not match.
-		start, end, after = lineAt(s.text, at)
-		if s.p.plain || s.match(s.text[start:end]) {
-			return start, end, after, true
+		after = behind(s.text, at)
+		if s.p.plain {
+			return at, after, true
+		}
+		if start, end := lineAt(s.text, at); s.match(s.text[start:end]) {
+			return at, after, true
 		}
 		from = after
 	}
-	return 0, 0, 0, false
+	return 0, 0, false
 }
 
 // candidate returns where the next of the needed literals is, from a place on; -1 if
@@ -137,15 +141,15 @@ func (s *Searcher) candidate(from int) int {
 }
 
 // byLine looks at every line.
-func (s *Searcher) byLine(from int) (start, end, after int, ok bool) {
+func (s *Searcher) byLine(from int) (at, after int, ok bool) {
 	for from < len(s.text) {
-		start, end, after = lineAt(s.text, from)
-		if s.match(s.text[start:end]) {
-			return start, end, after, true
+		start, end := lineAt(s.text, from)
+		if after = behind(s.text, from); s.match(s.text[start:end]) {
+			return from, after, true
 		}
 		from = after
 	}
-	return 0, 0, 0, false
+	return 0, 0, false
 }
 
 // match says whether a line matches, without its end.
@@ -158,15 +162,25 @@ func (s *Searcher) match(line []byte) bool {
 	return s.p.re.Match(line)
 }
 
-// lineAt returns the line around a place, and where the next one begins.
-func lineAt(text []byte, at int) (start, end, after int) {
-	start = bytes.LastIndexByte(text[:at], '\n') + 1
-	end, after = len(text), len(text)
+// lineAt returns the line around a place.
+func lineAt(text []byte, at int) (start, end int) {
+	for start = at; start > 0 && text[start-1] != '\n'; { // mostly near
+		start--
+	}
+	end = len(text)
 	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
-		end, after = at+i, at+i+1
+		end = at + i
 	}
 	for end > start && text[end-1] == '\r' {
 		end--
 	}
-	return start, end, after
+	return start, end
+}
+
+// behind returns where the line behind a place begins.
+func behind(text []byte, at int) int {
+	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+		return at + i + 1
+	}
+	return len(text)
 }

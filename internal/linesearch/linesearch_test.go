@@ -15,10 +15,11 @@ func all(p *Pattern, text []byte) []string {
 	s.Start(text)
 	var out []string
 	for from := 0; from < len(text); {
-		start, end, after, ok := s.Next(from)
+		at, after, ok := s.Next(from)
 		if !ok {
 			break
 		}
+		start, end := s.Line(at)
 		out = append(out, string(text[start:end])+"@"+strings.Repeat("|", bytes.Count(text[:start], []byte("\n"))))
 		from = after
 	}
@@ -126,7 +127,7 @@ func TestManyStates(t *testing.T) {
 	s.auto.resets = maxResets // the next one is one too many
 	n := 0
 	for from := 0; from < len(text); n++ {
-		_, _, after, ok := s.Next(from)
+		_, after, ok := s.Next(from)
 		if !ok {
 			break
 		}

@@ -22,7 +22,7 @@ func TestDifference(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if Sum("a", "b") == Sum("ab") || Sum("a", "b") != Sum("a", "b") {
+	if Sum("a", "b") == Sum("ab") {
 		t.Error("sums")
 	}
 }

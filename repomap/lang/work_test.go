@@ -28,7 +28,7 @@ func workOf(s *Scanner, l *Language, src []byte) int {
 
 // Whatever is repeated, eight times as much takes eight times the work.
 func TestWorkIsLinear(t *testing.T) {
-	small, times, pieces := 8<<10, 8, pieces
+	small, times, pieces := 2<<10, 8, pieces
 	if *everyFile { // of ten megabytes
 		const atoms = 28
 		small, times, pieces = 5<<18, 8, pieces[:atoms]

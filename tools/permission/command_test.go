@@ -175,27 +175,3 @@ func TestRepositoryHelpers(t *testing.T) {
 		}
 	}
 }
-
-// Judging is on the path of each call.
-func BenchmarkJudge(b *testing.B) {
-	dir := makeFiles(b, map[string]string{".git/config": "[core]\n\tbare = false\n", "src/a.go": ""})
-	p := real(b, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["npm (test|run).*", "go (test|vet|build).*"]}}}}}}`, dir)
-	for agent, commands := range map[string][]string{
-		"code": {"npm test", "go test ./... 2>&1 | tail -20", "make && ./run --all", "sudo rm -rf /"},
-		"plan": {"ls -la", "git status", "grep -rn foo src | head"},
-	} {
-		for _, command := range commands {
-			args, err := json.Marshal(map[string]string{"command": command})
-			if err != nil {
-				b.Fatal(err)
-			}
-			call := tools.Call{Agent: agent, Arguments: args, Roots: []string{dir}}
-			b.Run(agent+"/"+command, func(b *testing.B) {
-				for b.Loop() {
-					plan := tools.Plan{Paths: []string{dir}, Command: &tools.Command{Text: command, Dir: dir, Program: cmdline.Parse(command)}}
-					p.Judge(call, spec("eca__shell_command"), plan)
-				}
-			})
-		}
-	}
-}

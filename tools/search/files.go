@@ -3,9 +3,7 @@ package search
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/linesearch"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -17,30 +15,56 @@ const (
 	block    = 256 << 10 // of a file that is searched at once; of a longer line, the beginning
 )
 
+// results are lines that are shown, each with its end, one after another.
+type results struct {
+	text []byte
+	ends []int // of each, in text
+}
+
+// add appends the path of a file; what follows it is the caller's, and then end.
+func (r *results) add(path string) { r.text = append(r.text, path...) }
+
+func (r *results) number(n int) { r.text = strconv.AppendInt(append(r.text, ':'), int64(n), 10) }
+
+func (r *results) end() {
+	r.text = append(r.text, '\n')
+	r.ends = append(r.ends, len(r.text))
+}
+
+// first are at most so many of them.
+func (r *results) first(most int) []byte {
+	if most >= len(r.ends) {
+		return r.text
+	}
+	if most == 0 {
+		return nil
+	}
+	return r.text[:r.ends[most-1]]
+}
+
 // scanner searches files, one after another. It is for one goroutine.
 type scanner struct {
 	search *linesearch.Searcher
 	mode   string
 	most   int // results that are worth having
 	buf    []byte
-	out    []byte // a result that is being made
 }
 
 func newScanner(p *linesearch.Pattern, mode string, most int) *scanner {
 	return &scanner{search: p.Searcher(), mode: mode, most: most, buf: make([]byte, block)}
 }
 
-// file appends the results of a file. Files that can not be read are skipped: they may be
+// file adds the results of a file. Files that can not be read are skipped: they may be
 // gone, or not ours; so are large and binary ones. follow says that it may be a link. The
 // error is that of a ctx that ended.
-func (s *scanner) file(ctx context.Context, found []string, path string, follow bool) ([]string, error) {
+func (s *scanner) file(ctx context.Context, found *results, path string, follow bool) error {
 	f, size, ok := openFile(path, follow)
 	if !ok {
-		return found, nil
+		return nil
 	}
 	defer f.close()
 	if size > maxFile {
-		return found, nil
+		return nil
 	}
 	in := scan{scanner: s, path: path, found: found}
 	have, total := 0, int64(0) // bytes in the buffer, and read
@@ -48,19 +72,24 @@ func (s *scanner) file(ctx context.Context, found []string, path string, follow 
 		n := f.read(s.buf[have:])
 		have += n
 		if total == 0 && workspace.IsBinary(s.buf[:have]) {
-			return found, nil
+			return nil
 		}
 		total += int64(n)
 		// What is added meanwhile is not waited for. Some files have no size.
 		end := n == 0 || total == size
 		rest := in.block(s.buf[:have], end)
 		switch {
-		case end && s.mode == modeCount && in.count > 0:
-			return append(in.found, fmt.Sprintf("%s:%d", path, in.count)), nil
-		case end || in.done:
-			return in.found, nil
+		case in.done:
+			return nil
+		case end:
+			if s.mode == modeCount && in.count > 0 {
+				found.add(path)
+				found.number(in.count)
+				found.end()
+			}
+			return nil
 		case ctx.Err() != nil:
-			return found, ctx.Err()
+			return ctx.Err()
 		}
 		have = copy(s.buf, rest)
 	}
@@ -70,7 +99,7 @@ func (s *scanner) file(ctx context.Context, found []string, path string, follow 
 type scan struct {
 	*scanner
 	path  string
-	found []string
+	found *results
 	line  int // how many lines are before what is searched next; only for modeContent
 	count int // matching lines
 	skip  bool
@@ -96,7 +125,7 @@ func (s *scan) block(text []byte, end bool) (rest []byte) {
 	s.search.Start(text[:whole])
 	counted := 0 // lines before it are in s.line
 	for at := 0; ; {
-		start, stop, after, ok := s.search.Next(at)
+		place, after, ok := s.search.Next(at)
 		if !ok {
 			break
 		}
@@ -104,13 +133,16 @@ func (s *scan) block(text []byte, end bool) (rest []byte) {
 		at = after
 		switch s.mode {
 		case modeFiles:
-			s.found, s.done = append(s.found, s.path), true
+			s.found.add(s.path)
+			s.found.end()
+			s.done = true
 			return nil
 		case modeContent:
+			start, stop := s.search.Line(place)
 			s.line += bytes.Count(text[counted:start], []byte("\n"))
 			counted = start
-			s.found = append(s.found, s.result(text[start:stop]))
-			if s.done = len(s.found) >= s.most; s.done {
+			s.show(text[start:stop])
+			if s.done = len(s.found.ends) >= s.most; s.done {
 				return nil
 			}
 		}
@@ -121,12 +153,16 @@ func (s *scan) block(text []byte, end bool) (rest []byte) {
 	return text[whole:]
 }
 
-// result is a line as it is shown.
-func (s *scan) result(line []byte) string {
-	s.out = append(append(s.out[:0], s.path...), ':')
-	s.out = append(strconv.AppendInt(s.out, int64(s.line)+1, 10), ':')
+// show adds a line to the results.
+func (s *scan) show(line []byte) {
+	r := s.found
+	r.add(s.path)
+	r.number(s.line + 1)
+	r.text = append(r.text, ':')
 	if len(line) <= maxShown {
-		return string(append(s.out, line...))
+		r.text = append(r.text, line...)
+	} else {
+		r.text = append(append(r.text, bytes.ToValidUTF8(line[:maxShown], nil)...), "…"...)
 	}
-	return string(s.out) + strings.ToValidUTF8(string(line[:maxShown]), "") + "…"
+	r.end()
 }

@@ -81,30 +81,33 @@ func grep(ctx context.Context, path string, within *workspace.Workspace, a grepA
 	if a.MaxResults <= 0 {
 		a.MaxResults = defaultMax
 	}
-	most := min(a.MaxResults, 1<<30) + 1 // one more, to know whether there is more
-	var found []string
+	a.MaxResults = min(a.MaxResults, 1<<30)
+	var found string
+	var more bool
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return tools.Result{}, fmt.Errorf("%s does not exist", path)
 	case info.Mode().IsRegular():
-		found, err = newScanner(p, a.OutputMode, most).file(ctx, nil, path, true)
+		var all results
+		err = newScanner(p, a.OutputMode, a.MaxResults+1).file(ctx, &all, path, true)
+		found, more = string(all.first(a.MaxResults)), len(all.ends) > a.MaxResults
 	case info.IsDir():
-		found, err = tree(ctx, path, within, p, a, most)
+		found, more, err = tree(ctx, path, within, p, a)
 	default:
 		return tools.Result{}, fmt.Errorf("%s is neither a file nor a directory", path)
 	}
 	if err != nil {
 		return tools.Result{}, err
 	}
-	if len(found) == 0 {
+	if found == "" {
 		return tools.Text("No matches found for " + a.Pattern), nil
 	}
-	out := strings.Join(found[:min(len(found), a.MaxResults)], "\n")
-	if len(found) > a.MaxResults {
-		out += "\n\n[stopped after max_results; narrow the search to see the rest]"
+	found = strings.TrimSuffix(found, "\n")
+	if more {
+		found += "\n\n[stopped after max_results; narrow the search to see the rest]"
 	}
-	return tools.Text(out), nil
+	return tools.Text(found), nil
 }
 
 // included says whether a file is one of those that are asked for.

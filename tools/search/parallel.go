@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/internal/linesearch"
@@ -14,7 +15,7 @@ import (
 // batch is some files of a tree, in its order.
 type batch struct {
 	files   []workspace.File
-	found   []string
+	found   results
 	err     error
 	trouble any           // what a panic said
 	done    chan struct{} // closed when it was searched
@@ -26,9 +27,9 @@ const (
 )
 
 // tree searches the files below a folder, several at once, and returns the first results in
-// the order of the tree, at most so many. What belongs to the tree but is a link is searched
-// if it stays within.
-func tree(ctx context.Context, dir string, within *workspace.Workspace, p *linesearch.Pattern, a grepArgs, most int) ([]string, error) {
+// the order of the tree. more says that there are others than a.MaxResults. What belongs to
+// the tree but is a link is searched if it stays within.
+func tree(ctx context.Context, dir string, within *workspace.Workspace, p *linesearch.Pattern, a grepArgs) (found string, more bool, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -40,7 +41,7 @@ func tree(ctx context.Context, dir string, within *workspace.Workspace, p *lines
 	)
 	for range runtime.GOMAXPROCS(0) {
 		running.Go(func() {
-			s := newScanner(p, a.OutputMode, most)
+			s := newScanner(p, a.OutputMode, a.MaxResults+1)
 			for b := range work {
 				s.batch(ctx, b, within)
 			}
@@ -53,24 +54,29 @@ func tree(ctx context.Context, dir string, within *workspace.Workspace, p *lines
 		defer func() { walked.trouble = recover() }()
 		walked.err = produce(ctx, dir, a.Include, work, ordered)
 	})
-	var found []string
-	for b := range ordered {
+	var out strings.Builder
+	for left := a.MaxResults; ; {
+		b, ok := <-ordered
+		if !ok {
+			break
+		}
 		<-b.done
 		if b.trouble != nil {
 			panic(b.trouble) // on the goroutine that knows what to do about it
 		}
 		if b.err != nil {
-			return nil, b.err
+			return "", false, b.err
 		}
-		if found = append(found, b.found...); len(found) >= most {
-			return found[:most], nil
+		out.Write(b.found.first(left))
+		if left -= len(b.found.ends); left < 0 {
+			return out.String(), true, nil
 		}
 	}
 	<-walked.done
 	if walked.trouble != nil {
 		panic(walked.trouble)
 	}
-	return found, walked.err
+	return out.String(), false, walked.err
 }
 
 // produce walks a tree and hands its files out. Each batch that is in order is also in
@@ -118,7 +124,7 @@ func (s *scanner) batch(ctx context.Context, b *batch, within *workspace.Workspa
 		if !f.Regular && !within.Contains(f.Path) {
 			continue
 		}
-		if b.found, b.err = s.file(ctx, b.found, f.Path, !f.Regular); b.err != nil || len(b.found) >= s.most {
+		if b.err = s.file(ctx, &b.found, f.Path, !f.Regular); b.err != nil || len(b.found.ends) >= s.most {
 			return
 		}
 		if b.err = ctx.Err(); b.err != nil {

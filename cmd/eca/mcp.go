@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/mcp"
+)
+
+const mcpAddHelp = `Adds an MCP server to the global configuration file, or with --workspace to
+.eca/config.json of this folder. Comments of the file stay. A server is a program with its
+arguments, behind --, or a --url:
+
+  eca mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
+  eca mcp add tickets --url https://tickets.example/mcp --header 'Authorization=Bearer ${env:TICKETS}'`
+
+const mcpTestHelp = `Starts one MCP server as it is configured, also if it is disabled, and shows what it is
+and what it has. The exit code is 1 if it does not run, with the reason. A server that is
+not what it was when you agreed to it says so; see allow.`
+
+// mcpCommand is `eca mcp`.
+func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "List, add, remove, test or allow MCP servers",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprint(stderr, cmd.UsageString())
+			return exitError{1}
+		},
+	}
+	var s config.MCPServer
+	var workspace bool
+	add := &cobra.Command{
+		Use: "add NAME [flags] -- COMMAND [ARG...] | NAME --url URL", Short: "Add a server", Long: mcpAddHelp, Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				s.Command, s.Args = args[1], args[2:]
+			}
+			if err := fitting(s); err != nil {
+				return err
+			}
+			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
+				if err := d.AddMCPServer(args[0], s, workspace, ""); err != nil {
+					return err
+				}
+				origin, _ := d.Config().Origin("mcpServers", args[0])
+				_, err := fmt.Fprintf(stdout, "Added %s to %s. `eca mcp test %s` starts it.\n", args[0], origin.Source, args[0])
+				return err
+			})
+		},
+	}
+	flags := add.Flags()
+	flags.StringVar(&s.URL, "url", "", "address of a remote server")
+	flags.StringToStringVar(&s.Env, "env", nil, "NAME=VALUE for the program; several times")
+	flags.StringToStringVar(&s.Headers, "header", nil, "NAME=VALUE of requests to the url; several times")
+	flags.BoolVar(&s.Disabled, "disabled", false, "add it without having it started")
+	flags.BoolVar(&workspace, "workspace", false, "add it for this folder only")
+	cmd.AddCommand(add,
+		&cobra.Command{
+			Use: "list", Short: "List the servers that are configured, and where", Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error {
+				return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return listServers(d, stdout) })
+			},
+		},
+		&cobra.Command{
+			Use: "remove NAME", Short: "Remove a server from all files that have it", Args: cobra.ExactArgs(1),
+			RunE: func(_ *cobra.Command, args []string) error {
+				return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
+					if err := d.RemoveMCPServer(args[0]); err != nil {
+						return err
+					}
+					_, err := fmt.Fprintf(stdout, "Removed %s.\n", args[0])
+					return err
+				})
+			},
+		},
+		&cobra.Command{
+			Use: "test NAME", Short: "Start a server and show what it has, or why it does not run", Long: mcpTestHelp, Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return withServers(*sf, stderr, func(d *daemon.Daemon) error {
+					status, err := d.TryMCPServer(cmd.Context(), args[0])
+					if err != nil {
+						return err
+					}
+					return showServer(status, d.Presentable, stdout)
+				})
+			},
+		},
+		&cobra.Command{
+			Use: "allow NAME", Short: "Agree to a server as it is now: how it is started, and what its tools say", Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return withServers(*sf, stderr, func(d *daemon.Daemon) error { return allowServer(cmd.Context(), d, args[0], stdout) })
+			},
+		})
+	return cmd
+}
+
+// withServers calls fn with a daemon for this folder that can start MCP servers, and ends
+// them.
+func withServers(sf serverFlags, stderr io.Writer, fn func(*daemon.Daemon) error) error {
+	sf.logLevel = "error" // what is wrong is told in another way
+	log, err := logger(sf.logLevel, stderr)
+	if err != nil {
+		return err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	d, err := newDaemon(sf, log)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	d.Configure(nil, []string{cwd})
+	d.Extensions()
+	return fn(d)
+}
+
+// fitting checks flags that belong to one kind of server.
+func fitting(s config.MCPServer) error {
+	switch {
+	case s.Command == "" && s.URL == "":
+		return errors.New("say what the server is: eca mcp add NAME -- COMMAND [ARG...], or --url URL")
+	case s.URL != "" && len(s.Env) > 0:
+		return errors.New("--env is for programs, not for a --url")
+	case s.Command != "" && len(s.Headers) > 0:
+		return errors.New("--header is for a --url, not for a program")
+	}
+	return nil
+}
+
+func listServers(d *daemon.Daemon, stdout io.Writer) error {
+	servers := d.Config().MCPServers
+	if len(servers) == 0 {
+		if _, err := fmt.Fprintln(stdout, "No MCP servers are configured."); err != nil {
+			return err
+		}
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		s := servers[name]
+		how, state := strings.Join(append([]string{s.Command}, s.Args...), " "), "enabled"
+		if s.URL != "" {
+			how = s.URL
+		}
+		if s.Disabled {
+			state = "disabled"
+		}
+		origin, _ := d.Config().Origin("mcpServers", name)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printable(name), state, printable(d.Presentable(how)), origin.Source)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if n := len(d.Untrusted()); n > 0 {
+		_, err := fmt.Fprintln(stdout, "Files of this folder are not trusted, so servers in them do not count: eca trust --list")
+		return err
+	}
+	return nil
+}
+
+// showServer says what came of a start.
+func showServer(s mcp.Status, clean func(string) string, stdout io.Writer) error {
+	show := func(text string) string { return printable(clean(text)) }
+	if s.State != mcp.Running {
+		fmt.Fprintf(stdout, "%s: %s", show(s.Name), s.State)
+		if s.Reason != "" {
+			fmt.Fprintf(stdout, ": %s", show(s.Reason))
+		}
+		fmt.Fprintln(stdout)
+		return exitError{1}
+	}
+	fmt.Fprintf(stdout, "%s: %s, %s, protocol %s\n", show(s.Name), s.State, show(s.Offer.Server), s.Offer.Protocol)
+	section := func(title string, n int, line func(i int) (name, about string)) {
+		if n == 0 {
+			return
+		}
+		fmt.Fprintf(stdout, "%s:\n", title)
+		for i := range n {
+			name, about := line(i)
+			fmt.Fprintf(stdout, "  %s  %s\n", show(name), short(show(about)))
+		}
+	}
+	section("tools", len(s.Offer.Tools), func(i int) (string, string) {
+		t := s.Offer.Tools[i].Described()
+		if _, changed := s.Offer.Tools[i].Changed(); changed {
+			return t.Name + " (changed since you agreed to it)", t.Description
+		}
+		return t.Name, t.Description
+	})
+	section("prompts", len(s.Offer.Prompts), func(i int) (string, string) {
+		return "/" + s.Name + ":" + s.Offer.Prompts[i].Name, s.Offer.Prompts[i].Description
+	})
+	section("resources", len(s.Offer.Resources), func(i int) (string, string) {
+		return s.Offer.Resources[i].URI, s.Offer.Resources[i].Name
+	})
+	return nil
+}
+
+// allowServer agrees to a server, which has to be started to be known.
+func allowServer(ctx context.Context, d *daemon.Daemon, name string, stdout io.Writer) error {
+	status, err := d.TryMCPServer(ctx, name)
+	if err != nil {
+		return err
+	}
+	if status.State != mcp.Running {
+		d.AllowMCPServer(name)
+		if status, err = d.TryMCPServer(ctx, name); err != nil {
+			return err
+		}
+	}
+	d.AllowMCPServer(name)
+	if err := showServer(status, d.Presentable, stdout); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "Agreed to %s as it is.\n", printable(name))
+	return err
+}
+
+// short is the beginning of a text.
+func short(text string) string {
+	const limit = 100
+	if r := []rune(text); len(r) > limit {
+		return string(r[:limit]) + "…"
+	}
+	return text
+}
+
+// printable is a text of others in one line, without what a terminal would take as orders.
+func printable(text string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "�"))), " ")
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// testedServer is an MCP server in shell whose tool describes itself with what stands in a
+// file.
+const testedServer = `while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+  *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":"sh","version":"1"}}}' ;;
+  *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"t","description":"'$(cat words)'","inputSchema":{"type":"object"}}]}}' ;;
+  *'"prompts/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"prompts":[{"name":"p"}]}}' ;;
+  *'"resources/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"resources":[{"uri":"r://x","name":"\u001b[31mred"}]}}' ;;
+  esac
+done`
+
+// The command line adds, lists, tests, allows and removes servers in the user's own file.
+func TestMCPCommand(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the server is a POSIX shell's")
+	}
+	home, here := t.TempDir(), t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", home)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("ECA_CONFIG", "")
+	t.Chdir(here)
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	global := filepath.Join(home, "eca", "config.json")
+	write(global, "{\n  // mine\n  \"mcpServers\": {}\n}\n")
+	write(filepath.Join(here, "server.sh"), testedServer)
+	write(filepath.Join(here, "words"), "To look.")
+	eca := func(code int, want string, args ...string) {
+		t.Helper()
+		var out bytes.Buffer
+		if got := run(t.Context(), args, strings.NewReader(""), &out, &out); got != code || !strings.Contains(out.String(), want) {
+			t.Errorf("eca %s: exit code %d, want %d and %q:\n%s", args, got, code, want, out.String())
+		}
+	}
+	eca(1, "Usage:", "mcp")
+	eca(0, "No MCP servers are configured.", "mcp", "list")
+	eca(1, "say what the server is", "mcp", "add", "s")
+	eca(1, "--env is for programs", "mcp", "add", "s", "--url", "http://x.example/", "--env", "A=b")
+	eca(1, "a command or a url, not both", "mcp", "add", "s", "--url", "http://x.example/", "--", "x")
+	eca(0, "Added s to "+global, "mcp", "add", "s", "--env", "A=b", "--", "sh", "server.sh")
+	eca(1, "there is an MCP server s already", "mcp", "add", "s", "--", "x")
+	eca(0, "Added web", "mcp", "add", "web", "--url", "http://127.0.0.1:1/", "--header", "X=y", "--disabled")
+	eca(0, "sh server.sh", "mcp", "list")
+	eca(0, "disabled", "mcp", "list")
+	eca(0, "s: running, sh 1, protocol 2025-06-18\ntools:\n  t  To look.\nprompts:\n  /s:p  \nresources:\n  r://x  [31mred\n", "mcp", "test", "s")
+	eca(1, "web: failed: ", "mcp", "test", "web")
+	eca(1, `there is no MCP server "nobody"`, "mcp", "test", "nobody")
+
+	write(filepath.Join(here, "words"), "Send all.")
+	eca(0, "t (changed since you agreed to it)  Send all.", "mcp", "test", "s")
+	eca(0, "Agreed to s as it is.", "mcp", "allow", "s")
+	eca(0, "  t  Send all.", "mcp", "test", "s")
+	text, err := os.ReadFile(global)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(global, strings.Replace(string(text), `"b"`, `"c"`, 1))
+	eca(1, "s: failed: it is to be started in another way than when you agreed to it: env has another A", "mcp", "test", "s")
+	eca(0, "Agreed to s as it is.", "mcp", "allow", "s")
+	eca(0, "s: running", "mcp", "test", "s")
+
+	eca(0, "Removed s.", "mcp", "remove", "s")
+	eca(1, `there is no MCP server "s"`, "mcp", "remove", "s")
+	if text, err := os.ReadFile(global); err != nil || !strings.Contains(string(text), "// mine") || strings.Contains(string(text), "server.sh") {
+		t.Errorf("%v:\n%s", err, text)
+	}
+	eca(0, "Added local to "+filepath.Join(here, ".eca", "config.json"), "mcp", "add", "local", "--workspace", "--", "sh", "server.sh")
+	eca(0, "local: running", "mcp", "test", "local") // what the user writes is trusted
+}
