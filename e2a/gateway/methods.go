@@ -48,7 +48,7 @@ func (a *answer) run(ctx context.Context) error {
 	return fail(codeUnknownMethod, "there is no method %q", method)
 }
 
-func (a *answer) complete(result any) error { return a.put(a.Stream.Complete(result)) }
+func (a *answer) complete(result any) error { return a.put(a.Complete(result)) }
 
 // text returns a parameter that is a string; false is none.
 func (a *answer) text(key string) (string, bool) {
