@@ -60,7 +60,7 @@ func newRig(t testing.TB, model string) *rig {
 			"api": "openai-responses", "url": provider.URL + "/v1", "key": "sk-mock-0123456789", "fetchModels": false,
 			"retry": object{"baseDelayMs": 1, "maxRetries": 1},
 			"models": object{
-				"m": object{"variants": object{"low": object{}, "high": object{}}, "limit": object{"context": 1000, "output": 100}},
+				"m": object{"variants": object{"low": object{"effort": 1}, "high": object{"effort": 2}}, "limit": object{"context": 1000, "output": 100}},
 				"n": object{},
 			},
 		}},
