@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/seed-dec29ce4/eca/e2a"
 )
@@ -122,7 +123,7 @@ func (t *teller) custom(kind string, delta any) error {
 
 // notice tells what eca itself says.
 func (t *teller) notice(text string) error {
-	if text == "" {
+	if text = strings.TrimSpace(text); text == "" {
 		return nil
 	}
 	if t.agent.client.Capabilities.Value.Session.Value.Notices != nil {
