@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -143,6 +144,22 @@ func TestNoiseWithoutEnd(t *testing.T) {
 	}
 	if len(s.stderr.line) > maxLogLine || len(s.stderr.tail) > keptTail {
 		t.Errorf("%d bytes of a line and %d of the end are kept", len(s.stderr.line), len(s.stderr.tail))
+	}
+}
+
+// An answer over HTTP, and an event of one, are as bounded as a line is.
+func TestEndlessAnswer(t *testing.T) {
+	whole := &bounded{ReadCloser: io.NopCloser(io.LimitReader(endless{}, 2*maxMessage))}
+	if _, err := io.Copy(io.Discard, whole); !errors.Is(err, errTooLong) {
+		t.Errorf("a body: %v", err)
+	}
+	lines := strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", maxMessage>>20+1)
+	stream := &bounded{ReadCloser: io.NopCloser(strings.NewReader(lines)), events: true}
+	if _, err := io.Copy(io.Discard, stream); !errors.Is(err, errTooLong) {
+		t.Errorf("a stream: %v", err)
+	}
+	if _, err := newEventReader(strings.NewReader(lines)).next(); !errors.Is(err, errTooLong) {
+		t.Errorf("an event: %v", err)
 	}
 }
 
