@@ -135,7 +135,12 @@ func TestRealFilesAndMemory(t *testing.T) {
 		callTurn("learn", "memory__create_entities", map[string]any{"entities": []any{entity}}),
 		callTurn("recall", "memory__read_graph", map[string]any{}),
 	)
-	r.prompt(t, "write", "Successfully wrote")
+	mark := r.Mark()
+	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go on"})
+	r.Await(mark, "a question, since the server calls its tool destructive", fake.Contains("chat/contentReceived", `"toolCallRun"`, `"id":"write"`, `"manualApproval":true`))
+	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "write"})
+	r.Await(mark, "the result of write", fake.Contains("chat/contentReceived", `"toolCalled"`, `"id":"write"`, `"error":false`, "Successfully wrote"))
+	r.Await(mark, "the end", fake.Finished())
 	if got := readFile(t, filepath.Join(dir, "note.txt")); got != "käse" {
 		t.Errorf("the file: %q", got)
 	}

@@ -15,6 +15,7 @@ import (
 // how it behaves. It says what it was told, and how many steps it has had.
 type testAgent struct {
 	mode  string
+	file  string
 	steps int
 	out   *bufio.Writer
 }
@@ -31,7 +32,10 @@ type agentRequest struct {
 
 func runTestAgent(args []string) {
 	a := &testAgent{mode: args[0], out: bufio.NewWriter(os.Stdout)}
-	a.begin(args)
+	if len(args) > 1 {
+		a.file = args[1]
+	}
+	a.begin()
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -47,7 +51,7 @@ func runTestAgent(args []string) {
 	}
 }
 
-func (a *testAgent) begin(args []string) {
+func (a *testAgent) begin() {
 	switch a.mode {
 	case "exit":
 		fmt.Fprintln(os.Stderr, "no config found")
@@ -58,14 +62,8 @@ func (a *testAgent) begin(args []string) {
 		}
 	case "env":
 		fmt.Fprintln(os.Stderr, os.Getenv("ECP_RPC_TIMEOUT"))
-	case "log": // what was asked, for the test
-		f, err := os.OpenFile(args[1], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-		if err == nil {
-			fmt.Fprintln(f, "start", os.Getpid())
-			_ = f.Close()
-		}
 	case "fork", "deaf":
-		a.orphan(args[1])
+		a.orphan(a.file)
 	}
 }
 
@@ -127,6 +125,12 @@ func (a *testAgent) step(r agentRequest, line string) {
 	switch word, rest, _ := strings.Cut(a.mode, ":"); word {
 	case "hang":
 		time.Sleep(time.Hour)
+	case "log": // what was asked, for the test
+		f, err := os.OpenFile(a.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err == nil {
+			fmt.Fprintln(f, r.Params.Input)
+			_ = f.Close()
+		}
 	case "hang-once": // on a word
 		if r.Params.Input == rest {
 			time.Sleep(time.Hour)

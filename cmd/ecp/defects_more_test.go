@@ -238,7 +238,12 @@ func testSchemas(t *testing.T) {
 
 func resolved(t *testing.T, name string) *jsonschema.Resolved {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("../../schema", name))
+	return resolvedAt(t, "../../schema", name)
+}
+
+func resolvedAt(t *testing.T, dir, name string) *jsonschema.Resolved {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,6 +125,10 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
+// startTimeout is how long an agent may take to start, where nobody says how long a call may
+// take: it may have to be compiled first.
+const startTimeout = 2 * time.Minute
+
 // callTimeout is how long one call of an agent may take.
 func callTimeout(flag string) (time.Duration, error) {
 	name, text := "--timeout", flag
@@ -237,6 +241,9 @@ func (f *runFlags) options(s streams) (o runtime.Options, err error) {
 	}
 	if o.Timeout, err = callTimeout(f.timeout); err != nil {
 		return o, err
+	}
+	if f.timeout == "" && os.Getenv(ecp.TimeoutVariable) == "" && !o.Reference {
+		o.StartTimeout = startTimeout
 	}
 	if f.maxTime != "" {
 		if o.Budget.Time, err = runtime.ParseTimeout(f.maxTime); err != nil {

@@ -143,13 +143,17 @@ func (a *attempt) connect(ctx context.Context) error {
 	if isURL(a.c.target) {
 		a.conn = newHTTP(a.c.target, a.opts.Client, a.opts.Headers)
 	} else {
-		c, err := startStdio(a.c.target, a.environment(), a.opts.Supervisor)
+		c, err := startStdio(a.c.target, a.environment(), a.pool)
 		if err != nil {
 			return err
 		}
 		a.conn = c
 	}
-	raw, err := a.call(ctx, a.limit(), ecp.MethodInitialize, map[string]any{"config": a.config()})
+	limit := a.limit()
+	if a.opts.StartTimeout > 0 {
+		limit = a.opts.StartTimeout
+	}
+	raw, err := a.call(ctx, limit, ecp.MethodInitialize, map[string]any{"config": a.config()})
 	if err != nil {
 		return err
 	}

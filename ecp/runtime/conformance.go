@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
 // Conformance is what the checks of an agent came to. Checks are the reference's three, which
@@ -55,9 +56,11 @@ type examiner struct {
 // is one that does not conform.
 func CheckConformance(ctx context.Context, target string, o ConformanceOptions) Conformance {
 	e := &examiner{o: o, ids: &ids{}, out: Conformance{Target: target, Checks: []ConformanceCheck{}}}
+	pool := proc.NewPool(o.Supervisor)
+	defer pool.Close()
 	if isURL(target) {
 		e.conn = newHTTP(target, o.Client, o.Headers)
-	} else if c, err := startStdio(target, nil, o.Supervisor); err == nil {
+	} else if c, err := startStdio(target, nil, pool); err == nil {
 		e.conn = c
 	} else {
 		e.add("initialize response", ecp.MethodInitialize, err)
@@ -197,7 +200,7 @@ func wants(r ecp.Response, err error, code int) error {
 func (e *examiner) ending(c *stdio) {
 	_ = c.in.Close()
 	err := errors.New("it still runs 2 seconds after its input ended")
-	if c.exits(stopGrace) {
+	if within(c.child.Done(), stopGrace) {
 		err = nil
 	}
 	e.out.Extended = append(e.out.Extended, checked("it ends when its input ends", "stdin", err))

@@ -18,26 +18,27 @@ const DefaultTimeout = 30 * time.Second
 
 // Options of a run.
 type Options struct {
-	Version    string
-	Timeout    time.Duration    // of one call; 0 is DefaultTimeout
-	Jobs       int              // scenarios at the same time; 0 is 1
-	Repeat     int64            // attempts of each scenario that names none; 0 is 1
-	Config     map[string]any   // for agent/initialize; a scenario's own wins
-	Variants   []Variant        // the whole manifest once for each; none is one without a name
-	Filter     func(Case) bool  // nil is all
-	Budget     Budget           // of the run
-	Earlier    []Line           // of a journal: what has finished is not run again
-	Record     func(Line) error // hears of each scenario that finished; nil is nobody
-	Watch      func(Event)      // hears of progress, from several goroutines; nil is nobody
-	Keep       bool             // workspaces
-	Reference  bool             // behave as the reference where we differ on purpose
-	Tools      grade.Tools      // what graders use; commands are the run's own
-	Client     *http.Client
-	Headers    http.Header // of requests to agents
-	Supervisor string      // see proc.Spec
-	Path       string      // PATH
-	Now        func() time.Time
-	NewID      func() string
+	Version      string
+	Timeout      time.Duration    // of one call; 0 is DefaultTimeout
+	StartTimeout time.Duration    // of agent/initialize, start included; 0 is Timeout
+	Jobs         int              // scenarios at the same time; 0 is 1
+	Repeat       int64            // attempts of each scenario that names none; 0 is 1
+	Config       map[string]any   // for agent/initialize; a scenario's own wins
+	Variants     []Variant        // the whole manifest once for each; none is one without a name
+	Filter       func(Case) bool  // nil is all
+	Budget       Budget           // of the run
+	Earlier      []Line           // of a journal: what has finished is not run again
+	Record       func(Line) error // hears of each scenario that finished; nil is nobody
+	Watch        func(Event)      // hears of progress, from several goroutines; nil is nobody
+	Keep         bool             // workspaces
+	Reference    bool             // behave as the reference where we differ on purpose
+	Tools        grade.Tools      // what graders use; commands are the run's own
+	Client       *http.Client
+	Headers      http.Header // of requests to agents
+	Supervisor   string      // see proc.Spec
+	Path         string      // PATH
+	Now          func() time.Time
+	NewID        func() string
 }
 
 // Variant is one of several ways to run a manifest.

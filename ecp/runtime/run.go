@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
 // run is one evaluation under way.
@@ -17,6 +18,7 @@ type run struct {
 	dir   string // of the manifest
 	ids   *ids
 	tools grade.Tools
+	pool  *proc.Pool               // starts agents
 	lanes map[string]chan struct{} // servers have one conversation: one attempt at a time
 
 	mu     sync.Mutex // guards what follows
@@ -41,7 +43,8 @@ type pending struct {
 // all are done: then it has those that are. The error says that the journal could not be
 // written; the report is whole.
 func Run(ctx context.Context, m *Manifest, cases []Case, o Options) (*report.Report, error) {
-	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: len(cases), lanes: map[string]chan struct{}{}, tools: o.Tools}
+	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: len(cases), lanes: map[string]chan struct{}{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor)}
+	defer r.pool.Close()
 	start := o.Now()
 	out := &report.Report{
 		Manifest: m.Path, Name: m.Name, Target: m.Target, Scenarios: []report.Scenario{},

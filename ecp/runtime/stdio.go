@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,15 +32,17 @@ const (
 
 // stdio is a conn to a child process: one JSON object in a line, both ways.
 type stdio struct {
-	child *proc.Process
+	child proc.Child
 	in    *os.File // ours to write to
 	out   *os.File
+	errs  *os.File
 	tail  *tail
 	noise noise
 
 	frames  chan []byte // to the writer
 	answers chan []byte // objects that may be answers
 	ended   chan struct{}
+	told    chan struct{} // closed when stderr has ended
 	quit    chan struct{} // closed by close
 	work    sync.WaitGroup
 
@@ -55,28 +59,40 @@ func shell(target string) (path string, args []string) {
 }
 
 // startStdio starts an agent.
-func startStdio(target string, env []string, supervisor string) (*stdio, error) {
-	stdin, in, err := os.Pipe()
-	if err != nil {
-		return nil, callError(kindStart, "start", "%v", err)
+func startStdio(target string, env []string, pool *proc.Pool) (*stdio, error) {
+	var theirs, ours [3]*os.File
+	for i := range theirs {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(theirs[:i], ours[:i])
+			return nil, callError(kindStart, "start", "%v", err)
+		}
+		if theirs[i], ours[i] = w, r; i == 0 {
+			theirs[i], ours[i] = r, w
+		}
 	}
-	defer stdin.Close()
-	out, stdout, err := os.Pipe()
-	if err != nil {
-		_ = in.Close()
-		return nil, callError(kindStart, "start", "%v", err)
-	}
-	defer stdout.Close()
-	c := &stdio{in: in, out: out, tail: &tail{}, frames: make(chan []byte), answers: make(chan []byte), ended: make(chan struct{}), quit: make(chan struct{})}
+	c := &stdio{in: ours[0], out: ours[1], errs: ours[2], tail: &tail{}, frames: make(chan []byte), answers: make(chan []byte), ended: make(chan struct{}), told: make(chan struct{}), quit: make(chan struct{})}
 	path, args := shell(target)
-	c.child, err = proc.Start(proc.Spec{Path: path, Args: args, Env: env, Stdin: stdin, Stdout: stdout, Stderr: c.tail, Supervisor: supervisor})
+	var err error
+	c.child, err = pool.Start(proc.Spec{Path: path, Args: args, Env: env, Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2]})
+	closeAll(theirs[:])
 	if err != nil {
-		_, _ = in.Close(), out.Close()
+		closeAll(ours[:])
 		return nil, callError(kindStart, "start", "the agent could not be started: %v", err)
 	}
+	c.work.Go(func() {
+		defer close(c.told)
+		_, _ = io.Copy(c.tail, c.errs)
+	})
 	c.work.Go(c.write)
 	c.work.Go(c.read)
 	return c, nil
+}
+
+func closeAll(lists ...[]*os.File) {
+	for _, f := range slices.Concat(lists...) {
+		_ = f.Close()
+	}
 }
 
 func (c *stdio) notes() []string { return c.noise.list() }
@@ -162,9 +178,10 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 
 // farewell says how the agent ended, when its output has.
 func (c *stdio) farewell() error {
-	if !c.exits(exitGrace) {
+	if !within(c.child.Done(), exitGrace) {
 		return errors.New("the agent closed its output")
 	}
+	within(c.told, exitGrace) // its last words
 	text := fmt.Sprintf("the agent ended with exit code %d", c.child.Wait().Code)
 	if c.child.Wait().Code < 0 {
 		text = "the agent was killed"
@@ -175,11 +192,12 @@ func (c *stdio) farewell() error {
 	return errors.New(text)
 }
 
-func (c *stdio) exits(d time.Duration) bool {
+// within waits a while for something to end.
+func within(end <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-c.child.Done():
+	case <-end:
 		return true
 	case <-timer.C:
 		return false
@@ -252,10 +270,10 @@ func (c *stdio) expired(ctx context.Context, method string) error {
 func (c *stdio) close(now bool) {
 	close(c.quit)
 	_ = c.in.Close()
-	if now || !c.exits(stopGrace) {
+	if now || !within(c.child.Done(), stopGrace) {
 		c.child.Kill()
 	}
-	_ = c.out.Close()
+	_, _ = c.out.Close(), c.errs.Close() // somebody else may still hold their other ends
 	c.work.Wait()
 }
 

@@ -110,6 +110,9 @@ func (s *supervision) close() {
 // Spec.Supervisor. If this process was started to supervise, it does so and returns
 // true with the code to exit with.
 func Supervise(args []string) (code int, ok bool) {
+	if len(args) == 2 && args[1] == wardenArg {
+		return runGuard(), true
+	}
 	if len(args) < 4 || args[1] != superviseArg {
 		return 0, false
 	}

@@ -27,10 +27,7 @@ func sourceTree(b *testing.B, size int) string {
 	b.Helper()
 	root := b.TempDir()
 	random := rand.New(rand.NewPCG(1, 2))
-	var words []string
-	for _, w := range strings.Fields("return if else func for range string int err nil var const struct type import package error value name path file list index buffer reader config client server handler request response context") {
-		words = append(words, w)
-	}
+	words := strings.Fields("return if else func for range string int err nil var const struct type import package error value name path file list index buffer reader config client server handler request response context")
 	letters := "etaoinsrlcdpumfghbvywkxjqz"
 	for range 20_000 {
 		n := 3 + random.IntN(10)

@@ -1,0 +1,64 @@
+"""A calculator that speaks the Evaluation Context Protocol over stdio: Python 3, no packages.
+
+One JSON object a line: requests on stdin, answers on stdout. Nothing else may be written
+to stdout; use stderr for everything you want to say to yourself.
+"""
+
+import json
+import re
+import sys
+
+
+class Agent:
+    def __init__(self):
+        self.turns = 0
+
+    def step(self, text):
+        """Answer one message: the sum of the numbers in it."""
+        self.turns += 1
+        numbers = [int(n) for n in re.findall(r"-?\d+", text)]
+        if not numbers:
+            return {"status": "paused", "public_output": "Which numbers shall I add?"}
+        return {
+            "status": "done",
+            "public_output": "The sum is %d." % sum(numbers),
+            "evaluation_context": "Message %d has %d numbers." % (self.turns, len(numbers)),
+            "tool_calls": [{"name": "add", "arguments": {"numbers": numbers}}],
+        }
+
+
+def answer(agent, method, params):
+    if method == "agent/initialize":
+        return {"name": "calculator", "capabilities": {}}
+    if method == "agent/step":
+        if not isinstance(params, dict) or not isinstance(params.get("input"), str):
+            raise TypeError("input must be a string")
+        return agent.step(params["input"])
+    if method == "agent/reset":
+        agent.__init__()
+        return True
+    raise LookupError("Unknown method: %s" % method)
+
+
+def main():
+    agent = Agent()
+    for line in sys.stdin:
+        if not line.strip():
+            continue
+        request = {}
+        try:
+            request = json.loads(line)
+            reply = {"result": answer(agent, request["method"], request.get("params") or {})}
+        except LookupError as e:
+            reply = {"error": {"code": -32601, "message": str(e)}}
+        except TypeError as e:
+            reply = {"error": {"code": -32602, "message": str(e)}}
+        except ValueError as e:
+            reply = {"error": {"code": -32700, "message": str(e)}}
+        if not request or "id" in request:
+            reply = dict({"jsonrpc": "2.0", "id": request.get("id")}, **reply)
+            print(json.dumps(reply), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+package proc
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What left its group ends with the child, and with the pool's owner; the next child of the
+// same supervisor is not touched by that.
+func TestPoolOrphans(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPool(self)
+	defer p.Close()
+	const orphan = "setsid sh -c \"trap '' TERM HUP INT; while :; do sleep 1; done\" >/dev/null 2>&1 & echo $!"
+	for range 3 {
+		_, out, err := pooled(t, p, orphan, 0)
+		pid, scanErr := strconv.Atoi(strings.TrimSpace(out))
+		if err != nil || scanErr != nil || Alive(pid) {
+			t.Errorf("%q lives on: %v", out, err)
+		}
+	}
+	if len(p.idle) != 1 {
+		t.Errorf("%d supervisors for one child at a time", len(p.idle))
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c, err := p.Start(Spec{Path: "/bin/sh", Args: []string{"-c", orphan + "; sleep 300"}, Stdin: null, Stdout: w, Stderr: null})
+	_ = w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 20)
+	n, err := r.Read(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))
+	if err != nil || !Alive(pid) {
+		t.Fatalf("%q: %v", buf[:n], err)
+	}
+	// As when the owner dies: nobody holds the other end of the socket.
+	held, ok := c.(*ward)
+	if !ok {
+		t.Fatalf("%T", c)
+	}
+	_ = held.warden.conn.CloseWrite()
+	_ = held.warden.conn.CloseRead()
+	<-c.Done()
+	for end := time.Now().Add(30 * time.Second); Alive(pid); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("process %d lives on", pid)
+		}
+	}
+}
