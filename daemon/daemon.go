@@ -280,7 +280,9 @@ func (d *Daemon) Connect(e editor.Client, questions ask.Client) {
 // builtIn returns the tools that eca has itself.
 func (d *Daemon) builtIn(cfg *config.Config, set *extensions.Set, asked client) []tools.Tool {
 	var list []tools.Tool
-	list = append(list, fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines})...)
+	for _, t := range fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines}) {
+		list = append(list, tools.WithBuffers(t, asked.editor.Files))
+	}
 	list = append(list, search.Tools()...)
 	list = append(list, toolmap.Tools(d.maps)...)
 	list = append(list, shell.Tools(d.shellOptions(cfg))...)

@@ -122,6 +122,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		ecpCommand(&f, stdin, stdout, stderr),
 		e2aCommand(&f, stdin, stdout, stderr),
 		serveCommand(&f, stderr),
+		acpCommand(&f, stdin, stdout, stderr),
 	)
 	return root
 }

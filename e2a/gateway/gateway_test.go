@@ -315,7 +315,7 @@ func TestConsumers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if f.Body["delta_kind"] == "text" {
-			text.WriteString(fmt.Sprint(f.Body["delta"]))
+			fmt.Fprint(&text, f.Body["delta"])
 		}
 	}
 	if err := <-ended; err != nil || text.String() != strings.Repeat("word ", 2000) {
