@@ -11,14 +11,18 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/netutil"
 
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/agent"
 )
 
 const serveHelp = `Lets other agents call eca over HTTP, in the current folder: A2A (JSON-RPC at /a2a, the
-card at /.well-known/agent-card.json); see docs/a2a.md.
+card at /.well-known/agent-card.json; see docs/a2a.md), E2A over WebSocket at /e2a
+(docs/e2a.md), and the Evaluation Context Protocol at /ecp (docs/ecp.md), which has a
+conversation of its own.
 
 With a token in ECA_SERVE_TOKEN, every request but the card's needs it as a bearer token;
 without one, only this machine can call. Calls that ask wait for their caller's decision.
@@ -26,6 +30,9 @@ No workspace is trusted.`
 
 // serveTokenVariable has the bearer token of eca serve: arguments can be read by others.
 const serveTokenVariable = "ECA_SERVE_TOKEN"
+
+// maxConnections is how many callers are served at a time; others wait.
+const maxConnections = 256
 
 type serveFlags struct {
 	listen, url    string
@@ -68,9 +75,29 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			defer g.Close()
 			s := a2a.New(a2a.Options{Runner: g, Version: version, URL: f.url, Secured: token != "", Log: log.Logger})
 			defer s.Close()
+			evaluated, err := newDaemon(*sf, log) // initialize configures it, without regard to other callers
+			if err != nil {
+				return err
+			}
+			defer evaluated.Close()
+			limit, err := rpcLimit(os.Getenv(ecp.TimeoutVariable))
+			if err != nil {
+				log.Error("no limit of a call is kept", "err", err)
+			}
+			a := agent.New(agent.Options{Host: evaluated, Version: version, Workspace: cwd, Limit: limit, Log: log.Logger})
+			defer a.Close()
+			mux := http.NewServeMux()
+			mux.Handle("/", s.Handler())
+			mux.Handle("/e2a", g.Socket())
+			mux.Handle(ecp.Endpoint, a.Handler(agent.HTTPOptions{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token}))
+			leave := func() { // which answers what runs
+				s.Close()
+				a.Close()
+				g.Close()
+			}
 			guard := a2a.Access{Address: address, Token: token, Origins: f.origins, Hosts: f.hosts}
 			fmt.Fprintf(stderr, "eca serve: serving http://%s\n", address)
-			return serveUntil(cmd.Context(), listener, guard.Guard(s.Handler()), s.Close)
+			return serveUntil(cmd.Context(), netutil.LimitListener(listener, maxConnections), guard.Guard(mux), leave)
 		},
 	}
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8766", "address to serve at, host:port")

@@ -28,7 +28,9 @@ default:
 const hangs = `
 turns: []
 default:
-  steps: [{text: x, repeat: 100000, delay: 1s}]
+  steps:
+    - {text: x, calls: [{id: c1, tool: eca__read_file, arguments: {path: "${workspace}/notes.txt"}}]}
+    - {text: never, delay: 1h}
 `
 
 // A message becomes a task that has its answer, in both versions.
@@ -129,6 +131,7 @@ func TestInputRequired(t *testing.T) {
 // A task goes on without its caller, can be found, followed again, and cancelled.
 func TestCancel(t *testing.T) {
 	r := newRig(t, hangs, "")
+	r.write("notes.txt", "nothing\n")
 	first := r.stream("SendStreamingMessage", says("hi"))
 	task := first.event()["task"].(object)
 	id := object{"id": task["id"]}
