@@ -161,20 +161,20 @@ func artifactValue(a esrp.Artifact) esrp.Value {
 	return list.Items[0]
 }
 
-// event is one of a job, as it is told.
-type event struct {
+// entry is an event of a job, as it is told.
+type entry struct {
 	seq  int64
 	kind esrp.JobEventType
 	body []byte
 }
 
 // final says whether nothing follows.
-func (e event) final() bool {
+func (e entry) final() bool {
 	return e.kind == esrp.JobCompletedEvent || e.kind == esrp.JobFailedEvent || e.kind == esrp.JobCancelledEvent
 }
 
 // events reads the events of a job behind one of them, some at a time.
-func (s *Service) events(ctx context.Context, id string, after int64) (out []event, err error) {
+func (s *Service) events(ctx context.Context, id string, after int64) (out []entry, err error) {
 	const some = 200
 	rows, err := s.db.QueryContext(ctx, "SELECT seq, kind, body FROM events WHERE job = ? AND seq > ? ORDER BY seq LIMIT ?", id, after, some)
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *Service) events(ctx context.Context, id string, after int64) (out []eve
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var e event
+		var e entry
 		if err := rows.Scan(&e.seq, &e.kind, &e.body); err != nil {
 			return nil, err
 		}

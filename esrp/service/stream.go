@@ -96,7 +96,7 @@ type stream struct {
 	now     func() time.Time
 }
 
-func (s stream) event(e event) error {
+func (s stream) event(e entry) error {
 	_ = s.control.SetWriteDeadline(s.now().Add(writeTime)) // servers of tests may not have it
 	_, err := fmt.Fprintf(s.w, "id: %d\nevent: %s\ndata: %s\n\n", e.seq, e.kind, e.body)
 	return err
