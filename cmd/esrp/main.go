@@ -1,4 +1,5 @@
-// Command esrp checks, canonicalises and hashes ESRP records, and serves requests.
+// Command esrp checks, canonicalises and hashes ESRP records, reads the journal of eca, and
+// serves requests.
 //
 // Outputs and exit codes are the reference's (contract 10): 0 success; 1 the data is
 // wrong or can not be read; 2 wrong usage.
@@ -69,7 +70,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func command(stdin io.Reader) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "esrp",
-		Short:         "Records of calls: check, canonicalise, hash",
+		Short:         "Records of calls: check, canonicalise, hash, read the journal",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -79,8 +80,8 @@ func command(stdin io.Reader) *cobra.Command {
 	root.SetVersionTemplate("esrp {{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true
 	files := &files{stdin}
-	root.AddCommand(validateCommand(files), canonicalizeCommand(files), hashCommand(files), parseCommand())
-	root.AddCommand(serveCommand(), workerCommand())
+	root.AddCommand(validateCommand(files), canonicalizeCommand(files), hashCommand(files), parseCommand(), journalCommand(), replayCommand(),
+		serveCommand(), workerCommand())
 	return root
 }
 

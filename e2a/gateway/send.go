@@ -34,7 +34,7 @@ func (a *answer) chatSend(ctx context.Context) error {
 	if id == "" {
 		id = session.ID()
 		a.envelope.SessionID = &id
-		a.Stream.Session(id)
+		a.Session(id)
 	}
 	p := chat.Prompt{TurnID: a.g.newID(), Text: said.text, Contexts: said.refs, Model: meta.Model, Agent: meta.Agent, Variant: meta.Variant}
 	if trust, ok := a.envelope.Params["trust"].(bool); ok {

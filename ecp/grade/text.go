@@ -73,7 +73,7 @@ func compilePattern(pattern string, ignoreCase bool) (*regexp2.Regexp, error) {
 	if pattern == "" {
 		return nil, errors.New("the pattern is empty")
 	}
-	options := regexp2.RegexOptions(regexp2.None)
+	options := regexp2.None
 	if ignoreCase {
 		options |= regexp2.IgnoreCase
 	}

@@ -58,7 +58,7 @@ func Matrix(axes []string) ([]Variant, error) {
 	for _, axis := range axes {
 		key, values, ok := strings.Cut(axis, "=")
 		if !ok || key == "" || values == "" {
-			return nil, fmt.Errorf("%q is not KEY=A,B,...", axis)
+			return nil, fmt.Errorf("%q is not KEY=A,B and so on", axis)
 		}
 		var next []Variant
 		for _, v := range out {
