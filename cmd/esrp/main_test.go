@@ -18,7 +18,7 @@ const golden = "../../esrp/testdata/golden/"
 // call runs the program.
 func call(stdin string, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(args, strings.NewReader(stdin), &out, &errs)
+	code = run(context.Background(), args, strings.NewReader(stdin), &out, &errs)
 	return code, out.String(), errs.String()
 }
 
