@@ -38,7 +38,7 @@ func acpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 						return nil, nil, err
 					}
 					g := gateway.New(gateway.Options{
-						Host: d, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions, Log: log.Logger,
+						Host: d, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions, Editor: p.Editor, Log: log.Logger,
 					})
 					return g, func() { g.Close(); d.Close() }, nil
 				},

@@ -27,6 +27,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/tools/editor"
 )
 
 // Place is what sessions run in: their folders, the first of which is the working
@@ -34,6 +35,7 @@ import (
 type Place struct {
 	Folders     []string // absolute; at least one
 	InitOptions json.RawMessage
+	Editor      editor.Client // the client, as far as it can be asked
 }
 
 // Options configure Serve.

@@ -98,6 +98,7 @@ func (a *agent) open(w where) (*place, error) {
 	if p != nil {
 		return p, nil
 	}
+	where.Editor.Files = a.files()
 	g, closing, err := a.opts.Open(where)
 	if err != nil {
 		return nil, err

@@ -36,6 +36,7 @@ type rig struct {
 	state  string
 	opened int // places
 	closed int
+	last   acp.Place
 }
 
 func newRig(t testing.TB, model string) *rig {
@@ -60,7 +61,7 @@ func newRig(t testing.TB, model string) *rig {
 			"api": "openai-responses", "url": provider.URL + "/v1", "key": "sk-mock-0123456789", "fetchModels": false,
 			"retry": object{"baseDelayMs": 1, "maxRetries": 1},
 			"models": object{
-				"m": object{"variants": object{"low": object{}, "high": object{}}, "limit": object{"context": 1000, "output": 100}},
+				"m": object{"variants": object{"low": object{"effort": 1}, "high": object{"effort": 2}}, "limit": object{"context": 1000, "output": 100}},
 				"n": object{},
 			},
 		}},
@@ -87,8 +88,9 @@ func (r *rig) open(p acp.Place) (*gateway.Gateway, func(), error) {
 	host := daemon.New(daemon.Options{
 		Getenv: func(k string) string { return r.env[k] }, StateDir: filepath.Join(r.state, "state"), CacheDir: filepath.Join(r.state, "cache"),
 	})
-	g := gateway.New(gateway.Options{Host: host, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions})
+	g := gateway.New(gateway.Options{Host: host, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions, Editor: p.Editor})
 	r.opened++
+	r.last = p
 	return g, func() {
 		r.closed++
 		g.Close()

@@ -69,9 +69,11 @@ type Options struct {
 
 	// InitOptions are configuration of the client's, as a JSON object; may be nil.
 	InitOptions json.RawMessage
-	Now         func() time.Time
-	NewID       func() string
-	Log         *slog.Logger
+
+	Editor editor.Client // what the client can be asked
+	Now    func() time.Time
+	NewID  func() string
+	Log    *slog.Logger
 }
 
 // Gateway runs envelopes. Close must be called.
@@ -104,7 +106,7 @@ func New(o Options) *Gateway {
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.questions.newID = g.newID
-	g.host.Connect(editor.Client{}, &g.questions)
+	g.host.Connect(o.Editor, &g.questions)
 	g.host.Configure(o.InitOptions, append([]string{o.Workspace}, o.Folders...))
 	g.work.Go(func() { g.host.Watch(g.ctx, func() {}) })
 	g.ready = sync.OnceFunc(func() {
