@@ -57,7 +57,8 @@ func recordChat(t *testing.T, told string, stop bool) *journal.Chain {
 		Name: "look", Description: "Looks.",
 		Run: func(context.Context, tools.Call, struct {
 			At string `json:"at"`
-		}, tools.Sink) (tools.Result, error) {
+		}, tools.Sink,
+		) (tools.Result, error) {
 			return tools.Text("nothing there"), nil
 		},
 	}.Build()

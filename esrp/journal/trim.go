@@ -25,8 +25,8 @@ func (c *Chain) Erase(chatID string, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		// The line first: a process that dies in between leaves too much, which the next
-		// trim removes, and no body that is missing without a reason.
+		// The line first: a process that dies in between leaves too much, which goes
+		// when segments do, and no body that is missing without a reason.
 		if err := c.write(last, Erased, esrp.ObjectValue(
 			esrp.Member{Key: "chat", Value: esrp.StringValue(chatID)},
 			esrp.Member{Key: "timestamp", Value: esrp.StringValue(esrp.At(now).String())},
@@ -127,33 +127,74 @@ func (c *Chain) Trim(l Limits, now time.Time) error {
 	}
 	return c.alone(func() error {
 		c.added = 0
-		for alone := false; ; {
-			names, err := segments(c.dir)
-			if err != nil || len(names) == 0 {
+		if err := c.expire(l.Age, now); err != nil {
+			return err
+		}
+		total, err := c.size()
+		for alone := false; err == nil && l.Bytes > 0 && total > l.Bytes && !alone; {
+			var names []string
+			if names, err = segments(c.dir); err != nil || len(names) == 0 {
 				return err
 			}
-			total, err := c.sweep()
-			if err != nil {
-				return err
+			alone = len(names) == 1 // what is left is one segment, and too much
+			const share = 8         // of the segments goes at once: looking for what they named alone is slow
+			for n := range max(1, len(names)/share) {
+				if err := c.drop(names[n:]); err != nil {
+					return err
+				}
 			}
-			info, err := os.Stat(filepath.Join(c.dir, names[0]))
-			if err != nil {
-				return err
-			}
-			over := l.Bytes > 0 && total > l.Bytes
-			old := l.Age > 0 && now.Sub(info.ModTime()) > l.Age
-			switch {
-			case len(names) > 1 && (old || over):
-			case len(names) == 1 && over && !alone: // what is left is one segment, and too much
-				alone = true
-			default:
-				return nil
-			}
-			if err := c.drop(names); err != nil {
-				return err
+			if err = c.sweep(); err == nil {
+				total, err = c.size()
 			}
 		}
+		return err
 	})
+}
+
+// expire removes the segments that were sealed longer ago than age.
+func (c *Chain) expire(age time.Duration, now time.Time) error {
+	dropped := false
+	for age > 0 {
+		names, err := segments(c.dir)
+		if err != nil {
+			return err
+		}
+		if len(names) < 2 {
+			break
+		}
+		info, err := os.Stat(filepath.Join(c.dir, names[0]))
+		if err != nil {
+			return err
+		}
+		if now.Sub(info.ModTime()) <= age {
+			break
+		}
+		if err := c.drop(names); err != nil {
+			return err
+		}
+		dropped = true
+	}
+	if dropped {
+		return c.sweep()
+	}
+	return nil
+}
+
+// size returns how many bytes segments and bodies have.
+func (c *Chain) size() (total int64, err error) {
+	for _, dir := range []string{c.dir, c.artifacts} {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return total, err
+		}
+		for _, e := range entries {
+			_, body := hashOf(uriPrefix + e.Name())
+			if info, err := e.Info(); err == nil && (body || firstOf(e.Name()) > 0) {
+				total += info.Size()
+			}
+		}
+	}
+	return total, nil
 }
 
 // drop removes the first segment. That is on record before it happens; of a single segment, in
@@ -187,12 +228,11 @@ func trimmed(first uint64, prev string) esrp.Value {
 	)
 }
 
-// sweep removes the bodies that no line of a chat names which was not erased, and returns the
-// bytes of what is left.
-func (c *Chain) sweep() (total int64, err error) {
+// sweep removes the bodies that no line names of a chat that was not erased.
+func (c *Chain) sweep() error {
 	byChat, parents, erased, err := c.references()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	named := map[string]bool{}
 	for chat, hashes := range byChat {
@@ -205,32 +245,18 @@ func (c *Chain) sweep() (total int64, err error) {
 			named[hash] = named[hash] || !gone
 		}
 	}
-	names, err := segments(c.dir)
-	if err != nil {
-		return 0, err
-	}
-	for _, name := range names {
-		if info, err := os.Stat(filepath.Join(c.dir, name)); err == nil {
-			total += info.Size()
-		}
-	}
 	entries, err := os.ReadDir(c.artifacts)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return total, err
+		return err
 	}
 	for _, e := range entries {
-		if _, body := hashOf(uriPrefix + e.Name()); !body {
-			continue // not ours
-		}
-		if !named[e.Name()] {
+		if _, body := hashOf(uriPrefix + e.Name()); body && !named[e.Name()] { // the rest is not ours
 			if err := c.remove(e.Name()); err != nil {
-				return total, err
+				return err
 			}
-		} else if info, err := e.Info(); err == nil {
-			total += info.Size()
 		}
 	}
-	return total, nil
+	return nil
 }
 
 func (c *Chain) remove(hash string) error {

@@ -59,6 +59,7 @@ type verifier struct {
 	r         Report
 	next      uint64
 	prev      string
+	lastPrev  string
 	lastStart int64
 	lastLen   int64
 	rest      []byte
@@ -106,6 +107,7 @@ func (v *verifier) segment(s sealed, first, last bool) error {
 		}
 		v.note(l, data, place{s.name, n})
 		v.r.Lines++
+		v.lastPrev = v.prev
 		v.next, v.prev = v.next+1, esrp.HashBytes(data)
 		v.lastStart, v.lastLen = offset, int64(len(data))
 		offset += int64(len(data)) + 1
@@ -203,7 +205,7 @@ func (v *verifier) end(list []sealed, head []byte) error {
 	}
 	name := list[len(list)-1].name
 	switch {
-	case m.Seq == v.next-1 && m.Hash == v.prev && m.Segment == name && m.Start == v.lastStart && m.Len == v.lastLen && len(v.rest) == 0:
+	case m.Seq == v.next-1 && m.Hash == v.prev && m.Prev == v.lastPrev && m.Segment == name && m.Start == v.lastStart && m.Len == v.lastLen && len(v.rest) == 0:
 		return nil
 	case m.Seq == v.next && m.Prev == v.prev && int64(len(v.rest)) <= m.Len && (m.Segment == name || m.Start == 0 && len(v.rest) == 0):
 		v.r.Torn = len(v.rest)
