@@ -213,4 +213,13 @@ title: "Looking"
 	if stored == 0 {
 		t.Error("the store does not have what the command printed")
 	}
+	recorded := 0
+	for where, text := range seen {
+		if strings.Contains(where, filepath.Join("artifacts", "sha256")) && strings.Contains(text, "MY_SERVICE_TOKEN=") {
+			recorded++
+		}
+	}
+	if recorded == 0 {
+		t.Error("the journal does not have what the command printed")
+	}
 }
