@@ -41,6 +41,12 @@ func TestSSE(t *testing.T) {
 	if _, err := events(strings.NewReader("data: " + strings.Repeat("x", maxEvent+1<<16) + "\n\n")); !errors.Is(err, ErrEventTooLarge) {
 		t.Errorf("oversized event: %v", err)
 	}
+	if _, err := events(strings.NewReader(strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", maxEvent>>20+1) + "\n")); !errors.Is(err, ErrEventTooLarge) {
+		t.Errorf("an oversized event of many lines: %v", err)
+	}
+	if _, err := events(strings.NewReader(": " + strings.Repeat("x", maxEvent+1<<16) + "\n\n")); !errors.Is(err, ErrEventTooLarge) {
+		t.Errorf("an oversized comment: %v", err)
+	}
 }
 
 // The reader's result does not depend on how the bytes arrive.

@@ -50,6 +50,7 @@ type faulty struct {
 	out   *bufio.Writer
 	tools []string
 	held  []json.RawMessage // ids of calls that wait for others
+	pages int               // of tools that were listed
 }
 
 type message struct {
@@ -144,6 +145,15 @@ func (f *faulty) handle(m message) {
 }
 
 func (f *faulty) list(m message) {
+	if f.mode == "endless" { // each page leads to another one
+		f.pages++
+		var page []string
+		for i := range 10 {
+			page = append(page, fmt.Sprintf(`{"name":"t%d_%d"}`, f.pages, i))
+		}
+		f.answer(m.ID, fmt.Sprintf(`{"tools":[%s],"nextCursor":"%d"}`, strings.Join(page, ","), f.pages))
+		return
+	}
 	var list []string
 	for _, name := range f.tools {
 		list = append(list, `{"name":"`+name+`","description":"`+name+` it","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"anyOf":[{"required":["text"]}]}}`)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
@@ -113,6 +115,60 @@ func TestNoise(t *testing.T) {
 		if mode == "garbage" && !strings.Contains(r.log.String(), "Listening on nothing") {
 			t.Error("the noise is not in the log")
 		}
+	}
+}
+
+// What a server writes beside messages gets into the log up to a limit, whether its lines
+// end or not.
+func TestNoiseWithoutEnd(t *testing.T) {
+	var log strings.Builder
+	clean := func(s string) string { return s }
+	handler := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s := newStdio(Launch{Clean: clean}, "", handler)
+	line := []byte(strings.Repeat("x", 1<<10))
+	for range 4 * maxLogged >> 10 {
+		s.loud(line)
+	}
+	if log.Len() < maxLogged/2 || log.Len() > 2*maxLogged {
+		t.Errorf("stdout: %d bytes in the log", log.Len())
+	}
+	log.Reset()
+	for range 4 * maxLogged >> 10 {
+		_, _ = s.stderr.Write(append(line, '\n'))
+	}
+	if log.Len() < maxLogged/2 || log.Len() > 2*maxLogged {
+		t.Errorf("stderr: %d bytes in the log", log.Len())
+	}
+	for range 100 {
+		_, _ = s.stderr.Write(line)
+	}
+	if len(s.stderr.line) > maxLogLine || len(s.stderr.tail) > keptTail {
+		t.Errorf("%d bytes of a line and %d of the end are kept", len(s.stderr.line), len(s.stderr.tail))
+	}
+}
+
+// An answer over HTTP, and an event of one, are as bounded as a line is.
+func TestEndlessAnswer(t *testing.T) {
+	whole := &bounded{ReadCloser: io.NopCloser(io.LimitReader(endless{}, 2*maxMessage))}
+	if _, err := io.Copy(io.Discard, whole); !errors.Is(err, errTooLong) {
+		t.Errorf("a body: %v", err)
+	}
+	lines := strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", maxMessage>>20+1)
+	stream := &bounded{ReadCloser: io.NopCloser(strings.NewReader(lines)), events: true}
+	if _, err := io.Copy(io.Discard, stream); !errors.Is(err, errTooLong) {
+		t.Errorf("a stream: %v", err)
+	}
+	if _, err := newEventReader(strings.NewReader(lines)).next(); !errors.Is(err, errTooLong) {
+		t.Errorf("an event: %v", err)
+	}
+}
+
+// A list of tools that always goes on comes to an end.
+func TestEndlessTools(t *testing.T) {
+	r := newRig(t, map[string]string{"s": "endless"})
+	r.await("s", Running)
+	if n := len(r.m.Tools()); n == 0 || n > maxTools {
+		t.Errorf("%d tools", n)
 	}
 }
 

@@ -423,7 +423,10 @@ func TestGitLimit(t *testing.T) {
 func TestGitHostile(t *testing.T) {
 	dir := folder(t, "a")
 	mark := filepath.Join(t.TempDir(), "ran")
-	write(t, dir, map[string]string{".gitattributes": "* filter=evil\n", "plugins/a/eca.json": "{}"})
+	write(t, dir, map[string]string{".gitattributes": "* filter=evil\n", "plugins/a/eca.json": "{}", ".githooks/post-checkout": "#!/bin/sh\ntouch " + mark + "\n"})
+	if err := os.Chmod(filepath.Join(dir, ".githooks", "post-checkout"), 0o755); err != nil { //nolint:gosec // a hook has to be executable
+		t.Fatal(err)
+	}
 	if err := os.Symlink("/etc", filepath.Join(dir, "plugins", "a", "skills")); err != nil {
 		t.Skip(err)
 	}
@@ -433,6 +436,12 @@ func TestGitHostile(t *testing.T) {
 	if err := os.Chmod(hook, 0o755); err != nil { //nolint:gosec // a hook has to be executable
 		t.Fatal(err)
 	}
+	// Some users have git take the hooks that repositories keep among their files.
+	own := filepath.Join(t.TempDir(), "gitconfig")
+	if err := os.WriteFile(own, []byte("[core]\n\thooksPath = .githooks\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GIT_CONFIG_GLOBAL", own)
 	s := newStore(t, 0)
 	for _, location := range []string{"file://--upload-pack=touch " + mark, address} {
 		_, err := s.Fetch(t.Context(), Source{Name: "s", Location: location})

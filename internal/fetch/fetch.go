@@ -56,11 +56,12 @@ type Getter struct {
 	rules   Rules
 	private []netip.Prefix
 	agent   string
+	time    time.Duration // for all of a page
 }
 
 // New returns a Getter that speaks through a network. agent is how it calls itself.
 func New(network *netclient.Network, rules Rules, agent string) *Getter {
-	g := &Getter{network: network, agent: agent}
+	g := &Getter{network: network, agent: agent, time: maxTime}
 	g.rules.Allow, g.rules.Deny = hosts(rules.Allow), hosts(rules.Deny)
 	for _, p := range rules.Private {
 		if prefix, ok := parseNetwork(p); ok {
@@ -117,7 +118,7 @@ func (g *Getter) get(ctx context.Context, address string, limit int, oneHost boo
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("the page did not come within %s", maxTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, g.time, fmt.Errorf("the page did not come within %s", g.time))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

@@ -9,9 +9,11 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -152,6 +154,10 @@ func TestGet(t *testing.T) {
 					return
 				}
 			}
+		case "/endless":
+			_, _ = w.Write([]byte("and so on"))
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
 		case "/loop":
 			http.Redirect(w, r, "/loop", http.StatusFound)
 		case "/to":
@@ -188,9 +194,22 @@ func TestGet(t *testing.T) {
 			t.Errorf("%s: %+v, %v", path, page, err)
 		}
 	}
+	// What is more than the limit is not even unpacked.
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _ = g.Get(t.Context(), server.URL+"/bomb", 10)
+	runtime.ReadMemStats(&after)
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 32<<20 {
+		t.Errorf("%d bytes were allocated for 10", allocated)
+	}
 	page, err := g.Get(t.Context(), server.URL+"/to#part", MaxBytes*2)
 	if err != nil || string(page.Body) != `GET [] [] [] eca-test` || page.URL != server.URL+"/what" || page.Cut {
 		t.Errorf("%+v, %v", page, err)
+	}
+	late := getter(t, Rules{Private: []string{"127.0.0.1"}}, nil)
+	late.time = 50 * time.Millisecond
+	if _, err := late.Get(t.Context(), server.URL+"/endless", 100); err == nil || !strings.Contains(err.Error(), "did not come within 50ms") {
+		t.Errorf("endless: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -2,6 +2,7 @@ package permission
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,11 +164,20 @@ func TestRepositoryHelpers(t *testing.T) {
 		}
 	}
 	const evil = "[diff]\n\texternal = ./x\n"
+	many := map[string]string{".git/config": harmless}
+	for i := range maxRepositories + 1 {
+		many[fmt.Sprintf(".git/modules/%d/x", i)] = ""
+	}
 	for name, files := range map[string]map[string]string{
 		"a folder that is a bare repository": {"HEAD": "", "objects/x": "", "refs/x": "", "config": evil},
 		"a linked folder":                    {".git": "gitdir: real\n", "real/config": evil},
 		"a worktree":                         {".git": "gitdir: main/worktrees/w\n", "main/worktrees/w/commondir": "../..\n", "main/config": evil},
 		"a worktree's own configuration":     {".git/config": harmless, ".git/config.worktree": evil},
+		"a submodule":                        {".git/config": harmless, ".gitmodules": "[submodule \"s\"]\n\tpath = s\n", "s/.git/config": evil},
+		"a submodule that is kept":           {".git/config": harmless, ".git/modules/s/HEAD": "", ".git/modules/s/objects/x": "", ".git/modules/s/refs/x": "", ".git/modules/s/config": evil},
+		"a kept one with a slash":            {".git/config": harmless, ".git/modules/a/b/HEAD": "", ".git/modules/a/b/objects/x": "", ".git/modules/a/b/refs/x": "", ".git/modules/a/b/config": evil},
+		"a work tree elsewhere":              {".git/config": "[core]\n\tworktree = ../..\n"},
+		"too many submodules":                many,
 	} {
 		dir := makeFiles(t, files)
 		if v := judge(t, real(t, `{}`, dir), "plan", dir, "git status"); v.Decision != tools.Ask {

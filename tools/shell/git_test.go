@@ -90,3 +90,34 @@ func TestGit(t *testing.T) {
 		t.Errorf("an operation that is none: %s", got)
 	}
 }
+
+// Where git only reads, nothing of the repository runs: neither its hooks nor its monitor.
+func TestGitStartsNothing(t *testing.T) {
+	posix(t)
+	tool, root := gitTool(t), t.TempDir()
+	mark := filepath.Join(t.TempDir(), "ran")
+	run := func(command string) bool {
+		t.Helper()
+		raw, _ := json.Marshal(map[string]any{"command": command, "operation": "status", "summary": "Look"})
+		res, err := tool.Run(t.Context(), tools.Call{Roots: []string{root}, Arguments: raw}, nil)
+		return err == nil && !res.Failed
+	}
+	for name, text := range map[string]string{"a.txt": "a\n", "evil": "#!/bin/sh\ntouch " + mark + "\n"} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o755); err != nil { //nolint:gosec // it has to be executable
+			t.Fatal(err)
+		}
+	}
+	if !run("git init -q && git config core.fsmonitor ./evil") || !run("git status") {
+		t.Fatal("git does not run")
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the repository's monitor ran")
+	}
+	// The test sees something: git that may write does run it.
+	if !run("git add a.txt") {
+		t.Fatal("git add failed")
+	}
+	if _, err := os.Stat(mark); err != nil {
+		t.Error("the monitor can not run at all")
+	}
+}
