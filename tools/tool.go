@@ -112,6 +112,11 @@ type Call struct {
 	Tasks     *event.Tasks // the chat's list of tasks as it is now; nil if there is none
 	Rules     []string     // ids of the path-scoped rules that the model has fetched and still knows
 	Subagents Subagents    // starts chats that work for the call; nil where none can be
+
+	// Unsaved returns the text of the file at a place as the user's client has it, and Save
+	// has the client replace it; false is for the disk. They may be nil; see WithBuffers.
+	Unsaved func(place string) (text string, ok bool)
+	Save    func(place, text string) bool
 }
 
 // Place returns where a path leads, links resolved. It is an error if that is not where

@@ -121,6 +121,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		trustCommand(&f, stdout, stderr),
 		ecpCommand(&f, stdin, stdout, stderr),
 		e2aCommand(&f, stdin, stdout, stderr),
+		acpCommand(&f, stdin, stdout, stderr),
 	)
 	return root
 }

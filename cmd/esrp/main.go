@@ -1,10 +1,11 @@
-// Command esrp checks, canonicalises and hashes ESRP records.
+// Command esrp checks, canonicalises and hashes ESRP records, and reads the journal of eca.
 //
 // Outputs and exit codes are the reference's (contract 10): 0 success; 1 the data is
 // wrong or can not be read; 2 wrong usage.
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +42,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.Execute()
+	err := root.ExecuteContext(context.Background())
 	var data *dataError
 	switch {
 	case err == nil:
@@ -58,7 +59,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func command(stdin io.Reader) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "esrp",
-		Short:         "Records of calls: check, canonicalise, hash",
+		Short:         "Records of calls: check, canonicalise, hash, read the journal",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -68,7 +69,7 @@ func command(stdin io.Reader) *cobra.Command {
 	root.SetVersionTemplate("esrp {{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true
 	files := &files{stdin}
-	root.AddCommand(validateCommand(files), canonicalizeCommand(files), hashCommand(files), parseCommand())
+	root.AddCommand(validateCommand(files), canonicalizeCommand(files), hashCommand(files), parseCommand(), journalCommand(), replayCommand())
 	return root
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/command"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/e2a"
 	"github.com/seed-dec29ce4/eca/extensions"
@@ -44,6 +45,14 @@ type Host interface {
 	Engine() *chat.Engine
 	// Extensions returns what users added in files, agents among it.
 	Extensions() *extensions.Set
+	// ModelChoice is the choice of models, as far as it is known without the network.
+	ModelChoice() chat.ModelChoice
+	// SyncModels asks providers what they offer. It may take seconds.
+	SyncModels(ctx context.Context)
+	// Variants lists those of a model; ok is false if the model can not be used.
+	Variants(model string) (variants []string, ok bool)
+	// Commands lists the slash commands.
+	Commands() []command.Offer
 	// CheckModel returns the full id of a model, or an error that names it.
 	CheckModel(ctx context.Context, name string) (id string, err error)
 	SyncPlugins(ctx context.Context)
@@ -55,10 +64,16 @@ type Host interface {
 // Options configure a Gateway.
 type Options struct {
 	Host      Host
-	Workspace string // absolute
-	Now       func() time.Time
-	NewID     func() string
-	Log       *slog.Logger
+	Workspace string   // absolute
+	Folders   []string // more folders of the workspace, absolute
+
+	// InitOptions are configuration of the client's, as a JSON object; may be nil.
+	InitOptions json.RawMessage
+
+	Editor editor.Client // what the client can be asked
+	Now    func() time.Time
+	NewID  func() string
+	Log    *slog.Logger
 }
 
 // Gateway runs envelopes. Close must be called.
@@ -91,8 +106,8 @@ func New(o Options) *Gateway {
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.questions.newID = g.newID
-	g.host.Connect(editor.Client{}, &g.questions)
-	g.host.Configure(nil, []string{o.Workspace})
+	g.host.Connect(o.Editor, &g.questions)
+	g.host.Configure(o.InitOptions, append([]string{o.Workspace}, o.Folders...))
 	g.work.Go(func() { g.host.Watch(g.ctx, func() {}) })
 	g.ready = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(g.ctx, readyTime)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -42,8 +41,15 @@ func (a *answer) run(ctx context.Context) error {
 		return a.sessionDelete(ctx)
 	case "history.get":
 		return a.history(ctx)
+	case "config.get":
+		return a.configGet(ctx)
 	case "config.set":
 		return a.configSet(ctx)
+	case "model.sync":
+		a.g.host.SyncModels(ctx)
+		return a.complete(map[string]any{})
+	case "command.list":
+		return a.commandList()
 	}
 	return fail(codeUnknownMethod, "there is no method %q", method)
 }
@@ -223,74 +229,4 @@ func (a *answer) history(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// configSet changes what the next prompts of a session use.
-func (a *answer) configSet(ctx context.Context) error {
-	session, err := a.known(ctx)
-	if err != nil {
-		return err
-	}
-	change, err := a.settings(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := session.Change(change).Wait(ctx); err != nil {
-		return err
-	}
-	return a.complete(sessionInfo(session))
-}
-
-// settings reads model, agent, variant and trust of the params.
-func (a *answer) settings(ctx context.Context) (func(*chat.Meta), error) {
-	model, hasModel := a.text("model")
-	if hasModel {
-		id, err := a.g.host.CheckModel(ctx, model)
-		if err != nil {
-			return nil, fail(codeBadParams, "params.model: %v", err)
-		}
-		model = id
-	}
-	agent, hasAgent := a.text("agent")
-	if hasAgent {
-		if err := a.g.checkAgent(agent); err != nil {
-			return nil, err
-		}
-	}
-	variant, hasVariant := a.envelope.Params["variant"].(string)
-	trust, hasTrust := a.envelope.Params["trust"].(bool)
-	return func(m *chat.Meta) {
-		if hasModel {
-			m.Model = model
-		}
-		if hasAgent {
-			m.Agent = agent
-		}
-		if hasVariant {
-			m.Variant = variant
-		}
-		if hasTrust {
-			m.Trust = trust
-		}
-	}, nil
-}
-
-func (g *Gateway) checkAgent(name string) error {
-	g.host.Extensions() // which may define it
-	if found, ok := g.host.Config().Agents[name]; ok && found.Primary() {
-		return nil
-	}
-	return fail(codeBadParams, "params.agent: there is no agent %q; there are %s", name, strings.Join(g.Agents(), ", "))
-}
-
-// Agents lists the agents that can be chosen, sorted.
-func (g *Gateway) Agents() []string {
-	var names []string
-	for name, agent := range g.host.Config().Agents {
-		if agent.Primary() {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }

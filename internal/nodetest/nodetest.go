@@ -1,6 +1,6 @@
-// Package nodetest finds the MCP servers and the conformance suite from npm that tests run
-// against (.ci/node), and starts servers. It is for tests only: without the packages it
-// skips them.
+// Package nodetest finds what tests run against from npm (.ci/node): MCP servers with the
+// conformance suite, and clients of ACP. It starts servers. It is for tests only: without
+// the packages it skips them.
 package nodetest
 
 import (

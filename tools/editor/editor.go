@@ -27,6 +27,8 @@ type Client struct {
 	Diagnostics func(ctx context.Context, path string) ([]Diagnostic, error)
 	Definition  func(ctx context.Context, at Position) ([]Position, error)
 	References  func(ctx context.Context, at Position, declaration bool) ([]Position, error)
+	// Files are what it has open. No tool of this package needs them.
+	Files tools.Buffers
 }
 
 // ErrStarting says that the editor can not answer yet: a language server is starting.

@@ -68,7 +68,8 @@ func readText(call tools.Call, n int, path string) (string, error) {
 	return string(data), nil
 }
 
-// readRegular reads a regular file, whatever is in it.
+// readRegular reads a regular file, whatever is in it; a text that the user has not saved
+// yet as it is there.
 func readRegular(call tools.Call, n int, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -84,7 +85,13 @@ func readRegular(call tools.Call, n int, path string) ([]byte, error) {
 		return nil, err
 	}
 	defer p.Close()
-	return p.Read(maxFile)
+	data, err := p.Read(maxFile)
+	if err == nil && call.Unsaved != nil && !workspace.IsBinary(data) {
+		if text, ok := call.Unsaved(p.Path()); ok && len(text) <= maxFile {
+			return []byte(text), nil
+		}
+	}
+	return data, err
 }
 
 // announce tells the call's log of a change that is about to be made. A log that fails
@@ -100,18 +107,28 @@ func announce(ctx context.Context, call tools.Call, tell func(tools.FileLog) err
 }
 
 // replaceFile writes content to path, the first of the plan, atomically, creating folders
-// as needed. A link is followed, and the mode of an existing file kept. note is that of
-// announce.
+// as needed. A link is followed, and the mode of an existing file kept. What the user's
+// client has open it replaces itself. note is that of announce.
 func replaceFile(ctx context.Context, call tools.Call, path, content string) (note string, err error) {
 	p, err := open(call, 0, path, true)
 	if err != nil {
 		return "", err
 	}
 	defer p.Close()
-	err = p.Replace([]byte(content), 0, func() error {
+	told := func() error {
 		note, err = announce(ctx, call, func(l tools.FileLog) error { return l.Writing(ctx, p.Path(), []byte(content)) })
 		return err
-	})
+	}
+	if call.Save != nil {
+		if err := told(); err != nil {
+			return note, err
+		}
+		if call.Save(p.Path(), content) {
+			return note, nil
+		}
+		told = ctx.Err
+	}
+	err = p.Replace([]byte(content), 0, told)
 	return note, err
 }
 

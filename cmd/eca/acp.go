@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/e2a/acp"
+	"github.com/seed-dec29ce4/eca/e2a/gateway"
+)
+
+const acpHelp = `Speaks the Agent Client Protocol on stdin and stdout: for editors that start their
+agents that way, as Zed, JetBrains and Neovim's plugins do. See docs/acp.md for their
+settings. No workspace is trusted; calls that ask are shown in the editor.`
+
+func acpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use:   "acp",
+		Short: "Serve an editor that speaks the Agent Client Protocol",
+		Long:  acpHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logger(sf.logLevel, stderr)
+			if err != nil {
+				return err
+			}
+			cwd, err := os.Getwd()
+			if err != nil {
+				return fmt.Errorf("the working directory is unknown: %w", err)
+			}
+			return acp.Serve(cmd.Context(), stdin, stdout, acp.Options{
+				Cwd: cwd, Version: version, Log: log.Logger,
+				Open: func(p acp.Place) (*gateway.Gateway, func(), error) {
+					d, err := newDaemon(*sf, log)
+					if err != nil {
+						return nil, nil, err
+					}
+					g := gateway.New(gateway.Options{
+						Host: d, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions, Editor: p.Editor, Log: log.Logger,
+					})
+					return g, func() { g.Close(); d.Close() }, nil
+				},
+			})
+		},
+	}
+}

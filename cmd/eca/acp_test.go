@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/nodetest"
+)
+
+// acpx runs ACP's headless client, which starts the program as its agent.
+func (p place) acpx(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	node, modules := nodetest.Tools(t, os.Getenv)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cli := filepath.Join(modules, "acpx", "dist", "cli.js")
+	cmd := exec.Command(node, append([]string{cli, "--format", "json", "--cwd", p.root, "--agent", self + " acp"}, args...)...)
+	cmd.Dir, cmd.Env = p.root, p.env
+	return cmd
+}
+
+const acpWrites = `
+cassette: 1
+turns: []
+default:
+  steps:
+    - text: I write.
+      calls: [{id: c1, tool: eca__write_file, arguments: {path: "${workspace}/out.txt", content: "hello"}}]
+    - text: Written.
+`
+
+// The headless client completes a turn with a tool: allowed, it is done; denied, it is not.
+func TestACPX(t *testing.T) {
+	p := newProvider(t, acpWrites)
+	for _, allowed := range []bool{true, false} {
+		at := newPlace(t, p.env()...)
+		policy := "--deny-all"
+		if allowed {
+			policy = "--approve-all"
+		}
+		cmd := at.acpx(t, policy, "exec", "Write.")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if allowed && err != nil {
+			t.Errorf("%v\n%s\n%s", err, out, stderr.Bytes())
+		}
+		_, missing := os.Stat(filepath.Join(at.root, "out.txt"))
+		if allowed != (missing == nil) {
+			t.Errorf("allowed %v: %v\n%s\n%s", allowed, missing, out, stderr.Bytes())
+		}
+		stops, asked := "", false
+		for line := range bytes.Lines(out) {
+			var m struct {
+				Method string
+				Result struct{ StopReason string }
+			}
+			if json.Unmarshal(line, &m) == nil {
+				asked = asked || m.Method == "session/request_permission"
+				stops += m.Result.StopReason
+			}
+		}
+		if !asked || stops != "end_turn" {
+			t.Errorf("asked %v, stopped with %q\n%s", asked, stops, out)
+		}
+	}
+}
+
+// The headless client's interrupt cancels the turn.
+func TestACPXCancel(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no interrupt to send")
+	}
+	p := newProvider(t, `
+cassette: 1
+turns: []
+default:
+  steps:
+    - text: I wait.
+      calls: [{id: c1, tool: eca__shell_command, arguments: {command: "sleep 600"}}]
+`)
+	at := newPlace(t, p.env()...)
+	cmd := at.acpx(t, "--approve-all", "exec", "Wait.")
+	stdin, stdout := startPiped(t, cmd)
+	defer stdin.Close()
+	var all strings.Builder
+	lines, interrupted := bufio.NewScanner(stdout), false
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		all.WriteString(lines.Text() + "\n")
+		if !interrupted && strings.Contains(lines.Text(), `"in_progress"`) {
+			interrupted = true
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err := cmd.Wait()
+	if !interrupted || !strings.Contains(all.String(), `"stopReason":"cancelled"`) {
+		t.Errorf("interrupted %v, %v\n%s", interrupted, err, all.String())
+	}
+}
+
+// The program answers a client that asks and leaves, and ends with it.
+func TestACPProgram(t *testing.T) {
+	at := newPlace(t, newProvider(t, acpWrites).env()...)
+	cmd := at.command("acp")
+	stdin, stdout := startPiped(t, cmd)
+	answers := bufio.NewScanner(stdout)
+	answers.Buffer(nil, 1<<20)
+	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"auth":{"terminal":true}}}}`
+	if _, err := stdin.Write([]byte(hello + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if !answers.Scan() || !strings.Contains(answers.Text(), `"args":["login"]`) {
+		t.Errorf("it answers %s", answers.Text())
+	}
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if answers.Scan() {
+		t.Errorf("it says more: %s", answers.Text())
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

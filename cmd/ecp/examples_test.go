@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+)
+
+// examples are the manifests that a newcomer runs, with where they are run from.
+func examples(t *testing.T) map[string]string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOPATH").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet(t)
+	dirs := strings.Split(strings.TrimSpace(string(out)), "\n")
+	t.Setenv("GOCACHE", dirs[0]) // the home is another in tests
+	t.Setenv("GOMODCACHE", dirs[1])
+	t.Setenv("GOPATH", dirs[2])
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := map[string]string{}
+	for _, name := range []string{"quickstart", "bug-fix", "refusal", "tool-use", "chat"} {
+		list[filepath.Join(root, "examples", name, "manifest.yaml")] = root
+	}
+	if _, err := exec.LookPath("python3"); err == nil {
+		list[filepath.Join(root, "examples", "plain-agent", "manifest.yaml")] = filepath.Join(root, "examples", "plain-agent")
+	} else {
+		t.Log("NOT TESTED: plain-agent needs python3: apt-get install python3")
+	}
+	return list
+}
+
+// All examples pass, without a network and without a configuration of the user's.
+func TestExamples(t *testing.T) {
+	for path, dir := range examples(t) {
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
+			t.Chdir(dir)
+			if r := invoke(t, "validate", path); r.code != 0 || r.err != "" {
+				t.Errorf("exit %d: %s", r.code, r.err)
+			}
+			out, r := evaluated(t, path, "-j", "2", "--timeout", "600")
+			if out.code != 0 || r.Passed == 0 {
+				t.Errorf("exit %d: %s", out.code, out.err)
+			}
+		})
+	}
+}
+
+// The reference runtime comes to the same verdicts about the examples, check by check.
+func TestExamplesReference(t *testing.T) {
+	runtime := referenceRuntime(t)
+	for path, dir := range examples(t) {
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
+			t.Chdir(dir)
+			cmd := exec.Command(runtime[0], append(runtime[1:], "run", "--manifest", path, "--json", "--timeout", "600")...)
+			cmd.Stderr = os.Stderr
+			text, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("the reference: %v\n%s", err, text)
+			}
+			theirs, err := report.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, ours := evaluated(t, path, "--compat", "reference", "--timeout", "600")
+			if diff := cmp.Diff(checked(theirs), checked(ours)); diff != "" {
+				t.Errorf("theirs, ours: %s", diff)
+			}
+			if theirs.Total != ours.Total || theirs.Passed != ours.Passed || theirs.Failed != ours.Failed || theirs.Manifest != ours.Manifest {
+				t.Errorf("counts: %d of %d, ours %d of %d", theirs.Passed, theirs.Total, ours.Passed, ours.Total)
+			}
+			var keys map[string]any
+			if err := json.Unmarshal(text, &keys); err != nil {
+				t.Fatal(err)
+			}
+			if err := resolvedAt(t, filepath.Join(dir, schemaDir(dir)), "report.schema.json").Validate(keys); err != nil {
+				t.Errorf("our schema refuses the reference's report: %v", err)
+			}
+		})
+	}
+}
+
+// referenceRuntime is the command line of the reference runtime.
+func referenceRuntime(t *testing.T) []string {
+	t.Helper()
+	if path := os.Getenv("ECA_ECP_RUNTIME"); path != "" {
+		return []string{path}
+	}
+	if exec.Command("python3", "-c", "import ecp_runtime").Run() != nil {
+		t.Skip("NOT TESTED against the reference runtime: python3 -m venv DIR && DIR/bin/pip install -r .ci/python/requirements.txt, then ECA_ECP_RUNTIME=DIR/bin/ecp")
+	}
+	return []string{"python3", "-m", "ecp_runtime.cli"}
+}
+
+// An agent made with the reference's SDK, as its init writes it, conforms, and gets the
+// verdicts that the reference gives it.
+func TestReferenceAgent(t *testing.T) {
+	runtime := referenceRuntime(t)
+	quiet(t)
+	python := "python3"
+	if len(runtime) == 1 {
+		python = filepath.Join(filepath.Dir(runtime[0]), "python")
+	}
+	if exec.Command(python, "-c", "import ecp").Run() != nil {
+		t.Skip("NOT TESTED against agents of the reference's SDK: DIR/bin/pip install -r .ci/python/requirements.txt")
+	}
+	t.Chdir(t.TempDir())
+	if out, err := exec.Command(runtime[0], append(runtime[1:], "init", "sdk")...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	agent := python + " sdk/agent.py"
+	if r := invoke(t, "conformance", "--target", agent, "--timeout", "120"); r.code != 0 || !strings.Contains(r.out, "3/3") {
+		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
+	}
+	data, err := os.ReadFile("sdk/manifest.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, "sdk/manifest.yaml", strings.Replace(string(data), "python sdk/agent.py", agent, 1))
+	text, err := exec.Command(runtime[0], append(runtime[1:], "run", "--manifest", "sdk/manifest.yaml", "--json", "--timeout", "120", "--no-fail-on-error")...).Output()
+	if err != nil {
+		t.Fatalf("the reference: %v", err)
+	}
+	theirs, err := report.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ours := evaluated(t, "sdk/manifest.yaml", "--compat", "reference")
+	if diff := cmp.Diff(checked(theirs), checked(ours)); diff != "" || len(checked(ours)) == 0 {
+		t.Errorf("theirs, ours: %s", diff)
+	}
+	if _, ours = evaluated(t, "sdk/manifest.yaml"); ours.Passed != theirs.Passed {
+		t.Errorf("without compat: %d, theirs %d", ours.Passed, theirs.Passed)
+	}
+}
+
+// schemaDir is where the schemas are, from where an example is run.
+func schemaDir(dir string) string {
+	if filepath.Base(dir) == "plain-agent" {
+		return "../../schema"
+	}
+	return "schema"
+}
+
+// checked lists all checks with all that both runtimes say of them.
+func checked(r *report.Report) (out []report.Check) {
+	for _, s := range r.Scenarios {
+		for _, st := range s.Steps {
+			for _, c := range st.Checks {
+				c.Votes, c.Error = nil, ""
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,169 @@
+package acp_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const writes = `
+turns: []
+default:
+  steps:
+    - reasoning: hm
+      text: I write.
+      calls: [{id: c1, tool: eca__write_file, arguments: {path: "${workspace}/out.txt", content: "hello\nworld\n"}}]
+      usage: {input: 10, output: 5}
+    - text: 'Then: ${result:(?s)(.*)}'
+      usage: {input: 20, output: 7}
+`
+
+// choosing answers requests for permission with an option.
+func choosing(option string) func(string, object) object {
+	return func(string, object) object {
+		return object{"outcome": object{"outcome": "selected", "optionId": option}}
+	}
+}
+
+// A turn with a call that asks: everything is told, in order, before the prompt is answered.
+func TestTurn(t *testing.T) {
+	r := newRig(t, writes)
+	c := r.connect()
+	id := c.start(r, nil)
+	c.answer = choosing("allow_once")
+	if got := c.call("session/prompt", prompt(id, "Write."))["stopReason"]; got != "end_turn" {
+		t.Errorf("it stopped with %v", got)
+	}
+	updates := c.updates(0)
+	if got, want := story(updates), "agent_thought agent_message call(pending) call_update() call_update(in_progress) call_update(completed) agent_message"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if text, err := os.ReadFile(filepath.Join(r.root, "out.txt")); string(text) != "hello\nworld\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if len(c.asked) != 1 {
+		t.Fatalf("%d requests", len(c.asked))
+	}
+	call := c.asked[0]["params"].(object)["toolCall"].(object)
+	diff := call["content"].([]any)[0].(object)
+	if diff["type"] != "diff" || diff["newText"] != "hello\nworld\n" || diff["oldText"] != nil || diff["path"] != filepath.Join(r.root, "out.txt") {
+		t.Errorf("%v", diff)
+	}
+	if call["toolCallId"] != "c1" || call["kind"] != "edit" || call["rawInput"] == nil || call["locations"] == nil || call["title"] == "" {
+		t.Errorf("%v", call)
+	}
+	ids := map[any]bool{}
+	for _, u := range updates {
+		switch u["sessionUpdate"] {
+		case "agent_message_chunk":
+			ids[u["messageId"]] = true
+		case "usage_update":
+			if u["size"] != 1000.0 || u["used"] == 0.0 {
+				t.Errorf("%v", u)
+			}
+		}
+	}
+	if len(ids) != 2 {
+		t.Errorf("two messages have the ids %v", ids)
+	}
+	if !slices.ContainsFunc(updates, func(u object) bool {
+		return u["sessionUpdate"] == "available_commands_update" && strings.Contains(fmt.Sprint(u), "name:compact")
+	}) {
+		t.Error("the slash commands are not told")
+	}
+}
+
+// A call that is refused ends the turn; one that is allowed for good is not asked about again.
+func TestPermission(t *testing.T) {
+	r := newRig(t, writes)
+	c := r.connect()
+	id := c.start(r, nil)
+	out := filepath.Join(r.root, "out.txt")
+	for _, answer := range []object{
+		{"outcome": object{"outcome": "selected", "optionId": "reject_once"}},
+		{"outcome": object{"outcome": "cancelled"}},
+		{"outcome": object{"outcome": "selected", "optionId": "no such option"}},
+		{"outcome": 3},
+	} {
+		c.answer = func(string, object) object { return answer }
+		if got := c.call("session/prompt", prompt(id, "Write."))["stopReason"]; got != "end_turn" {
+			t.Errorf("%v: %v", answer, got)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Fatalf("%v: it was written", answer)
+		}
+	}
+	if n := len(c.asked); n != 4 {
+		t.Errorf("%d requests", n)
+	}
+	c.answer = choosing("allow_always")
+	for range 2 {
+		c.call("session/prompt", prompt(id, "Write."))
+		if err := os.Remove(out); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(c.asked); n != 5 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// A turn that is cancelled, whatever it is doing, is answered as cancelled, behind its
+// updates.
+func TestCancel(t *testing.T) {
+	r := newRig(t, `
+turns: []
+default:
+  steps:
+    - text: Wait
+      calls: [{id: c1, tool: eca__shell_command, arguments: {command: "cat > /dev/null; sleep 600"}}]
+`)
+	c := r.connect()
+	id := c.start(r, nil)
+	asks := func(m object) bool { return m["method"] == "session/request_permission" }
+	for _, how := range []string{"session/cancel", "$/cancel_request", "answered"} {
+		n := c.begin("session/prompt", prompt(id, "Wait."))
+		asked := c.until(asks)
+		switch how {
+		case "$/cancel_request":
+			c.notify(how, object{"requestId": n})
+		default:
+			c.notify("session/cancel", object{"sessionId": id})
+		}
+		if how == "answered" {
+			c.send(object{"id": asked["id"], "result": object{"outcome": object{"outcome": "cancelled"}}})
+		}
+		m := c.end(n)
+		if result, _ := m["result"].(object); result["stopReason"] != "cancelled" {
+			t.Errorf("%s: %v", how, m)
+		}
+		var status any
+		for _, u := range c.updates(0) {
+			if u["sessionUpdate"] == "tool_call" || u["status"] != nil {
+				status = u["status"]
+			}
+		}
+		if status != "failed" {
+			t.Errorf("%s: the call is left %v", how, status)
+		}
+	}
+	c.answer = choosing("allow_once")
+	n := c.begin("session/prompt", prompt(id, "Wait."))
+	c.until(func(m object) bool { return strings.Contains(fmt.Sprint(m), "status:in_progress") })
+	again := c.begin("session/prompt", prompt(id, "Rather this.")) // takes its place
+	if result, _ := c.end(n)["result"].(object); result["stopReason"] != "cancelled" {
+		t.Errorf("%v", result)
+	}
+	c.until(func(m object) bool { return strings.Contains(fmt.Sprint(m), "status:in_progress") })
+	c.notify("session/cancel", object{"sessionId": id})
+	c.notify("session/cancel", object{"sessionId": id})
+	if result, _ := c.end(again)["result"].(object); result["stopReason"] != "cancelled" {
+		t.Errorf("%v", result)
+	}
+	c.notify("session/cancel", object{"sessionId": id}) // nothing runs
+	c.notify("session/cancel", object{"sessionId": "nobody"})
+	c.call("session/set_mode", object{"sessionId": id, "modeId": "plan"})
+}

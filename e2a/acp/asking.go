@@ -1,0 +1,161 @@
+package acp
+
+import (
+	"context"
+	"sync"
+)
+
+// asking asks the user during a turn: for permission, and what the model wants to know.
+// What is asked ends with the turn.
+type asking struct {
+	agent   *agent
+	session *session
+	call    *call
+	turn    *turn
+	ctx     context.Context
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+}
+
+func (k *asking) end() {
+	k.cancel()
+	k.work.Wait()
+}
+
+// Options of a request for permission.
+const (
+	allowOnce   = "allow_once"
+	allowAlways = "allow_always"
+	rejectOnce  = "reject_once"
+)
+
+// permission asks about a call, and passes the answer on. What is no permission is a
+// refusal.
+func (k *asking) permission(update object) {
+	id, _ := update["toolCallId"].(string)
+	k.work.Go(func() {
+		choice, err := k.choose(update, []any{
+			object{"optionId": allowOnce, "name": "Allow", "kind": allowOnce},
+			object{"optionId": allowAlways, "name": "Allow for this session", "kind": allowAlways},
+			object{"optionId": rejectOnce, "name": "Reject", "kind": rejectOnce},
+		})
+		if k.ctx.Err() != nil {
+			return // the turn has ended
+		}
+		if err != nil {
+			k.agent.log.Warn("permission can not be asked for: the call is refused", "call", id, "err", err)
+		}
+		method, more := "chat.reject", object{"tool_call_id": id}
+		switch choice {
+		case allowOnce:
+			method = "chat.approve"
+		case allowAlways:
+			method, more["save"] = "chat.approve", "session"
+		}
+		k.tell(method, more)
+	})
+}
+
+// choose asks for one of some options; none is empty.
+func (k *asking) choose(update object, options []any) (string, error) {
+	var answer struct {
+		Outcome struct {
+			Outcome  string `json:"outcome"`
+			OptionID string `json:"optionId"`
+		} `json:"outcome"`
+	}
+	err := k.agent.peer.call(k.ctx, "session/request_permission", object{"sessionId": k.session.id, "toolCall": update, "options": options}, &answer)
+	if err != nil || answer.Outcome.Outcome != "selected" {
+		return "", err
+	}
+	return answer.Outcome.OptionID, nil
+}
+
+// tell passes an answer on to the session.
+func (k *asking) tell(method string, more object) {
+	more["sessionId"] = k.session.id
+	c := &call{message: message{Method: "session/request_permission"}}
+	if _, err := k.session.place.do(k.ctx, k.agent.envelope(c, method, more), nil); err != nil && k.ctx.Err() == nil {
+		k.agent.log.Warn("an answer is not taken", "method", method, "err", err)
+	}
+}
+
+// question is what the model asks of the user.
+type question struct {
+	ID       string   `json:"question_id"`
+	CallID   string   `json:"tool_call_id"`
+	Text     string   `json:"text"`
+	Options  []option `json:"options"`
+	Freeform bool     `json:"freeform"`
+}
+
+type option struct {
+	Label       string `json:"label"`
+	Description string `json:"description"`
+}
+
+// question has the user asked in a form, where the client has forms. Else it is told as
+// text, and ends the turn: the next prompt is the answer.
+func (k *asking) question(q question) (ends bool, err error) {
+	if k.agent.client.Capabilities.Value.Elicitation.Value.Form == nil {
+		return true, k.inWords(q)
+	}
+	k.work.Go(func() {
+		answer, err := k.inForm(q)
+		if k.ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			k.agent.log.Warn("the question can not be asked", "err", err)
+		}
+		k.tell("chat.answer", object{"question_id": q.ID, "answer": answer})
+	})
+	return false, nil
+}
+
+func (k *asking) inForm(q question) (string, error) {
+	field := object{"type": "string", "title": "Answer"}
+	message := q.Text
+	var labels []any
+	for _, o := range q.Options {
+		labels = append(labels, o.Label)
+		if o.Description != "" {
+			message += "\n- " + o.Label + ": " + o.Description
+		}
+	}
+	if len(labels) > 0 && !q.Freeform {
+		field["enum"] = labels
+	} else if len(labels) > 0 {
+		field["description"] = "One of the options, or other words."
+	}
+	var answer struct {
+		Action  string `json:"action"`
+		Content struct {
+			Answer string `json:"answer"`
+		} `json:"content"`
+	}
+	err := k.agent.peer.call(k.ctx, "elicitation/create", object{
+		"mode": "form", "sessionId": k.session.id, "toolCallId": q.CallID, "message": message,
+		"requestedSchema": object{"type": "object", "properties": object{"answer": field}, "required": []any{"answer"}},
+	}, &answer)
+	if err != nil || answer.Action != "accept" {
+		return "", err
+	}
+	return answer.Content.Answer, nil
+}
+
+func (k *asking) inWords(q question) error {
+	text := q.Text
+	for _, o := range q.Options {
+		text += "\n- " + o.Label
+		if o.Description != "" {
+			text += ": " + o.Description
+		}
+	}
+	k.turn.mu.Lock()
+	k.turn.asked = true
+	k.turn.mu.Unlock()
+	err := k.agent.update(k.session, "agent_message_chunk", object{"content": textBlock(text)})
+	k.work.Go(func() { k.tell("chat.interrupt", object{}) })
+	return err
+}

@@ -1,0 +1,131 @@
+package acp
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/e2a/gateway"
+)
+
+// place is where sessions run: one gateway for the same folders and MCP servers.
+type place struct {
+	Place
+	gateway *gateway.Gateway
+	closing func()
+	users   int  // sessions that are open in it
+	synced  bool // providers were asked for their models
+}
+
+// where is what requests say of a place.
+type where struct {
+	Cwd     string                     `json:"cwd"`
+	Folders lenient[[]lenient[string]] `json:"additionalDirectories"`
+	Servers []lenient[mcpServer]       `json:"mcpServers"`
+}
+
+// mcpServer is an MCP server that the client brings along: stdio when it names no type.
+type mcpServer struct {
+	Type    string   `json:"type"`
+	Name    string   `json:"name"`
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+	Env     []pair   `json:"env"`
+	URL     string   `json:"url"`
+	Headers []pair   `json:"headers"`
+}
+
+type pair struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func (w where) place() (Place, error) {
+	if !filepath.IsAbs(w.Cwd) {
+		return Place{}, failure(codeParams, "cwd must be an absolute path, not %q", w.Cwd)
+	}
+	p := Place{Folders: []string{filepath.Clean(w.Cwd)}}
+	for _, folder := range w.Folders.Value {
+		if !filepath.IsAbs(folder.Value) {
+			return Place{}, failure(codeParams, "additionalDirectories must be absolute paths, not %q", folder.Value)
+		}
+		if clean := filepath.Clean(folder.Value); !slices.Contains(p.Folders, clean) {
+			p.Folders = append(p.Folders, clean)
+		}
+	}
+	servers := object{}
+	for _, s := range w.Servers {
+		if options := s.Value.options(); s.Value.Name != "" && options != nil {
+			servers[s.Value.Name] = options
+		}
+	}
+	if len(servers) > 0 {
+		p.InitOptions, _ = json.Marshal(object{"mcpServers": servers})
+	}
+	return p, nil
+}
+
+// options is the server as the configuration has it; nil is none of a known kind.
+func (s mcpServer) options() object {
+	texts := func(pairs []pair) object {
+		out := object{}
+		for _, p := range pairs {
+			out[p.Name] = p.Value
+		}
+		return out
+	}
+	switch {
+	case (s.Type == "" || s.Type == "stdio") && s.Command != "":
+		return object{"command": s.Command, "args": append([]string{}, s.Args...), "env": texts(s.Env)}
+	case (s.Type == "http" || s.Type == "sse") && s.URL != "":
+		return object{"url": s.URL, "headers": texts(s.Headers)}
+	}
+	return nil
+}
+
+// open returns the place that a request names. It is kept while sessions use it.
+func (a *agent) open(w where) (*place, error) {
+	where, err := w.place()
+	if err != nil {
+		return nil, err
+	}
+	key := strings.Join(where.Folders, "\x00") + "\x00\x00" + string(where.InitOptions)
+	a.mu.Lock()
+	p := a.places[key]
+	a.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	where.Editor.Files = a.files()
+	g, closing, err := a.opts.Open(where)
+	if err != nil {
+		return nil, err
+	}
+	p = &place{Place: where, gateway: g, closing: closing}
+	a.mu.Lock()
+	a.places[key] = p
+	a.mu.Unlock()
+	return p, nil
+}
+
+// leave closes a place that no session uses any more.
+func (a *agent) leave(p *place) {
+	a.mu.Lock()
+	p.users--
+	last := p.users <= 0
+	if last {
+		maps.DeleteFunc(a.places, func(_ string, q *place) bool { return q == p })
+	}
+	a.mu.Unlock()
+	if last {
+		p.closing()
+	}
+}
+
+func (a *agent) closePlaces() {
+	for _, p := range a.places { // nothing runs any more
+		p.closing()
+	}
+}

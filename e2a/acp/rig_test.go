@@ -1,0 +1,291 @@
+package acp_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/e2a/acp"
+	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/llm/cassette"
+)
+
+func TestMain(m *testing.M) {
+	// The pattern matcher keeps one clock for a moment after a match with a time limit.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+}
+
+type object = map[string]any
+
+// rig is an agent on real daemons, with a scripted model behind real HTTP.
+type rig struct {
+	t      testing.TB
+	root   string
+	env    map[string]string
+	state  string
+	opened int // places
+	closed int
+	last   acp.Place
+}
+
+func newRig(t testing.TB, model string) *rig {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, root: filepath.Join(dir, "workspace"), state: dir}
+	if err := os.Mkdir(r.root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	player, err := cassette.Parse([]byte("cassette: 1\n" + model))
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider := httptest.NewServer(player.Handler(nil))
+	t.Cleanup(provider.Close)
+	config, err := json.Marshal(object{
+		"defaultModel": "mock/m", "chat": object{"title": false},
+		"providers": object{"mock": object{
+			"api": "openai-responses", "url": provider.URL + "/v1", "key": "sk-mock-0123456789", "fetchModels": false,
+			"retry": object{"baseDelayMs": 1, "maxRetries": 1},
+			"models": object{
+				"m": object{"variants": object{"low": object{"effort": 1}, "high": object{"effort": 2}}, "limit": object{"context": 1000, "output": 100}},
+				"n": object{},
+			},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.env = map[string]string{
+		"ECA_CONFIG": string(config), "OLLAMA_API_URL": "http://127.0.0.1:1", "XDG_CONFIG_HOME": filepath.Join(dir, "config"), "PATH": os.Getenv("PATH"),
+	}
+	return r
+}
+
+func (r *rig) write(name, text string) string {
+	r.t.Helper()
+	path := filepath.Join(r.root, name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		r.t.Fatal(err)
+	}
+	return path
+}
+
+func (r *rig) open(p acp.Place) (*gateway.Gateway, func(), error) {
+	host := daemon.New(daemon.Options{
+		Getenv: func(k string) string { return r.env[k] }, StateDir: filepath.Join(r.state, "state"), CacheDir: filepath.Join(r.state, "cache"),
+	})
+	g := gateway.New(gateway.Options{Host: host, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions, Editor: p.Editor})
+	r.opened++
+	r.last = p
+	return g, func() {
+		r.closed++
+		g.Close()
+		host.Close()
+	}, nil
+}
+
+// client is an ACP client over pipes. Every message from the agent is checked.
+type client struct {
+	t    testing.TB
+	in   io.WriteCloser
+	out  *bufio.Reader
+	done chan error
+	next int
+	sent map[int]string // methods of requests, by their ids
+	// told are all notifications so far, asked the requests of the agent.
+	told   []object
+	answer func(method string, params object) object // to the agent's requests; nil leaves them unanswered
+	asked  []object
+}
+
+func (r *rig) connect() *client {
+	r.t.Helper()
+	in, toAgent := io.Pipe()
+	fromAgent, out := io.Pipe()
+	c := &client{t: r.t, in: toAgent, out: bufio.NewReader(fromAgent), done: make(chan error, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		err := acp.Serve(ctx, in, out, acp.Options{Open: r.open, Cwd: r.root, Version: "test"})
+		_ = out.Close()
+		c.done <- err
+	}()
+	r.t.Cleanup(func() {
+		cancel()
+		_ = toAgent.Close()
+		_ = fromAgent.Close()
+		<-c.done
+		if r.opened != r.closed {
+			r.t.Errorf("%d places were opened, %d closed", r.opened, r.closed)
+		}
+	})
+	return c
+}
+
+func (c *client) line(text string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.in, text+"\n"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) send(m object) {
+	c.t.Helper()
+	m["jsonrpc"] = "2.0"
+	line, err := json.Marshal(m)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.line(string(line))
+}
+
+func (c *client) notify(method string, params object) {
+	c.t.Helper()
+	c.send(object{"method": method, "params": params})
+}
+
+// begin sends a request and returns its id.
+func (c *client) begin(method string, params object) int {
+	c.t.Helper()
+	c.next++
+	if c.sent == nil {
+		c.sent = map[int]string{}
+	}
+	c.sent[c.next] = method
+	c.send(object{"id": c.next, "method": method, "params": params})
+	return c.next
+}
+
+// methodOf is the method that an answer is for.
+func (c *client) methodOf(id any) string {
+	n, err := strconv.Atoi(fmt.Sprint(id))
+	if err != nil {
+		c.t.Fatalf("the id %v is none of ours", id)
+	}
+	return c.sent[n]
+}
+
+// message reads the next message, keeps what is told and answers what is asked.
+func (c *client) message() object {
+	c.t.Helper()
+	line, err := c.out.ReadBytes('\n')
+	if err != nil {
+		c.t.Fatalf("the agent says nothing: %v", err)
+	}
+	var m object
+	if err := json.Unmarshal(line, &m); err != nil || m["jsonrpc"] != "2.0" {
+		c.t.Fatalf("%s: %v", line, err)
+	}
+	checkSchema(c.t, c, line)
+	method, _ := m["method"].(string)
+	id, isRequest := m["id"]
+	switch {
+	case method != "" && isRequest:
+		c.asked = append(c.asked, m)
+		if c.answer != nil {
+			params, _ := m["params"].(object)
+			if result := c.answer(method, params); result != nil {
+				c.send(object{"id": id, "result": result})
+			}
+		}
+	case method != "":
+		c.told = append(c.told, m)
+	}
+	return m
+}
+
+// until reads messages up to one that is wanted.
+func (c *client) until(want func(object) bool) object {
+	c.t.Helper()
+	for {
+		if m := c.message(); want(m) {
+			return m
+		}
+	}
+}
+
+// end reads to the answer of a request.
+func (c *client) end(id int) object {
+	c.t.Helper()
+	return c.until(func(m object) bool { return m["method"] == nil && m["id"] == float64(id) })
+}
+
+// call sends a request and returns its result.
+func (c *client) call(method string, params object) object {
+	c.t.Helper()
+	m := c.end(c.begin(method, params))
+	result, ok := m["result"].(object)
+	if !ok {
+		c.t.Fatalf("%s: %v", method, m)
+	}
+	return result
+}
+
+// fails sends a request and returns the code and the message of its error.
+func (c *client) fails(method string, params object) (int, string) {
+	c.t.Helper()
+	m := c.end(c.begin(method, params))
+	failure, ok := m["error"].(object)
+	if !ok {
+		c.t.Fatalf("%s: %v", method, m)
+	}
+	return int(failure["code"].(float64)), failure["message"].(string)
+}
+
+// start initializes and makes a session in the rig's folder.
+func (c *client) start(r *rig, capabilities object) (sessionID string) {
+	c.t.Helper()
+	c.call("initialize", object{"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": object{"name": "test", "version": "1"}})
+	made := c.call("session/new", object{"cwd": r.root, "mcpServers": []any{}})
+	return made["sessionId"].(string)
+}
+
+func prompt(session, text string) object {
+	return object{"sessionId": session, "prompt": []any{object{"type": "text", "text": text}}}
+}
+
+// updates are the session updates so far, from a number of messages on.
+func (c *client) updates(from int) []object {
+	var out []object
+	for _, m := range c.told[from:] {
+		if params, ok := m["params"].(object); ok && m["method"] == "session/update" {
+			out = append(out, params["update"].(object))
+		}
+	}
+	return out
+}
+
+// story is what updates tell, in short: texts joined, calls with their states.
+func story(updates []object) string {
+	var out []string
+	for _, u := range updates {
+		kind := u["sessionUpdate"].(string)
+		switch kind {
+		case "agent_message_chunk", "agent_thought_chunk", "user_message_chunk":
+			kind = strings.TrimSuffix(kind, "_chunk")
+			if len(out) > 0 && out[len(out)-1] == kind {
+				continue
+			}
+		case "tool_call", "tool_call_update":
+			kind = fmt.Sprintf("%s(%v)", strings.TrimPrefix(kind, "tool_"), u["status"])
+			kind = strings.ReplaceAll(kind, "<nil>", "")
+		case "available_commands_update", "usage_update":
+			continue
+		}
+		out = append(out, kind)
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,207 @@
+package acp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Sessions are listed, loaded with their history, resumed without it, closed and deleted.
+func TestSessions(t *testing.T) {
+	r := newRig(t, writes)
+	c := r.connect()
+	id := c.start(r, nil)
+	c.answer = choosing("allow_once")
+	c.call("session/prompt", prompt(id, "Write."))
+	list := func(params object) []any { return c.call("session/list", params)["sessions"].([]any) }
+	for _, params := range []object{{"cwd": r.root}, {}, {"cursor": nil, "cwd": nil}} {
+		got := list(params)
+		if len(got) != 1 || got[0].(object)["sessionId"] != id || got[0].(object)["cwd"] != r.root || got[0].(object)["title"] == "" {
+			t.Errorf("%v: %v", params, got)
+		}
+	}
+	if got := list(object{"cwd": t.TempDir()}); len(got) != 0 {
+		t.Errorf("elsewhere: %v", got)
+	}
+	c.call("session/close", object{"sessionId": id})
+	if code, _ := c.fails("session/prompt", prompt(id, "Still there?")); code != -32002 {
+		t.Errorf("a closed session: %d", code)
+	}
+	where := object{"sessionId": id, "cwd": r.root, "mcpServers": []any{}}
+	from := len(c.told)
+	c.call("session/load", where)
+	if got, want := story(c.updates(from)), "user_message agent_thought agent_message call(pending) call_update() call_update(in_progress) call_update(completed) agent_message"; got != want {
+		t.Errorf("told again: %s\nwant %s", got, want)
+	}
+	asked := len(c.asked)
+	from = len(c.told)
+	c.call("session/resume", where)
+	if got := story(c.updates(from)); got != "" || len(c.asked) != asked {
+		t.Errorf("resumed: %s, asked %d times", got, len(c.asked)-asked)
+	}
+	c.call("session/prompt", prompt(id, "Again."))
+	for range 2 {
+		c.call("session/delete", object{"sessionId": id})
+	}
+	if got := list(object{"cwd": r.root}); len(got) != 0 {
+		t.Errorf("deleted: %v", got)
+	}
+	if code, _ := c.fails("session/load", where); code != -32002 {
+		t.Errorf("a deleted session: %d", code)
+	}
+}
+
+// A session that was used before the process began is found by the next one.
+func TestRestart(t *testing.T) {
+	r := newRig(t, writes)
+	first := r.connect()
+	id := first.start(r, nil)
+	first.answer = choosing("allow_once")
+	first.call("session/set_mode", object{"sessionId": id, "modeId": "plan"})
+	first.call("session/set_mode", object{"sessionId": id, "modeId": "code"})
+	first.call("session/prompt", prompt(id, "Write."))
+	_ = first.in.Close()
+	if err := <-first.done; err != nil {
+		t.Error(err)
+	}
+	first.done <- nil // for the cleanup
+	second := r.connect()
+	second.call("initialize", object{"protocolVersion": 1})
+	second.call("session/load", object{"sessionId": id, "cwd": r.root, "mcpServers": []any{}})
+	if got := story(second.updates(0)); !strings.HasPrefix(got, "user_message") {
+		t.Errorf("told again: %s", got)
+	}
+}
+
+// value is what an option of a result is set to.
+func value(t *testing.T, result object, id string) any {
+	t.Helper()
+	for _, o := range result["configOptions"].([]any) {
+		if o.(object)["id"] == id {
+			return o.(object)["currentValue"]
+		}
+	}
+	return nil
+}
+
+// Modes and options are two views of one thing, and say the same.
+func TestOptions(t *testing.T) {
+	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
+	c := r.connect()
+	c.call("initialize", object{"protocolVersion": 1, "clientCapabilities": object{"session": object{"configOptions": object{"boolean": object{}}}}})
+	made := c.call("session/new", object{"cwd": r.root, "mcpServers": []any{}})
+	id := made["sessionId"].(string)
+	if value(t, made, "mode") != "code" || value(t, made, "model") != "mock/m" || value(t, made, "trust") != false || value(t, made, "variant") != "-" {
+		t.Errorf("%v", made)
+	}
+	if modes := made["modes"].(object); modes["currentModeId"] != "code" || !strings.Contains(fmt.Sprint(modes), "id:plan") {
+		t.Errorf("%v", modes)
+	}
+	c.call("session/set_mode", object{"sessionId": id, "modeId": "plan"})
+	if got := story(c.updates(0)); !strings.Contains(got, "current_mode_update config_option_update") {
+		t.Errorf("told: %s", got)
+	}
+	set := func(option string, to any) object {
+		return c.call("session/set_config_option", object{"sessionId": id, "configId": option, "value": to})
+	}
+	for _, step := range []struct {
+		option string
+		to     any
+	}{{"mode", "code"}, {"variant", "high"}, {"variant", "-"}, {"trust", true}, {"model", "mock/n"}} {
+		if got := value(t, set(step.option, step.to), step.option); got != step.to {
+			t.Errorf("%s is %v, not %v", step.option, got, step.to)
+		}
+	}
+	if got := value(t, set("mode", "plan"), "variant"); got != nil {
+		t.Errorf("a model without variants has %v", got)
+	}
+	again := c.call("session/resume", object{"sessionId": id, "cwd": r.root})
+	if value(t, again, "mode") != "plan" || value(t, again, "model") != "mock/n" || value(t, again, "trust") != true {
+		t.Errorf("resumed: %v", again)
+	}
+	for _, bad := range []object{
+		{"configId": "mode", "value": "nobody"},
+		{"configId": "model", "value": "mock/none"},
+		{"configId": "model", "value": 3},
+		{"configId": "variant", "value": "enormous"},
+		{"configId": "trust", "value": "yes"},
+		{"configId": "colour", "value": "red"},
+		{"configId": "mode"},
+	} {
+		bad["sessionId"] = id
+		if code, why := c.fails("session/set_config_option", bad); code != -32602 || why == "" {
+			t.Errorf("%v: %d %s", bad, code, why)
+		}
+	}
+	if code, _ := c.fails("session/set_mode", object{"sessionId": id, "modeId": "nobody"}); code != -32602 {
+		t.Error(code)
+	}
+}
+
+// Bad input is answered with what is wrong, and the agent lives on.
+func TestBadInput(t *testing.T) {
+	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
+	c := r.connect()
+	if code, _ := c.fails("session/new", object{"cwd": r.root, "mcpServers": []any{}}); code != -32600 {
+		t.Errorf("before initialize: %d", code)
+	}
+	if code, _ := c.fails("initialize", object{}); code != -32602 {
+		t.Errorf("without a version: %d", code)
+	}
+	if got := c.call("initialize", object{"protocolVersion": 7, "clientCapabilities": []any{1}, "clientInfo": "x"})["protocolVersion"]; got != 1.0 {
+		t.Errorf("version %v", got)
+	}
+	for line, code := range map[string]float64{
+		"no json":                                                      -32700,
+		`[{"jsonrpc":"2.0","id":1}]`:                                   -32600,
+		`{"id":90,"method":"initialize"}`:                              -32600,
+		`{"jsonrpc":"2.0","id":90}`:                                    -32600,
+		`{"jsonrpc":"2.0","id":{},"method":"x"}`:                       -32600,
+		`{"jsonrpc":"2.0","id":90,"method":3}`:                         -32600,
+		`{"jsonrpc":"2.0","id":90,"method":"_mine/do"}`:                -32601,
+		`{"jsonrpc":"2.0","id":90,"method":"logout"}`:                  -32601,
+		`{"jsonrpc":"2.0","id":90,"method":"session/new","params":[]}`: -32602,
+		`{"jsonrpc":"2.0","id":90,"method":"session/new","params":{"cwd":"here","mcpServers":[]}}`:                           -32602,
+		`{"jsonrpc":"2.0","id":90,"method":"session/prompt","params":{"sessionId":"none","prompt":[]}}`:                      -32002,
+		`{"jsonrpc":"2.0","id":90,"method":"session/prompt","params":{}}`:                                                    -32602,
+		`{"jsonrpc":"2.0","id":90,"method":"session/list","params":{"cursor":"x"}}`:                                          -32602,
+		`{"jsonrpc":"2.0","id":90,"method":"session/load","params":{"sessionId":"none","cwd":"/none","mcpServers":[]}}`:      -32002,
+		`{"jsonrpc":"2.0","id":90,"method":"session/load","params":{"sessionId":"../../etc","cwd":"/none","mcpServers":[]}}`: -32002,
+		`{"jsonrpc":"2.0","id":90,"method":"authenticate","params":{"methodId":"magic"}}`:                                    -32602,
+		`{"jsonrpc":"2.0","id":90,"method":"session/set_mode","params":{"sessionId":"none","modeId":"code"}}`:                -32002,
+	} {
+		c.line(line)
+		m := c.message()
+		if failure, _ := m["error"].(object); failure["code"] != code || failure["message"] == "" {
+			t.Errorf("%s: %v", line, m)
+		}
+	}
+	c.line(`{"jsonrpc":"2.0","method":"_mine/happened"}`)
+	c.line(`{"jsonrpc":"2.0","id":"unasked","result":{}}`)
+	c.line(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"none"}}`)
+	made := c.call("session/new", object{"cwd": r.root, "mcpServers": []any{
+		"nonsense", object{"name": "x"}, object{"name": "odd", "type": "carrier pigeon", "url": "x"},
+	}})
+	id := made["sessionId"].(string)
+	for _, bad := range []any{nil, []any{}, []any{object{"type": "audio", "data": "", "mimeType": "audio/wav"}}} {
+		if code, why := c.fails("session/prompt", object{"sessionId": id, "prompt": bad}); code != -32602 {
+			t.Errorf("%v: %d %s", bad, code, why)
+		}
+	}
+	if got := c.call("session/prompt", prompt(id, "Hello?"))["stopReason"]; got != "end_turn" {
+		t.Error(got)
+	}
+}
+
+// A turn that fails is an error of its prompt that says why.
+func TestFailure(t *testing.T) {
+	r := newRig(t, "turns: []\ndefault: {steps: [{error: {status: 400, message: no such luck}}]}\n")
+	c := r.connect()
+	id := c.start(r, nil)
+	m := c.end(c.begin("session/prompt", prompt(id, "Hello?")))
+	raw, err := json.Marshal(m["error"])
+	if err != nil || !strings.Contains(string(raw), "no such luck") || !strings.Contains(string(raw), "E2A.AGENT_ERROR") {
+		t.Errorf("%s", raw)
+	}
+}
