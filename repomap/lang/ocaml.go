@@ -38,7 +38,12 @@ func outlineOCaml(o *outline) {
 		if !t.first {
 			continue
 		}
+		goesOn := o.is(i, "struct") || o.is(i, "sig") || o.is(i, "end") && o.isMark(i+1, '=')
 		for n := len(o.levels); n > 0 && int(t.col) <= o.levels[n-1].col; n-- {
+			if goesOn && int(t.col) == o.levels[n-1].col { // `module M : sig … end = struct … end`
+				o.levels[n-1].end = 0
+				break
+			}
 			o.levels = o.levels[:n-1]
 		}
 		if o.is(i, "include") && (o.is(i+1, "struct") || o.is(i+1, "sig")) && ocamlTop(o, int(t.col)) {
@@ -74,6 +79,9 @@ func outlineOCaml(o *outline) {
 			kind = Constant
 		}
 		to := end
+		if w.holds && o.isMark(to-1, ':') { // its signature is next
+			to--
+		}
 		if kind == Type { // the beginning of what it is tells
 			for to < min(end+12, len(o.tokens)) && !o.tokens[to].first {
 				to = o.skip(to)

@@ -36,8 +36,11 @@ func rubyName(o *outline, at int) int {
 		return -1
 	}
 	if o.word(at).kind == Function {
-		if o.isMark(name+1, '.') && o.at(name+2).kind == nameToken {
+		if o.isMark(name+1, '.') {
 			name += 2
+		}
+		if o.at(name).kind != nameToken { // an operator
+			return -1
 		}
 		return name
 	}

@@ -385,8 +385,8 @@ RULES = {
     "lua": ({
         "function_declaration": qualified(), "assignment_statement": lua_assignment, "field": lua_field,
     }, {"function_declaration", "function_definition"}),
-    "ocaml": (OCAML, {"let_binding"}),
-    "ocaml_interface": (OCAML, {"let_binding"}),
+    "ocaml": (OCAML, {"let_binding", "module_parameter", "open_module"}),
+    "ocaml_interface": (OCAML, {"let_binding", "module_parameter", "open_module"}),
     "php": (TYPE_LIKE | {
         "namespace_definition": qualified(), "trait_declaration": NAME, "function_definition": NAME, "method_declaration": NAME,
         "const_element": lambda n: [child(n, "name")],

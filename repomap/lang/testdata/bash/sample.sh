@@ -22,3 +22,9 @@ echo \"not() {
 if [ ${#x} -gt 1 ]; then last() { :; }; fi
 main() { usage "$@"; }
 main "$@"
+
+unbalanced() {
+  echo "$(cut -d '(' -f 2 | tr -d \" )"
+}
+
+after_unbalanced() { :; }

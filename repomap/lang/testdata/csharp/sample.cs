@@ -32,3 +32,9 @@ public class Primary(int x) : Base(x) { }
 var raw = """
   class No { }
   """;
+
+public class Verbatim
+{
+    string four = @"""" + x + @"{""";
+    public void After() { }
+}

@@ -21,3 +21,6 @@
 (eval-when-compile
   (defun shop-nested () 1))
 (provide 'shop)
+
+(defvar elsewhere)
+(transient-define-suffix shop-suffix () nil)

@@ -40,3 +40,6 @@ module.exports = { Shop };
 exports.VALUE = 3;
 if (counter) { function inner() {} }
 const last = () => <div className="x">Don't</div>
+
+exports.made = make({});
+exports.handed = other.thing;

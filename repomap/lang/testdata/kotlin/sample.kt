@@ -28,3 +28,5 @@ const val TOP = """ fun no() { """
 fun interface Op { fun apply(x: Int): Int }
 annotation class Marker
 abstract class Shape { abstract fun area(): Double; open fun name() = "s" }
+
+fun `a name with spaces`() {}

@@ -13,3 +13,14 @@ local lambda = function() end
 M.table = { function() end }
 function global() end
 return M
+
+describe("x", function()
+   local function hidden() end
+   local quiet = function() end
+end)
+
+return {
+  shown = function(a)
+    return a
+  end,
+}

@@ -35,3 +35,16 @@ class point x = object
 end
 let s = {sql|let no = 1|sql}
 let after 'x' = 1
+
+(* Both the signature and the body of a module tell. *)
+module Both : sig
+  val shown : int
+end = struct
+  let shown = 1
+
+  include struct
+    let included x = x
+  end
+end
+
+let ( let+ ) x f = f x

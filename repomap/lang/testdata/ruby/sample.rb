@@ -38,5 +38,16 @@ def main(argv)
   def nested; end
 end
 class Shop::Late; def run!; end; end
+def after_last_match
+  $'
+end
+
+class ::Outside
+  def <=>(other) = 0
+  def self.[](key)
+    key
+  end
+end
+
 __END__
 def no; end

@@ -25,3 +25,7 @@ union Both { a: u32, b: f32 }
 fn main() { let x = 'a: loop { break 'a; }; struct Local; }
 /* nested /* fn a() {} */ fn b() {} */
 fn last(x: [u8; 4]) -> (u8, u8) { (1, 2) }
+
+impl Sell for [u8; 4] {
+    fn sell(&self) -> u32 { 1 }
+}

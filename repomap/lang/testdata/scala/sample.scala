@@ -27,3 +27,9 @@ enum Color:
 package object util { def helper() = 1 }
 given ord: Ordering[Int] with
   def compare(x: Int, y: Int) = 0
+
+class Wide[T]
+          (x: T,
+           y: Int) {
+  def `type` = x
+}

@@ -24,3 +24,6 @@ func +(a: Point, b: Point) -> Point { a }
 func main() { if let x = y { } }
 actor Bank { func pay() async {} }
 let raw = #"func no() { "quoted" "#
+
+import func Other.imported
+let `default` = 1
