@@ -250,6 +250,9 @@ func (e *Engine) Open(ctx context.Context, id string) (s *Session, isNew bool, e
 		return nil, false, ErrClosed
 	}
 	meta, last, found, err := e.deps.Store.Meta(ctx, id)
+	if err != nil && ctx.Err() != nil {
+		return nil, false, ctx.Err() // nothing is known of the store: who asked gave up
+	}
 	if err != nil {
 		// A store that can not be read must not stop the user from chatting.
 		e.deps.Log.Error("chat could not be read", "chat", id, "err", err)

@@ -121,6 +121,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		trustCommand(&f, stdout, stderr),
 		ecpCommand(&f, stdin, stdout, stderr),
 		e2aCommand(&f, stdin, stdout, stderr),
+		serveCommand(&f, stderr),
 		acpCommand(&f, stdin, stdout, stderr),
 	)
 	return root
@@ -130,7 +131,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 // their editors' settings across versions. The commands for scripts are strict, since a
 // script should hear of a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
-	strict := []string{"exec", "permission", "read-chat", "models", "config", "plugin", "mcp", "doctor", "login", "logout", "repomap", "trust", "ecp"}
+	strict := []string{"exec", "permission", "read-chat", "models", "config", "plugin", "mcp", "doctor", "login", "logout", "repomap", "trust", "ecp", "serve"}
 	if slices.ContainsFunc(args, func(a string) bool { return slices.Contains(strict, a) }) {
 		return args
 	}

@@ -97,6 +97,8 @@ func onlyImporter(path string) string {
 		"github.com/JohannesKaufmann": "tools/web",
 		"github.com/ledongthuc/pdf":   "internal/pdftext",
 		"golang.org/x/net/idna":       "internal/fetch",
+		"golang.org/x/net/netutil":    "cmd/eca",
+		"github.com/coder/websocket":  "e2a/gateway",
 		"github.com/nats-io":          "esrp/service",
 	} {
 		if strings.HasPrefix(path, prefix) {

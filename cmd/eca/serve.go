@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/net/netutil"
+
+	"github.com/seed-dec29ce4/eca/e2a/a2a"
+	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/ecp/agent"
+)
+
+const serveHelp = `Lets other agents call eca over HTTP, in the current folder: A2A (JSON-RPC at /a2a, the
+card at /.well-known/agent-card.json; see docs/a2a.md), E2A over WebSocket at /e2a
+(docs/e2a.md), and the Evaluation Context Protocol at /ecp (docs/ecp.md), which has a
+conversation of its own.
+
+With a token in ECA_SERVE_TOKEN, every request but the card's needs it as a bearer token;
+without one, only this machine can call. Calls that ask wait for their caller's decision.
+No workspace is trusted.`
+
+// serveTokenVariable has the bearer token of eca serve: arguments can be read by others.
+const serveTokenVariable = "ECA_SERVE_TOKEN"
+
+// maxConnections is how many callers are served at a time; others wait.
+const maxConnections = 256
+
+type serveFlags struct {
+	listen, url    string
+	origins, hosts []string
+}
+
+func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve other agents over HTTP",
+		Long:  serveHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logger(sf.logLevel, stderr)
+			if err != nil {
+				return err
+			}
+			token := os.Getenv(serveTokenVariable)
+			address, err := agent.CheckAddress(f.listen, token)
+			if err != nil {
+				return fmt.Errorf("--listen: %w (the token is in %s)", err, serveTokenVariable)
+			}
+			cwd, err := os.Getwd()
+			if err != nil {
+				return fmt.Errorf("the workspace is unknown: %w", err)
+			}
+			d, err := newDaemon(*sf, log)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			listener, err := net.Listen("tcp", address)
+			if err != nil {
+				return err
+			}
+			defer listener.Close()
+			address = listener.Addr().String() // with the port that 0 became
+			g := gateway.New(gateway.Options{Host: d, Workspace: cwd, Log: log.Logger})
+			defer g.Close()
+			s := a2a.New(a2a.Options{Runner: g, Version: version, URL: f.url, Secured: token != "", Log: log.Logger})
+			defer s.Close()
+			evaluated, err := newDaemon(*sf, log) // initialize configures it, without regard to other callers
+			if err != nil {
+				return err
+			}
+			defer evaluated.Close()
+			limit, err := rpcLimit(os.Getenv(ecp.TimeoutVariable))
+			if err != nil {
+				log.Error("no limit of a call is kept", "err", err)
+			}
+			a := agent.New(agent.Options{Host: evaluated, Version: version, Workspace: cwd, Limit: limit, Log: log.Logger})
+			defer a.Close()
+			mux := http.NewServeMux()
+			mux.Handle("/", s.Handler())
+			mux.Handle("/e2a", g.Socket())
+			mux.Handle(ecp.Endpoint, a.Handler(agent.HTTPOptions{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token}))
+			leave := func() { // which answers what runs
+				s.Close()
+				a.Close()
+				g.Close()
+			}
+			guard := a2a.Access{Address: address, Token: token, Origins: f.origins, Hosts: f.hosts}
+			fmt.Fprintf(stderr, "eca serve: serving http://%s\n", address)
+			return serveUntil(cmd.Context(), netutil.LimitListener(listener, maxConnections), guard.Guard(mux), leave)
+		},
+	}
+	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8766", "address to serve at, host:port")
+	cmd.Flags().StringVar(&f.url, "url", "", "URL under which others reach /a2a, for the card, if a proxy stands between")
+	cmd.Flags().StringSliceVar(&f.origins, "allow-origin", nil, "origin of web pages that may call, besides those of this machine")
+	cmd.Flags().StringSliceVar(&f.hosts, "allow-host", nil, "name under which eca is reached, besides this machine's")
+	return cmd
+}
+
+// serveUntil serves until ctx ends, has leave stop what runs, and lets what was begun be
+// answered.
+func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, leave func()) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	var err error
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		leave()
+		const farewell = 2 * time.Second
+		goodbye, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		defer cancel()
+		if server.Shutdown(goodbye) != nil {
+			_ = server.Close()
+		}
+		err = <-served
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+// Package a2a is the A2A face: other agents send messages to eca over HTTP, and get tasks.
+//
+// It owns A2A's wire, 1.0 and the names and shapes of 0.3 (wire.go, legacy.go), tasks and
+// what becomes of them (task.go, store.go), the methods over JSON-RPC (rpc.go, methods.go),
+// the agent card (card.go), and who may call over HTTP at all (access.go). Messages become
+// E2A envelopes, and a task is made of the frames that e2a/gateway answers with.
+//
+// It guarantees: a message is answered with a task; a task goes on when its caller leaves,
+// until it ends, is cancelled, or the server closes; a subscriber is told all that happens
+// after the task it was shown, in order, however slowly it reads; a call that asks makes the
+// task TASK_STATE_INPUT_REQUIRED, and runs only if the next message of the task says so; a
+// task ends once.
+//
+// It does not keep tasks on disk: those of a server that ended are unknown to the next one,
+// while their chats (contextId) go on. It was written without A2A's Go SDK: see docs/a2a.md.
+package a2a
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/e2a/gateway"
+)
+
+// Endpoint is where JSON-RPC is served; CardPath is where the agent card is.
+const (
+	Endpoint = "/a2a"
+	CardPath = "/.well-known/agent-card.json"
+)
+
+// Runner answers envelopes with frames; see gateway.Gateway.
+type Runner interface {
+	Run(ctx context.Context, e e2a.Envelope, send gateway.Send, accepted func()) error
+}
+
+// Options configure a Server.
+type Options struct {
+	Runner  Runner
+	Version string // of eca, for the card
+	URL     string // under which Endpoint is reached from outside; empty: as each request says
+	Secured bool   // calls need a bearer token: the card says so
+	Now     func() time.Time
+	NewID   func() string
+	Log     *slog.Logger
+}
+
+// Server serves A2A. Close must be called.
+type Server struct {
+	runner  Runner
+	version string
+	url     string
+	secured bool
+	now     func() time.Time
+	newID   func() string
+	log     *slog.Logger
+	started time.Time
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+	tasks  store
+}
+
+// New returns a server.
+func New(o Options) *Server {
+	s := &Server{runner: o.Runner, version: o.Version, url: o.URL, secured: o.Secured, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default())}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.newID == nil {
+		s.newID = uuid.NewString
+	}
+	s.started = s.now()
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Close cancels the tasks that run, and has streams end. Messages that come later are
+// refused.
+func (s *Server) Close() {
+	s.tasks.close()
+	s.cancel()
+	s.work.Wait()
+}
+
+// Handler serves Endpoint and CardPath. It asks for no token: see Access.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc(CardPath, s.serveCard)
+	mux.HandleFunc(Endpoint, s.serveRPC)
+	return mux
+}

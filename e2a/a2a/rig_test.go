@@ -1,0 +1,268 @@
+package a2a_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/e2a/a2a"
+	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/llm/cassette"
+)
+
+func TestMain(m *testing.M) {
+	// The pattern matcher keeps one clock for a moment after a match with a time limit.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+}
+
+// rig is an A2A server over real HTTP on a real daemon, with a scripted model.
+type rig struct {
+	t     testing.TB
+	root  string
+	url   string // of the server
+	token string
+	next  int
+}
+
+func newRig(t testing.TB, model, token string) *rig {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, root: filepath.Join(dir, "workspace"), token: token}
+	if err := os.Mkdir(r.root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	player, err := cassette.Parse([]byte("cassette: 1\n" + model))
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider := httptest.NewServer(player.Handler(nil))
+	t.Cleanup(provider.Close)
+	config, err := json.Marshal(map[string]any{
+		"defaultModel": "mock/m", "chat": map[string]any{"title": false},
+		"providers": map[string]any{"mock": map[string]any{
+			"api": "openai-responses", "url": provider.URL + "/v1", "key": "sk-mock-0123456789", "fetchModels": false,
+			"retry":  map[string]any{"baseDelayMs": 1, "maxRetries": 1},
+			"models": map[string]any{"m": map[string]any{}},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"ECA_CONFIG": string(config), "OLLAMA_API_URL": "http://127.0.0.1:1", "XDG_CONFIG_HOME": filepath.Join(dir, "config"), "PATH": os.Getenv("PATH")}
+	host := daemon.New(daemon.Options{Getenv: func(k string) string { return env[k] }, StateDir: filepath.Join(dir, "state"), CacheDir: filepath.Join(dir, "cache")})
+	t.Cleanup(host.Close)
+	g := gateway.New(gateway.Options{Host: host, Workspace: r.root})
+	t.Cleanup(g.Close)
+	server := httptest.NewUnstartedServer(nil)
+	s := a2a.New(a2a.Options{Runner: g, Version: "1.2.3", Secured: token != ""})
+	server.Config.Handler = a2a.Access{Address: server.Listener.Addr().String(), Token: token}.Guard(s.Handler())
+	server.Start()
+	t.Cleanup(server.Close)
+	t.Cleanup(s.Close)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	r.url = server.URL
+	return r
+}
+
+func (r *rig) write(name, text string) {
+	r.t.Helper()
+	if err := os.WriteFile(filepath.Join(r.root, name), []byte(text), 0o644); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// post sends a body to the endpoint. change may be nil.
+func (r *rig) post(body string, change func(*http.Request)) *http.Response {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.url+a2a.Endpoint, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if r.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	if change != nil {
+		change(req)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return res
+}
+
+type object = map[string]any
+
+func (r *rig) body(method string, params any) string {
+	r.t.Helper()
+	r.next++
+	b, err := json.Marshal(object{"jsonrpc": "2.0", "id": r.next, "method": method, "params": params})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(b)
+}
+
+// answer reads the JSON of a response.
+func (r *rig) answer(res *http.Response) object {
+	r.t.Helper()
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var out object
+	if err := json.Unmarshal(data, &out); err != nil {
+		r.t.Fatalf("%d %s: %v", res.StatusCode, data, err)
+	}
+	return out
+}
+
+// call returns the result of a method.
+func (r *rig) call(method string, params any) object {
+	r.t.Helper()
+	out := r.answer(r.post(r.body(method, params), nil))
+	result, ok := out["result"].(object)
+	if !ok {
+		r.t.Fatalf("%s: %v", method, out)
+	}
+	return result
+}
+
+// fails returns the code of the error that a method ends with.
+func (r *rig) fails(method string, params any) int {
+	r.t.Helper()
+	return code(r.t, r.answer(r.post(r.body(method, params), nil)))
+}
+
+func code(t testing.TB, answer object) int {
+	t.Helper()
+	e, ok := answer["error"].(object)
+	if !ok || e["message"] == "" {
+		t.Fatalf("no error: %v", answer)
+	}
+	n, _ := e["code"].(float64)
+	return int(n)
+}
+
+// stream is the answer of a streaming method.
+type stream struct {
+	t   testing.TB
+	res *http.Response
+	in  *bufio.Reader
+}
+
+func (r *rig) stream(method string, params any) *stream {
+	r.t.Helper()
+	res := r.post(r.body(method, params), nil)
+	if got := res.Header.Get("Content-Type"); got != "text/event-stream" {
+		r.t.Fatalf("%s: %s: %v", method, got, r.answer(res))
+	}
+	r.t.Cleanup(func() { _ = res.Body.Close() })
+	return &stream{r.t, res, bufio.NewReader(res.Body)}
+}
+
+// event is the next one's result; nil is the end.
+func (s *stream) event() object {
+	s.t.Helper()
+	for {
+		line, err := s.in.ReadBytes('\n')
+		if err == io.EOF { //nolint:errorlint // readers return it bare
+			return nil
+		} else if err != nil {
+			s.t.Fatal(err)
+		}
+		data, ok := bytes.CutPrefix(line, []byte("data: "))
+		if !ok {
+			continue
+		}
+		var out struct{ Result object }
+		if err := json.Unmarshal(data, &out); err != nil || len(out.Result) == 0 {
+			s.t.Fatalf("%s: %v", data, err)
+		}
+		return out.Result
+	}
+}
+
+// rest reads to the end and tells it in short: states, and text between them.
+func (s *stream) rest() string {
+	s.t.Helper()
+	var out []string
+	text := ""
+	for e := s.event(); e != nil; e = s.event() {
+		if len(e) != 1 {
+			s.t.Errorf("an event has not one member: %v", e)
+		}
+		if a, ok := e["artifactUpdate"].(object); ok {
+			if a["append"] != true {
+				text += "|"
+			}
+			text += textOf(a["artifact"])
+			if a["lastChunk"] == true {
+				text += "."
+			}
+			continue
+		}
+		for _, key := range []string{"task", "statusUpdate"} {
+			if v, ok := e[key].(object); ok {
+				if text != "" {
+					out = append(out, text)
+				}
+				out, text = append(out, stateOf(v)), ""
+			}
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func stateOf(v object) string {
+	status, _ := v["status"].(object)
+	return strings.TrimPrefix(fmt.Sprint(status["state"]), "TASK_STATE_")
+}
+
+// textOf joins the text of what has parts.
+func textOf(v any) string {
+	o, _ := v.(object)
+	parts, _ := o["parts"].([]any)
+	text := ""
+	for _, p := range parts {
+		s, _ := p.(object)["text"].(string)
+		text += s
+	}
+	return text
+}
+
+// said is the answer of a task.
+func said(task object) string {
+	list, _ := task["artifacts"].([]any)
+	text := ""
+	for _, a := range list {
+		text += textOf(a)
+	}
+	return text
+}
+
+func says(text string, more ...object) object {
+	m := object{"messageId": "m", "role": "ROLE_USER", "parts": []any{object{"text": text}}}
+	for _, o := range more {
+		for k, v := range o {
+			m[k] = v
+		}
+	}
+	return object{"message": m}
+}

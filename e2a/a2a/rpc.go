@@ -1,0 +1,257 @@
+package a2a
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	maxBody   = 32 << 20 // of a request, in bytes
+	bodyTime  = time.Minute
+	writeTime = 30 * time.Second // for one event of a stream
+	keepAlive = 15 * time.Second
+)
+
+// call is a request over JSON-RPC.
+type call struct {
+	id     json.RawMessage
+	method string
+	params json.RawMessage
+	legacy bool // it speaks 0.3
+}
+
+// serveRPC answers one call per POST: with JSON, or with a stream of server-sent events.
+func (s *Server) serveRPC(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "calls are POST requests", http.StatusMethodNotAllowed)
+		return
+	}
+	c := &call{id: json.RawMessage("null")}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
+		c.answer(w, http.StatusUnsupportedMediaType, nil, failure(codeContentType, "calls are application/json, not %q", r.Header.Get("Content-Type")))
+		return
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // servers of tests may not have it
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	_ = control.SetReadDeadline(time.Time{})
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		c.answer(w, http.StatusRequestEntityTooLarge, nil, failure(codeRequest, "calls have %d MiB at most", maxBody>>20))
+		return
+	case err != nil:
+		http.Error(w, "the call did not arrive", http.StatusBadRequest)
+		return
+	}
+	if err := c.parse(body); err != nil {
+		c.answer(w, http.StatusOK, nil, err)
+		return
+	}
+	version := r.Header.Get("A2A-Version")
+	if version == "" {
+		version = r.URL.Query().Get("A2A-Version")
+	}
+	if !knownVersion(version) {
+		c.answer(w, http.StatusOK, nil, failure(codeVersion, "version %q of A2A is not spoken; 1.0 and 0.3 are", version))
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	result, stream, err := s.call(ctx, c)
+	if stream != nil {
+		defer stream.close()
+		s.stream(ctx, w, c, stream)
+		return
+	}
+	c.answer(w, http.StatusOK, result, err)
+}
+
+// knownVersion says whether a version is one that is spoken. Who names none shows by its
+// methods which it speaks.
+func knownVersion(v string) bool {
+	major, rest, _ := strings.Cut(strings.TrimSpace(v), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	return v == "" || slices.Contains([]string{"1.0", "0.3"}, major+"."+minor)
+}
+
+// parse reads a call. What is none is an error of JSON-RPC.
+func (c *call) parse(body []byte) error {
+	if !json.Valid(body) {
+		return failure(codeParse, "the call is no JSON")
+	}
+	var m struct {
+		JSONRPC string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Method  *string         `json:"method"`
+		Params  json.RawMessage `json:"params"`
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		return failure(codeRequest, "the call is no request of JSON-RPC: %v", err)
+	}
+	if id := bytes.TrimSpace(m.ID); len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9') {
+		c.id = id
+	} else {
+		return failure(codeRequest, "id must be a string or a number")
+	}
+	switch {
+	case m.JSONRPC != "2.0":
+		return failure(codeRequest, `jsonrpc must be "2.0"`)
+	case m.Method == nil || *m.Method == "":
+		return failure(codeRequest, "method is missing")
+	}
+	c.method, c.legacy = modern(*m.Method)
+	c.params = m.Params
+	if p := bytes.TrimSpace(m.Params); len(p) > 0 && p[0] != '{' && string(p) != "null" {
+		return failure(codeParams, "params must be an object")
+	}
+	return nil
+}
+
+// call carries out a method. The answer is a result, or a stream that must be closed.
+func (s *Server) call(ctx context.Context, c *call) (result any, stream *subscription, err error) {
+	var named struct {
+		ID            string `json:"id"`
+		HistoryLength *int   `json:"historyLength"`
+	}
+	switch c.method {
+	case "SendMessage", "SendStreamingMessage":
+		var p sendParams
+		if err := decode(c.params, &p); err != nil {
+			return nil, nil, err
+		}
+		sub, err := s.send(ctx, &p, c.method == "SendStreamingMessage", c.legacy)
+		if err != nil || c.method == "SendStreamingMessage" {
+			return nil, sub, err
+		}
+		defer sub.close()
+		return s.await(ctx, c, &p, sub)
+	case "GetTask", "CancelTask", "SubscribeToTask":
+		if err := decode(c.params, &named); err != nil {
+			return nil, nil, err
+		}
+		if n := named.HistoryLength; n != nil && *n < 0 {
+			return nil, nil, failure(codeParams, "historyLength must not be negative")
+		}
+		j, err := s.tasks.find(named.ID)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case c.method == "GetTask":
+			return j.snapshot(named.HistoryLength), nil, nil
+		case c.method == "CancelTask":
+			t, err := s.cancelTask(ctx, named.ID)
+			return t, nil, err
+		case j.over():
+			return nil, nil, failure(codeUnsupported, "task %q has ended; there is nothing to subscribe to", named.ID)
+		}
+		return nil, j.subscribe(nil), nil
+	case "ListTasks":
+		var p listParams
+		if err := decode(c.params, &p); err != nil {
+			return nil, nil, err
+		}
+		result, err := s.listTasks(p)
+		return result, nil, err
+	case "GetExtendedAgentCard":
+		return nil, nil, failure(codeNoCard, "there is no card but the public one")
+	case "CreateTaskPushNotificationConfig", "GetTaskPushNotificationConfig", "ListTaskPushNotificationConfigs", "DeleteTaskPushNotificationConfig":
+		return nil, nil, failure(codeNoPush, "push notifications are not supported")
+	}
+	return nil, nil, failure(codeMethod, "there is no method %q", c.method)
+}
+
+// await answers SendMessage: when the task ended or waits for its caller, or at once.
+func (s *Server) await(ctx context.Context, c *call, p *sendParams, sub *subscription) (any, *subscription, error) {
+	atOnce := p.Configuration.ReturnImmediately || c.legacy && p.Configuration.Blocking != nil && !*p.Configuration.Blocking
+	for !atOnce {
+		e, more, err := sub.next(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !more || e.pauses() {
+			break
+		}
+	}
+	t := sub.job.snapshot(p.Configuration.HistoryLength)
+	if c.legacy {
+		return t, nil, nil
+	}
+	return map[string]any{"task": t}, nil, nil
+}
+
+// answer sends the one answer of a call.
+func (c *call) answer(w http.ResponseWriter, status int, result any, err error) {
+	body, bad := json.Marshal(c.envelope(result, err))
+	if bad != nil {
+		http.Error(w, "the answer can not be encoded", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // who left does not read it
+}
+
+func (c *call) envelope(result any, err error) map[string]any {
+	out := map[string]any{"jsonrpc": "2.0", "id": c.id}
+	var known *rpcError
+	switch {
+	case errors.As(err, &known):
+		out["error"] = known
+	case err != nil:
+		out["error"] = failure(codeInternal, "%v", err)
+	case c.legacy:
+		out["result"] = toLegacy(result)
+	default:
+		out["result"] = result
+	}
+	return out
+}
+
+// stream sends events until the task ended, or, for a message's own stream, waits for its
+// caller.
+func (s *Server) stream(ctx context.Context, w http.ResponseWriter, c *call, sub *subscription) {
+	control := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	write := func(text string) bool {
+		_ = control.SetWriteDeadline(time.Now().Add(writeTime))
+		_, err := io.WriteString(w, text)
+		return err == nil && control.Flush() == nil
+	}
+	for {
+		limited, cancel := context.WithTimeout(ctx, keepAlive)
+		e, more, err := sub.next(limited)
+		cancel()
+		switch {
+		case ctx.Err() != nil && !more, err == nil && !more:
+			return
+		case err != nil:
+			if !write(": still here\n\n") {
+				return
+			}
+			continue
+		}
+		body, err := json.Marshal(c.envelope(e, nil))
+		if err != nil {
+			s.log.Error("an event can not be encoded", "task", sub.job.id, "err", err)
+			return
+		}
+		if !write("id: " + s.newID() + "\ndata: " + string(body) + "\n\n") {
+			return
+		}
+		if c.method == "SendStreamingMessage" && e.pauses() {
+			return
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package a2a
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+const (
+	maxRunning = 64   // tasks that have not ended
+	maxKept    = 1000 // tasks that have; the oldest go first
+)
+
+// store knows the tasks of a server.
+type store struct {
+	mu     sync.Mutex // guards what follows
+	jobs   map[string]*job
+	order  []*job // oldest first
+	closed bool
+}
+
+// add takes in a new task, unless its context is busy: a chat has one turn at a time.
+func (st *store) add(j *job) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.closed {
+		return failure(codeInternal, "eca is ending")
+	}
+	running := 0
+	for _, other := range st.order {
+		if other.over() {
+			continue
+		}
+		running++
+		if other.contextID == j.contextID {
+			return failure(codeUnsupported, "context %q is busy with task %q: answer that one, wait for its end, or cancel it", j.contextID, other.id)
+		}
+	}
+	if running >= maxRunning {
+		return failure(codeInternal, "%d tasks run already; no more are taken", maxRunning)
+	}
+	if st.jobs == nil {
+		st.jobs = map[string]*job{}
+	}
+	st.jobs[j.id] = j
+	st.order = append(st.order, j)
+	for drop := len(st.order) - running - 1 - maxKept; drop > 0; drop-- {
+		i := slices.IndexFunc(st.order, (*job).over)
+		delete(st.jobs, st.order[i].id)
+		st.order = slices.Delete(st.order, i, i+1)
+	}
+	return nil
+}
+
+func (j *job) over() bool {
+	select {
+	case <-j.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// find returns a task, or A2A's error.
+func (st *store) find(id string) (*job, error) {
+	if id == "" {
+		return nil, failure(codeParams, "params: the id of a task is missing")
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if j := st.jobs[id]; j != nil {
+		return j, nil
+	}
+	return nil, failure(codeNotFound, "there is no task %q", id)
+}
+
+// list returns the tasks, the last changed first.
+func (st *store) list() []*task {
+	st.mu.Lock()
+	jobs := slices.Clone(st.order)
+	st.mu.Unlock()
+	tasks := make([]*task, len(jobs))
+	for i, j := range jobs {
+		tasks[i] = j.snapshot(nil)
+	}
+	slices.SortFunc(tasks, func(a, b *task) int {
+		return cmp.Or(cmp.Compare(b.Status.Timestamp, a.Status.Timestamp), cmp.Compare(a.ID, b.ID))
+	})
+	return tasks
+}
+
+func (st *store) close() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.closed = true
+}

@@ -1,0 +1,105 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"github.com/seed-dec29ce4/eca/e2a"
+)
+
+// socket is a client over WebSocket.
+type socket struct {
+	t     testing.TB
+	conn  *websocket.Conn
+	check e2a.Checker
+}
+
+func (r *rig) dial() *socket {
+	r.t.Helper()
+	server := httptest.NewServer(r.gateway.Socket())
+	r.t.Cleanup(server.Close)
+	conn, res, err := websocket.Dial(r.t.Context(), "ws"+strings.TrimPrefix(server.URL, "http"), nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if res.Body != nil {
+		_ = res.Body.Close()
+	}
+	r.t.Cleanup(func() { _ = conn.CloseNow() })
+	return &socket{t: r.t, conn: conn}
+}
+
+func (s *socket) say(text string) {
+	s.t.Helper()
+	if err := s.conn.Write(s.t.Context(), websocket.MessageText, []byte(text)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *socket) frame() e2a.Response {
+	s.t.Helper()
+	kind, text, err := s.conn.Read(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if kind != websocket.MessageText || !json.Valid(text) {
+		s.t.Fatalf("%v %q", kind, text)
+	}
+	f, err := e2a.DecodeResponse(text)
+	if err != nil {
+		s.t.Fatalf("%s: %v", text, err)
+	}
+	if err := s.check.Check(f); err != nil {
+		s.t.Error(err)
+	}
+	return f
+}
+
+func (s *socket) final() e2a.Response {
+	s.t.Helper()
+	for {
+		if f := s.frame(); f.IsFinal {
+			return f
+		}
+	}
+}
+
+// A connection carries envelopes and frames, whatever came before; its end stops its turns
+// and nobody else's.
+func TestSocket(t *testing.T) {
+	r := newRig(t, `
+turns:
+  - user: hang
+    steps: [{text: "one two three four", delay: 1h}]
+default: {steps: [{text: Hello.}]}
+`)
+	s := r.dial()
+	s.say("no envelope")
+	if got := code(t, s.final()); got != "E2A.INVALID_JSON" {
+		t.Error(got)
+	}
+	s.say(`{"request_id":"a","method":"chat.send","session_id":"one","params":{"text":"hi"}}`)
+	if res := result(t, s.final()); res["content"] != "Hello." {
+		t.Errorf("%v", res)
+	}
+	other := r.dial()
+	s.say(`{"request_id":"b","method":"chat.send","session_id":"one","params":{"text":"hang"}}`)
+	for f := s.frame(); f.Body["event_type"] != "turn_started"; f = s.frame() {
+	}
+	if err := s.conn.CloseNow(); err != nil {
+		t.Fatal(err)
+	}
+	other.say(`{"request_id":"c","method":"chat.send","session_id":"two","params":{"text":"hi"}}`)
+	if res := result(t, other.final()); res["content"] != "Hello." {
+		t.Errorf("%v", res)
+	}
+	for n, running := 0, true; running; n++ {
+		other.say(fmt.Sprintf(`{"request_id":"d%d","method":"session.load","session_id":"one"}`, n))
+		running = result(t, other.final())["running"] == true
+	}
+}
