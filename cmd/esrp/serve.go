@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,6 +23,7 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/esrp/service"
 	"github.com/seed-dec29ce4/eca/internal/keychain"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 )
@@ -87,17 +89,24 @@ func operations(log *slog.Logger) (*daemon.Daemon, *service.Engine, error) {
 	o.Supervisor = o.Executable
 	d := daemon.New(o)
 	d.Configure(nil, []string{cwd})
-	return d, service.NewEngine(d, evaluate(o.Supervisor)), nil
+	return d, service.NewEngine(d, evaluate(o.Supervisor, cwd)), nil
 }
 
-// evaluate runs manifests.
-func evaluate(supervisor string) service.Evaluate {
+// evaluate runs manifests as if they lay in dir.
+func evaluate(supervisor, dir string) service.Evaluate {
 	return func(ctx context.Context, manifest []byte, progress func(service.Progress)) ([]byte, error) {
 		m, problems := runtime.Parse(manifest, "manifest.yaml")
-		if m == nil {
-			return nil, &service.Failure{Code: esrp.InvalidInputSemantic, Message: runtime.Problems(problems).Error()}
+		wrong := slices.DeleteFunc(problems, func(p runtime.Problem) bool { return p.Warning })
+		if len(wrong) > 0 {
+			return nil, &service.Failure{Code: esrp.InvalidInputSemantic, Message: runtime.Problems(wrong).Error()}
 		}
-		o := runtime.Options{Version: version, Supervisor: supervisor, Path: os.Getenv("PATH"), Now: time.Now, NewID: uuid.NewString, Client: http.DefaultClient}
+		m.Path = filepath.Join(dir, "manifest.yaml") // what it names is found from here
+		network := netclient.New(os.Getenv)
+		defer network.Close()
+		o := runtime.Options{
+			Version: version, Supervisor: supervisor, Path: os.Getenv("PATH"), Now: time.Now, NewID: uuid.NewString,
+			Client: network.Client(netclient.Options{HTTP1: true, Connect: runtime.DefaultTimeout}),
+		}
 		cases, _, err := runtime.Plan(m, o)
 		if err != nil {
 			return nil, &service.Failure{Code: esrp.InvalidInputSemantic, Message: err.Error()}

@@ -86,7 +86,7 @@ func (j job) answer() ([]byte, esrp.Status, error) {
 
 // addEvent appends an event to a job.
 func (s *Service) addEvent(tx *sql.Tx, j job, kind esrp.JobEventType, data esrp.Value) error {
-	e := esrp.JobEvent{Type: kind, JobID: j.record().ID, Timestamp: esrp.At(s.now()), Data: data}
+	e := esrp.JobEvent{Type: kind, JobID: j.record().ID, Timestamp: esrp.At(s.now().Truncate(time.Millisecond)), Data: data}
 	body, err := e.Value().Canonical()
 	if err != nil {
 		return fmt.Errorf("event of job %s: %w", j.id, err)
@@ -102,7 +102,7 @@ func (s *Service) start(tx *sql.Tx, j *job) error {
 	if err != nil {
 		return err
 	}
-	j.state, j.started = next, s.now()
+	j.state, j.started = next, s.now().Truncate(time.Millisecond)
 	if _, err := tx.Exec("UPDATE jobs SET state = ?, started = ? WHERE id = ?", string(next), j.started.UnixMilli(), j.id); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *Service) finish(tx *sql.Tx, j *job, end esrp.JobState, r esrp.Response)
 		return err
 	}
 	j.state = next
-	accepted, finished := esrp.At(j.accepted), esrp.At(s.now())
+	accepted, finished := esrp.At(j.accepted), esrp.At(s.now().Truncate(time.Millisecond))
 	r.Version, r.RequestID, r.Job = esrp.Version, request.ID, j.record()
 	r.Timing = &esrp.Timing{AcceptedAt: &accepted, FinishedAt: &finished}
 	if !j.started.IsZero() {
@@ -132,8 +132,8 @@ func (s *Service) finish(tx *sql.Tx, j *job, end esrp.JobState, r esrp.Response)
 	if j.response, err = r.Value().Canonical(); err != nil {
 		return fmt.Errorf("response of job %s: %w", j.id, err)
 	}
-	// What may be asked again must not find the answer that it failed with.
-	free := end == esrp.JobCancelled || r.Error != nil && r.Error.Retryable
+	// What may be asked again, or was refused, must not find the answer that it failed with.
+	free := end == esrp.JobCancelled || r.Error != nil && (r.Error.Retryable || r.Error.Code == esrp.InvalidInputSemantic)
 	_, err = tx.Exec("UPDATE jobs SET state = ?, finished = ?, response = ?, worker = '', key = CASE WHEN ? THEN NULL ELSE key END WHERE id = ?",
 		string(next), finished.UnixMilli(), j.response, free, j.id)
 	if err != nil {

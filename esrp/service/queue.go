@@ -180,8 +180,14 @@ func (s *Service) sendSome(ctx context.Context) (more bool, err error) {
 	return len(ids) == some, nil
 }
 
-// recover has the queue filled again: what it had may be gone.
+// recover has the queue filled again: what it had may be gone. Workers of a process that is
+// no more have nothing.
 func (s *Service) recover(ctx context.Context) error {
+	if s.o.NATS == "" && s.o.NATSListen == "" {
+		if _, err := s.db.ExecContext(ctx, "UPDATE jobs SET worker = '', lease = 0"); err != nil {
+			return err
+		}
+	}
 	_, err := s.db.ExecContext(ctx, "UPDATE jobs SET sent = 0 WHERE state IN ('queued', 'started')")
 	return err
 }

@@ -12,15 +12,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 )
-
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
-}
 
 const token = "secret of the tests"
 
@@ -83,12 +78,15 @@ type rig struct {
 	ops  *echo
 	s    *Service
 	http *httptest.Server
+	base string
 }
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 func options(t *testing.T, dir string, ops Operations) Options {
 	return Options{
 		Dir: dir, Token: token, Operations: ops, Artifacts: artifact.New(t.TempDir(), artifact.Options{}),
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log: quiet(),
 	}
 }
 
@@ -109,11 +107,12 @@ func newRig(t *testing.T, change func(*Options, *HTTPOptions)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Close)
-	r := &rig{t, ops, s, httptest.NewServer(s.Handler(h))}
+	r := &rig{t: t, ops: ops, s: s, http: httptest.NewServer(s.Handler(h))}
+	r.base = r.http.URL
 	t.Cleanup(func() {
 		r.http.CloseClientConnections()
 		r.http.Close()
-		r.http.Client().CloseIdleConnections()
+		http.DefaultClient.CloseIdleConnections()
 	})
 	return r
 }
@@ -133,7 +132,7 @@ const (
 // do sends a request with the token.
 func (r *rig) do(method, path, body string, header ...string) (int, string, http.Header) {
 	r.t.Helper()
-	q, err := http.NewRequestWithContext(r.t.Context(), method, r.http.URL+path, strings.NewReader(body))
+	q, err := http.NewRequestWithContext(r.t.Context(), method, r.base+path, strings.NewReader(body))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -144,7 +143,7 @@ func (r *rig) do(method, path, body string, header ...string) (int, string, http
 			q.Host = header[i+1]
 		}
 	}
-	res, err := r.http.Client().Do(q)
+	res, err := http.DefaultClient.Do(q)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -1,0 +1,227 @@
+package service
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+)
+
+// role is what this program is, if it is not the test: "worker URL" or "server DIR".
+const role = "ESRP_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(role); what != "" {
+		if err := play(what); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// play is the worker or the server that will be killed. It ends when the test does.
+func play(what string) error {
+	ops := newEcho()
+	kind, where, _ := strings.Cut(what, " ")
+	o := WorkerOptions{Operations: ops}
+	if kind == "worker" {
+		nc, err := Dial(context.Background(), where, token, quiet())
+		if err != nil {
+			return err
+		}
+		defer NewWorker(nc, o).Close()
+	} else {
+		s, err := Open(context.Background(), Options{Dir: where, Token: token, Operations: ops, Log: quiet()})
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		w, err := s.Worker(context.Background(), o)
+		if err != nil {
+			return err
+		}
+		defer w.Close()
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		go func() { _ = http.Serve(l, s.Handler(HTTPOptions{})) }()
+		fmt.Println("http://" + l.Addr().String())
+	}
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// child starts this program in a role.
+func child(t *testing.T, what string) (c *exec.Cmd, out *bufio.Reader) {
+	t.Helper()
+	c = exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), role+"="+what)
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	return c, bufio.NewReader(stdout)
+}
+
+// eventually waits for an event of a job that says something.
+func eventually(t *testing.T, s *Service, id, says string) {
+	t.Helper()
+	for {
+		news, leave := s.hub.listen(id)
+		list, err := s.events(t.Context(), id, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			if strings.Contains(string(e.body), says) {
+				leave()
+				return
+			}
+		}
+		select {
+		case <-news:
+		case <-time.After(2 * time.Minute):
+			t.Fatalf("job %s does not say %q", id, says)
+		}
+		leave()
+	}
+}
+
+// Two workers on two connections to NATS, one of them killed in the middle of a job: all
+// jobs complete, once.
+func TestKilledWorker(t *testing.T) {
+	ops := newEcho()
+	o := options(t, t.TempDir(), ops)
+	o.NATSListen, o.Lease = "127.0.0.1:0", 3*time.Second
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	submit := func(operation, data string) string {
+		doc := request(operation, data, asyncMode, "")
+		q, err := esrp.DecodeRequest([]byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := s.accept(t.Context(), q, []byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j.id
+	}
+	victim, _ := child(t, "worker nats://"+s.NATSAddress())
+	ids := []string{submit("hold", "victim")}
+	eventually(t, s, ids[0], "holding") // the other process has it
+	for i := range 199 {
+		ids = append(ids, submit("echo", fmt.Sprint("job ", i)))
+	}
+	close(ops.hold) // here nothing holds
+	nc, err := Dial(t.Context(), "nats://"+s.NATSAddress(), token, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWorker(nc, WorkerOptions{Operations: ops, Log: quiet()})
+	defer w.Close()
+	if _, err := s.wait(t.Context(), ids[len(ids)/2]); err != nil { // both are at it
+		t.Fatal(err)
+	}
+	if err := victim.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range ids {
+		j, err := s.wait(t.Context(), id)
+		if err != nil || j.state != esrp.JobSucceeded {
+			t.Fatalf("job %d: %s, %v", i, j.state, err)
+		}
+		list, err := s.events(t.Context(), id, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends := 0
+		for _, e := range list {
+			if e.final() {
+				ends++
+			}
+		}
+		if ends != 1 || !list[len(list)-1].final() {
+			t.Errorf("job %d ended %d times", i, ends)
+		}
+	}
+	eventually(t, s, ids[0], "its worker was lost")
+	if ops.count("victim") == 0 {
+		t.Error("the victim's job has an answer, and nobody ran it again")
+	}
+}
+
+// A server that is killed with jobs that wait and run: the next one finishes them.
+func TestKilledServer(t *testing.T) {
+	dir := t.TempDir()
+	server, out := child(t, "server "+dir)
+	url, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, base: strings.TrimSpace(url)}
+	var ids []string
+	for i := range 10 {
+		// four run, the others wait
+		status, res := r.respond("POST", "/v1/jobs", request("hold", fmt.Sprint("job ", i), asyncMode, ""))
+		if status != http.StatusAccepted {
+			t.Fatalf("%d %+v", status, res)
+		}
+		ids = append(ids, res.Job.ID.String())
+	}
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Wait()
+	http.DefaultClient.CloseIdleConnections()
+
+	ops := newEcho()
+	close(ops.hold)
+	o := options(t, dir, ops)
+	o.Lease = time.Hour // nobody waits for workers that died with the server
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w, err := s.Worker(t.Context(), WorkerOptions{Operations: ops, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for i, id := range ids {
+		if j, err := s.wait(t.Context(), id); err != nil || j.state != esrp.JobSucceeded || ops.count(fmt.Sprint("job ", i)) != 1 {
+			t.Errorf("job %d: %s, %v, run %d times", i, j.state, err, ops.count(fmt.Sprint("job ", i)))
+		}
+	}
+}
