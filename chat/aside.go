@@ -30,6 +30,7 @@ func (e *Engine) Aside(ctx context.Context, chatID, model string, req llm.Reques
 	if m.Limit.Output > 0 {
 		req.MaxOutput = min(req.MaxOutput, m.Limit.Output)
 	}
+	req.Origin = llm.Origin{Chat: s.id, Agent: s.log.Meta().Agent}
 	req.CacheKey = s.id + "/" + string(req.Purpose)
 	out := Aside{Model: m.ID}
 	var text strings.Builder

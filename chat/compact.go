@@ -181,7 +181,7 @@ func (t *turn) summaryRequest(model Model, messages []llm.Message, question stri
 	return llm.Request{
 		Purpose: llm.PurposeCompact, Model: model.Name, System: question, MaxOutput: model.Limit.Output, Context: model.Limit.Context,
 		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: record(messages, budget)}}}},
-		CacheKey: t.s.id + "/compact", Headers: model.Headers, Extra: model.Extra,
+		CacheKey: t.s.id + "/compact", Headers: model.Headers, Extra: model.Extra, Origin: t.origin(),
 	}
 }
 

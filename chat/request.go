@@ -28,6 +28,7 @@ func (t *turn) build() llm.Request {
 		CacheKey:   t.s.id,
 		Headers:    t.model.Headers,
 		Extra:      t.model.Payload(variant),
+		Origin:     t.origin(),
 	}
 	vars := template.Vars{
 		"workspaceRoots": t.roots, "readFileMaxLines": t.cfg.ToolCall.ReadFile.MaxLines,
@@ -45,6 +46,11 @@ func (t *turn) build() llm.Request {
 		req.Tools = append(req.Tools, llm.ToolSpec{Name: s.FullName(), Description: description, Schema: s.Schema})
 	}
 	return req
+}
+
+// origin says for whom the turn asks.
+func (t *turn) origin() llm.Origin {
+	return llm.Origin{Chat: t.s.id, Parent: t.prompt.Parent, Turn: t.id, Agent: t.agent}
 }
 
 // offered lists the tools that the model may call.

@@ -49,6 +49,7 @@ func (t *turn) title(conversation string) {
 		CacheKey: t.s.id + "/title",
 		Headers:  t.model.Headers,
 		Extra:    t.model.Extra,
+		Origin:   t.origin(),
 	})
 	if err != nil {
 		if t.s.ctx.Err() == nil {

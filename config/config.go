@@ -68,6 +68,8 @@ type Config struct {
 	// ChatRetentionDays is how long chats are kept; 0 is forever.
 	ChatRetentionDays int `json:"chatRetentionDays"`
 
+	Journal Journal `json:"journal"`
+
 	// IncludeParentAgentsFiles says that AGENTS.md of the folders above counts too.
 	IncludeParentAgentsFiles bool `json:"includeParentAgentsFiles"`
 	// ClaudeMDFallback says that CLAUDE.md counts in folders without AGENTS.md.
@@ -237,6 +239,13 @@ type Prompts struct {
 	// Environment tells the model about the machine, behind the agent's own prompt.
 	Environment string            `json:"environment"`
 	Tools       map[string]string `json:"tools"` // descriptions by full tool name
+}
+
+// Journal is the journal section: the record of model and tool calls.
+type Journal struct {
+	Enabled       bool `json:"enabled"`
+	MaxSizeMb     int  `json:"maxSizeMb"`     // of records and contents together; 0 is no limit
+	RetentionDays int  `json:"retentionDays"` // of sealed segments; 0 is forever
 }
 
 // Chat is the chat section.

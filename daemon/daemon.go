@@ -32,6 +32,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
+	"github.com/seed-dec29ce4/eca/esrp/journal"
 	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
@@ -94,6 +95,7 @@ type Daemon struct {
 	jobs   *shell.Jobs
 	finder workspace.Finder
 	maps   mapper
+	calls  *journal.Journal
 	logins *logins
 
 	servedLogins *logins       // those to MCP servers that wait for the user
@@ -200,14 +202,16 @@ func New(o Options) *Daemon {
 	})
 	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
+	d.calls = d.newJournal()
 	d.keepStateIn(o.StateDir)
 	d.models = newModels(o, d.creds.Load, d.network)
+	d.models.calls = d.calls
 	d.models.settle = func() { d.settle(context.Background()) } // each command has its time limit
 	d.accounts = d.newAccounts()
 	d.mcp = d.newServers()
 	d.commands = d.newCommands()
 	d.engine = chat.New(chat.Deps{
-		Store:        d.store,
+		Store:        recordedStore{d.store, d.calls},
 		Models:       d.models,
 		ModelIDs:     d.models.ids,
 		Contexts:     jobNews{pointing{contexts.Local{Mapper: d.maps, Web: webPages{d}, Resources: servedResources{d}}, &d.finder}, d},
@@ -260,6 +264,7 @@ func home(getenv func(string) string, xdg, fallback string) string {
 // keepStateIn says where what must survive is kept. It has no effect on what is in use.
 func (d *Daemon) keepStateIn(dir string) {
 	d.store.Move(dir)
+	d.calls.Move(dir)
 	d.creds.Store(auth.New(dir, d.opts.Keychain))
 	d.servedCreds.Store(auth.New(filepath.Join(dir, "mcp"), d.opts.Keychain))
 	d.artifacts.Store(artifact.New(filepath.Join(dir, "artifacts"), artifact.Options{Now: d.opts.Now}))
@@ -304,13 +309,14 @@ func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked clie
 	return tools.NewRegistry(d.bounded(list, cfg, outputs)...)
 }
 
-// bounded has what tools return cleaned of secrets, and cut to what the configuration says.
+// bounded has what tools return cleaned of secrets, cut to what the configuration says, and
+// recorded like that.
 func (d *Daemon) bounded(list []tools.Tool, cfg *config.Config, outputs string) []tools.Tool {
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
 	}
 	for i, t := range list {
-		list[i] = tools.Limit(tools.Redact(tools.WithNews(t, d.jobs.News), d.cleanOutput), limits)
+		list[i] = d.calls.Tool(tools.Limit(tools.Redact(tools.WithNews(t, d.jobs.News), d.cleanOutput), limits))
 	}
 	return list
 }
@@ -348,6 +354,7 @@ func (d *Daemon) Close() {
 	d.finder.Close()
 	d.maps.index.Close()
 	d.network.Close()
+	d.calls.Close()
 	if err := d.store.Close(); err != nil {
 		d.opts.Log.Warn("chat store could not be closed", "err", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/esrp/journal"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/llm"
@@ -29,6 +30,7 @@ type models struct {
 	network  *netclient.Network
 	recorder *cassette.Recorder // nil unless recording
 	catalog  *catalog.Catalog
+	calls    *journal.Journal
 	settle   func() // waits until the configuration's commands are done
 
 	mu      sync.Mutex // guards what follows
@@ -290,6 +292,7 @@ func (m *models) resolve(name, current string) (chat.Model, error) {
 		Limit: limit(f), Cost: price(f), Reasoning: f.Reasoning.Value, NoImages: !f.Images.Value, NoTools: !f.Tools.Value,
 		Retry: m.retryPolicy(p.Provider),
 	}
+	out.Client = m.calls.Model(out.Client, out.ID)
 	out.Reads = client.reads(mc, out.Name)
 	if !out.Reasoning {
 		out.Extra = catalog.WithoutReasoning(out.Extra)
@@ -349,5 +352,5 @@ func (m *models) demo() (chat.Model, error) {
 	if err != nil {
 		return chat.Model{}, err
 	}
-	return chat.Model{ID: demoModel, Name: "offline", Client: m.recorded(player)}, nil
+	return chat.Model{ID: demoModel, Name: "offline", Client: m.calls.Model(m.recorded(player), demoModel)}, nil
 }

@@ -4,7 +4,7 @@
 // is esrp.md; its sections are named where they apply.
 //
 // Guarantees: what Decode accepted is written by Canonical byte for byte as the reference
-// writes it (esrp-vectors.json holds that); a hash is one of canonical bytes; a URI that
+// writes it (testdata/vectors.json holds that); a hash is one of canonical bytes; a URI that
 // ParseURI accepted names something inside its namespace, however it was spelled.
 //
 // The package does no input or output and keeps nothing. Who stores files by their hash is

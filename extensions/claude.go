@@ -9,9 +9,9 @@ import (
 // patterns, can not be told.
 func claudeTools() map[string][]string {
 	return map[string][]string{
-		"Read": {"eca__read_file"}, "Write": {"eca__write_file"}, "Edit": {"eca__edit_file"}, "MultiEdit": {"eca__edit_file"},
-		"Bash": {shellTool}, "Grep": {"eca__grep"}, "Glob": {"eca__directory_tree"}, "LS": {"eca__directory_tree"},
-		"TodoWrite": {"eca__task"}, "Skill": {skillTool}, "AskUserQuestion": {"eca__ask_user"},
+		"Read": {"eca__read_file"}, "Write": {"eca__write_file"}, "Edit": {"eca__edit_file"}, "MultiEdit": {"eca__multi_edit"},
+		"Bash": {shellTool}, "Grep": {"eca__grep"}, "Glob": {"eca__glob"}, "LS": {"eca__directory_tree"},
+		"WebFetch": {"eca__web_fetch"}, "TodoWrite": {"eca__task"}, "Skill": {skillTool}, "AskUserQuestion": {"eca__ask_user"},
 	}
 }
 

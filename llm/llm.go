@@ -63,6 +63,15 @@ type Request struct {
 	Retention  Retention         // how long the prompt should stay cached; see WithRetention
 	Headers    map[string]string // of this model, beyond its provider's
 	Extra      map[string]any    // merged into the body last: extraPayload and variants
+	Origin     Origin            // who asks; it is for records, and no provider is told
+}
+
+// Origin says for whom a request is made. All of it may be empty.
+type Origin struct {
+	Chat   string
+	Parent string // the chat that a subagent's chat works for
+	Turn   string // of the chat; a subagent's is named like the call that it works for
+	Agent  string
 }
 
 // Instructions returns the system prompt as one text, for APIs that take one.

@@ -109,3 +109,28 @@ default:
 		t.Errorf("interrupted %v, %v\n%s", interrupted, err, all.String())
 	}
 }
+
+// The program answers a client that asks and leaves, and ends with it.
+func TestACPProgram(t *testing.T) {
+	at := newPlace(t, newProvider(t, acpWrites).env()...)
+	cmd := at.command("acp")
+	stdin, stdout := startPiped(t, cmd)
+	answers := bufio.NewScanner(stdout)
+	answers.Buffer(nil, 1<<20)
+	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"auth":{"terminal":true}}}}`
+	if _, err := stdin.Write([]byte(hello + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if !answers.Scan() || !strings.Contains(answers.Text(), `"args":["login"]`) {
+		t.Errorf("it answers %s", answers.Text())
+	}
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if answers.Scan() {
+		t.Errorf("it says more: %s", answers.Text())
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

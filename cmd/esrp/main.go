@@ -1,25 +1,37 @@
-// Command esrp checks, canonicalises and hashes ESRP records.
+// Command esrp checks, canonicalises and hashes ESRP records, reads the journal of eca, and
+// serves requests.
 //
 // Outputs and exit codes are the reference's (contract 10): 0 success; 1 the data is
 // wrong or can not be read; 2 wrong usage.
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
 // version is what the reference's program says, whose place this one takes.
 const version = "0.1.0"
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	if code, ok := proc.Supervise(os.Args); ok {
+		os.Exit(code)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
 
 // Exit codes.
 const (
@@ -36,12 +48,12 @@ type dataError struct {
 func (e *dataError) Error() string { return e.step + ": " + e.cause.Error() }
 
 // run is the program, without the process around it.
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := command(stdin)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.Execute()
+	err := root.ExecuteContext(ctx)
 	var data *dataError
 	switch {
 	case err == nil:
@@ -58,7 +70,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func command(stdin io.Reader) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "esrp",
-		Short:         "Records of calls: check, canonicalise, hash",
+		Short:         "Records of calls: check, canonicalise, hash, read the journal",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -68,7 +80,8 @@ func command(stdin io.Reader) *cobra.Command {
 	root.SetVersionTemplate("esrp {{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true
 	files := &files{stdin}
-	root.AddCommand(validateCommand(files), canonicalizeCommand(files), hashCommand(files), parseCommand())
+	root.AddCommand(validateCommand(files), canonicalizeCommand(files), hashCommand(files), parseCommand(), journalCommand(), replayCommand(),
+		serveCommand(), workerCommand())
 	return root
 }
 

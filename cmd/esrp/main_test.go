@@ -2,10 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/esrp/journal"
+	"github.com/seed-dec29ce4/eca/llm"
 )
 
 const golden = "../../esrp/testdata/golden/"
@@ -13,7 +18,7 @@ const golden = "../../esrp/testdata/golden/"
 // call runs the program.
 func call(stdin string, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(args, strings.NewReader(stdin), &out, &errs)
+	code = run(context.Background(), args, strings.NewReader(stdin), &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -117,5 +122,66 @@ func TestCanonicalizeTwice(t *testing.T) {
 	code, twice, errs := call("", "canonicalize", file(t, once))
 	if code != 0 || once == "" || once != twice {
 		t.Errorf("%d, %s\n%s\n%s", code, errs, once, twice)
+	}
+}
+
+// TestJournalCommands: a journal that is not there is whole and empty, one that is damaged
+// is named, and what is on record is printed as it stands there.
+func TestJournalCommands(t *testing.T) {
+	state := t.TempDir()
+	if code, out, errs := call("", "journal", "verify", "--state", state); code != 0 || !strings.Contains(out, "Valid journal: 0 lines") {
+		t.Errorf("%d %q %q", code, out, errs)
+	}
+	if _, err := os.Stat(filepath.Join(state, "journal")); err == nil {
+		t.Error("verify made a journal")
+	}
+	j := journal.New(state, journal.Options{})
+	m := j.Model(echo{}, "p/m")
+	for range m.Stream(t.Context(), llm.Request{
+		Purpose: llm.PurposeTurn, Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "say it"}}}}, Origin: llm.Origin{Chat: "c", Turn: "t"},
+	}) {
+	}
+	j.Close()
+	code, exported, errs := call("", "journal", "export", "--state", state)
+	lines := strings.Split(strings.TrimSuffix(exported, "\n"), "\n")
+	if code != 0 || len(lines) != 2 {
+		t.Fatalf("%d %q %q", code, exported, errs)
+	}
+	if _, hash, _ := call(lines[0], "hash", "-"); !strings.Contains(lines[1], `"prev":"`+strings.TrimSpace(hash)+`"`) {
+		t.Errorf("the second line does not name the first, %s: %s", hash, lines[1])
+	}
+	if _, again, _ := call(lines[1], "canonicalize", "-"); again != lines[1] {
+		t.Errorf("not canonical: %s", lines[1])
+	}
+	for args, want := range map[string]string{
+		"journal verify": "Valid journal: 2 lines in 1 segments, 2 bodies, 0 erased\n", "journal show": "c  1 model calls, 0 tool calls\n",
+		"journal show c": "said", "replay c": "Equal: 1 turns, 1 model calls, 0 tool calls\n",
+	} {
+		if code, out, errs := call("", append(strings.Fields(args), "--state", state)...); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: %d %q %q", args, code, out, errs)
+		}
+	}
+	segment := filepath.Join(state, "journal", "00000000000000000001.jsonl")
+	if err := os.WriteFile(segment, []byte(strings.Replace(exported, "p/m", "p/n", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"journal verify": "line 1", "journal show d": "not on record", "replay d": "not on record",
+	} {
+		if code, out, errs := call("", append(strings.Fields(args), "--state", state)...); code != exitData || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d %q %q", args, code, out, errs)
+		}
+	}
+	if code, _, errs := call("", "journal"); code != exitUsage || !strings.Contains(errs, "Usage") {
+		t.Errorf("journal alone: %d %q", code, errs)
+	}
+}
+
+// echo answers everything alike.
+type echo struct{}
+
+func (echo) Stream(context.Context, llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		_ = yield(llm.Delta{Kind: llm.TextDelta, Text: "said"}, nil) && yield(llm.Delta{Kind: llm.StopDelta, Stop: llm.StopEnd}, nil)
 	}
 }

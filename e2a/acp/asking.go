@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"strconv"
 	"sync"
 )
 
@@ -95,20 +94,14 @@ type option struct {
 	Description string `json:"description"`
 }
 
-// question has the user asked: in a form where the client has forms, else as a choice of
-// options. What can be answered in words only is told as text, and ends the turn: the next
-// prompt is the answer.
-func (k *asking) question(q question) error {
-	form := k.agent.client.Capabilities.Value.Elicitation.Value.Form != nil
-	if !form && (q.Freeform || len(q.Options) == 0) {
-		return k.inWords(q)
+// question has the user asked in a form, where the client has forms. Else it is told as
+// text, and ends the turn: the next prompt is the answer.
+func (k *asking) question(q question) (ends bool, err error) {
+	if k.agent.client.Capabilities.Value.Elicitation.Value.Form == nil {
+		return true, k.inWords(q)
 	}
 	k.work.Go(func() {
-		ask := k.inOptions
-		if form {
-			ask = k.inForm
-		}
-		answer, err := ask(q)
+		answer, err := k.inForm(q)
 		if k.ctx.Err() != nil {
 			return
 		}
@@ -117,7 +110,7 @@ func (k *asking) question(q question) error {
 		}
 		k.tell("chat.answer", object{"question_id": q.ID, "answer": answer})
 	})
-	return nil
+	return false, nil
 }
 
 func (k *asking) inForm(q question) (string, error) {
@@ -149,24 +142,6 @@ func (k *asking) inForm(q question) (string, error) {
 		return "", err
 	}
 	return answer.Content.Answer, nil
-}
-
-func (k *asking) inOptions(q question) (string, error) {
-	options := []any{}
-	for i, o := range q.Options {
-		options = append(options, object{"optionId": "answer-" + strconv.Itoa(i), "name": o.Label, "kind": allowOnce})
-	}
-	options = append(options, object{"optionId": "none", "name": "No answer", "kind": rejectOnce})
-	choice, err := k.choose(object{"toolCallId": q.CallID, "title": q.Text, "kind": "other"}, options)
-	if err != nil {
-		return "", err
-	}
-	for i, o := range q.Options {
-		if choice == "answer-"+strconv.Itoa(i) {
-			return o.Label, nil
-		}
-	}
-	return "", nil
 }
 
 func (k *asking) inWords(q question) error {

@@ -36,6 +36,7 @@ type rig struct {
 	state  string
 	opened int // places
 	closed int
+	last   acp.Place
 }
 
 func newRig(t testing.TB, model string) *rig {
@@ -89,6 +90,7 @@ func (r *rig) open(p acp.Place) (*gateway.Gateway, func(), error) {
 	})
 	g := gateway.New(gateway.Options{Host: host, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions, Editor: p.Editor})
 	r.opened++
+	r.last = p
 	return g, func() {
 		r.closed++
 		g.Close()

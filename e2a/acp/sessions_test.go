@@ -205,3 +205,21 @@ func TestFailure(t *testing.T) {
 		t.Errorf("%s", raw)
 	}
 }
+
+// Slash commands are prompts; what they change of the session's options is told.
+func TestSlashCommand(t *testing.T) {
+	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
+	c := r.connect()
+	id := c.start(r, nil)
+	c.call("session/prompt", prompt(id, "/model mock/n"))
+	if told := said(c); !strings.Contains(told, "mock/n") {
+		t.Errorf("told %q", told)
+	}
+	if got := value(t, c.call("session/resume", object{"sessionId": id, "cwd": r.root}), "model"); got != "mock/n" {
+		t.Errorf("the model is %v", got)
+	}
+	updates := c.updates(0)
+	if last := updates[len(updates)-1]; !strings.Contains(story(updates), "config_option_update") {
+		t.Errorf("the change is not told; the last update is %v", last)
+	}
+}

@@ -14,8 +14,10 @@ type teller struct {
 	session *session
 	replay  bool // it is over: nothing is asked
 
-	ask      func(update object)    // for permission
-	question func(q question) error // what the model asks
+	ask func(update object) // for permission
+	// question asks what the model wants to know; it may have to end the turn for that.
+	question func(q question) (ends bool, err error)
+	ending   bool // it did: nobody needs to be told that the turn was stopped
 
 	message string // id of the message that is being told; empty: the next text begins one
 	calls   map[string]*shownCall
@@ -116,14 +118,16 @@ func (t *teller) custom(kind string, delta any) error {
 		if err := read(delta, &q); err != nil || t.replay {
 			return err
 		}
-		return t.question(q)
+		ends, err := t.question(q)
+		t.ending = t.ending || ends
+		return err
 	}
 	return nil
 }
 
 // notice tells what eca itself says.
 func (t *teller) notice(text string) error {
-	if text = strings.TrimSpace(text); text == "" {
+	if text = strings.TrimSpace(text); text == "" || t.ending {
 		return nil
 	}
 	if t.agent.client.Capabilities.Value.Session.Value.Notices != nil {

@@ -52,8 +52,7 @@ type details struct {
 // shownCall is a call that the client knows.
 type shownCall struct {
 	title string
-	path  string // that its arguments name
-	diffs []any  // what it changes, as it was told
+	diffs []any // what it changes, as it was told
 }
 
 // kinds of the tools of ours; others are other (A4).

@@ -326,3 +326,29 @@ func TestConsumers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What a session can be set to, and which commands there are, is told.
+func TestChoices(t *testing.T) {
+	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
+	c := r.connect()
+	fresh := result(t, c.call(map[string]any{"method": "config.get"}))
+	if fresh["agent"] != "code" || fresh["model"] != "mock/m" || fresh["session_id"] != nil || fmt.Sprint(fresh["models"]) != "[mock/m mock/n]" {
+		t.Errorf("%v", fresh)
+	}
+	if s := fmt.Sprint(fresh["agents"]); !strings.Contains(s, "id:code") || !strings.Contains(s, "id:plan") {
+		t.Error(s)
+	}
+	made := result(t, c.call(map[string]any{"method": "session.create"}))
+	id := made["session_id"]
+	result(t, c.call(map[string]any{"method": "config.set", session: id, "params": map[string]any{"agent": "plan", "model": "mock/n", "trust": true}}))
+	if got := result(t, c.call(map[string]any{"method": "config.get", session: id})); got["agent"] != "plan" || got["model"] != "mock/n" || got["trust"] != true || got["session_id"] != id {
+		t.Errorf("%v", got)
+	}
+	if got := code(t, c.call(map[string]any{"method": "config.get", session: "nobody"})); got != "E2A.NOT_FOUND" {
+		t.Error(got)
+	}
+	result(t, c.call(map[string]any{"method": "model.sync"}))
+	if s := fmt.Sprint(result(t, c.call(map[string]any{"method": "command.list"}))["commands"]); !strings.Contains(s, "name:compact") || !strings.Contains(s, "description:") {
+		t.Error(s)
+	}
+}

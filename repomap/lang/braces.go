@@ -194,5 +194,5 @@ func (b *braces) lineEnds(o *outline, i int) bool {
 	if o.word(i-1).role == continuing {
 		return false
 	}
-	return t.kind == nameToken || t.kind == stringToken || t.mark == '@' || t.mark == '#' || t.mark == '}' || t.mark == '(' && !o.isMark(i-1, '>')
+	return t.kind == nameToken || t.kind == stringToken || t.mark == '@' || t.mark == '#' || t.mark == '}' || t.mark == '(' && !o.isMark(i-1, '>') && (!b.indents || !o.isMark(i-1, ']') && !o.isMark(i-1, ')'))
 }

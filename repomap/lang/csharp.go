@@ -59,7 +59,7 @@ func csharpSpecial(x *lexer) bool {
 	for quotes < len(src) && src[quotes] == '"' {
 		quotes++
 	}
-	if n := quotes - i; n >= 3 { // raw: as many quotes as it began with
+	if n := quotes - i; n >= 3 && bytes.IndexByte(prefix, '@') < 0 { // raw: as many quotes as it began with
 		if end := bytes.Index(src[quotes:], src[i:quotes]); end >= 0 {
 			x.stringTo(x.pos, quotes+end+n)
 		} else {

@@ -11,7 +11,7 @@ func elisp() *Language {
 		},
 		words: words(
 			all(word{role: definer, kind: Function}, "defun defsubst cl-defun cl-defmethod cl-defgeneric define-inline defadvice defalias iter-defun"),
-			all(word{role: definer, kind: Function}, "define-minor-mode define-globalized-minor-mode define-derived-mode define-generic-mode transient-define-prefix"),
+			all(word{role: definer, kind: Function}, "define-minor-mode define-globalized-minor-mode define-derived-mode define-generic-mode transient-define-prefix transient-define-suffix transient-define-infix transient-define-argument"),
 			all(word{role: definer, kind: Macro}, "defmacro cl-defmacro define-error"),
 			all(word{role: definer, kind: Variable}, "defvar defvar-local defcustom defface defgroup"),
 			all(word{role: definer, kind: Constant}, "defconst"),
@@ -22,6 +22,9 @@ func elisp() *Language {
 		outline: (&lisp{
 			name: func(o *outline, at int) int {
 				name := at + 1
+				if o.is(at, "defvar") && o.isMark(name+1, ')') { // only says that it is elsewhere
+					return -1
+				}
 				if o.isMark(name, '\'') || o.isMark(name, '(') {
 					name++
 				}

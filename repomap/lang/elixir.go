@@ -35,18 +35,25 @@ func elixirName(o *outline, at int) int {
 		for o.isMark(name+1, '.') && o.isName(name+2) {
 			name += 2
 		}
-		return name
-	}
-	if !o.isName(name) {
-		return -1
-	}
-	if n := len(o.defs); n > 0 {
-		d := o.defs[n-1]
-		if string(o.sig[d.nameFrom:d.nameTo]) == string(o.text(name)) && d.parent == o.parent() {
+		if c := o.src[o.at(name).start]; c >= 'a' && c <= 'z' { // made up while the code runs
 			return -1
 		}
+		return name
+	}
+	if !o.isName(name) || elixirClause(o, name) {
+		return -1
 	}
 	return name
+}
+
+// elixirClause says whether the definition before has the same name.
+func elixirClause(o *outline, name int) bool {
+	n := len(o.defs)
+	if n == 0 {
+		return false
+	}
+	d := o.defs[n-1]
+	return string(o.sig[d.nameFrom:d.nameTo]) == string(o.text(name)) && d.parent == o.parent()
 }
 
 func elixirStops(o *outline, i int) bool {
@@ -61,6 +68,9 @@ func elixirOther(o *outline, at int) int {
 	end := at + 2
 	for end < len(o.tokens) && !o.tokens[end].first {
 		end = o.skip(end)
+	}
+	if elixirClause(o, at+2) {
+		return end
 	}
 	kind := Type
 	if o.is(at+1, "callback") {

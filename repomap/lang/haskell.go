@@ -64,7 +64,7 @@ func outlineHaskell(o *outline) {
 
 // haskellSigned says whether one of the signatures right before was that of a name.
 func haskellSigned(o *outline, at int) bool {
-	for i := len(o.defs) - 1; i >= max(0, len(o.defs)-8); i-- {
+	for i := len(o.defs) - 1; i >= max(0, len(o.defs)-40); i-- {
 		if d := o.defs[i]; d.kind == Function && string(o.sig[d.nameFrom:d.nameTo]) == string(o.text(at)) {
 			return true
 		}
@@ -76,6 +76,9 @@ func haskellSigned(o *outline, at int) bool {
 func haskellEquation(o *outline, at, end int) bool {
 	if c := o.src[o.at(at).start]; c >= 'A' && c <= 'Z' {
 		return false
+	}
+	if o.isMark(at+1, '|') && o.adjoins(at+1) && o.at(at+2).mark != 0 {
+		return false // of an operator
 	}
 	if t := o.at(at + 1); t.mark != 0 && bytes.IndexByte([]byte("=|([_!~@{"), t.mark) < 0 {
 		return false // of an operator
@@ -94,6 +97,10 @@ func haskellSignature(o *outline, kind Kind, at, end int) string {
 	for name < end {
 		at := name
 		if o.isMark(name, '(') { // an operator
+			if to := o.skip(name); o.marks(to, "::") {
+				last = string(o.src[o.at(name).start:o.at(to-1).end])
+				o.defineAs(last, kind, name, "", name, end)
+			}
 			return last
 		}
 		if !o.isName(at) {

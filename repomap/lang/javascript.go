@@ -1,5 +1,7 @@
 package lang
 
+import "strings"
+
 func javascript() *Language {
 	return &Language{
 		Name: "javascript", family: "javascript",
@@ -115,10 +117,34 @@ func scriptOther(o *outline, at int) int {
 	if o.inType() {
 		return scriptMember(o, at)
 	}
+	if o.is(at, "declare") {
+		if next := scriptAmbient(o, at); next > 0 {
+			return next
+		}
+	}
 	if !o.tokens[at].first || o.tokens[at].kind != nameToken || len(o.levels) > 0 {
 		return 0
 	}
 	return scriptAssignment(o, at)
+}
+
+// scriptAmbient enters `declare global {` and `declare module "name" {`.
+func scriptAmbient(o *outline, at int) int {
+	brace := at + 2
+	if name := o.at(brace); name.kind == stringToken && o.is(at+1, "module") {
+		brace++
+	} else if !o.is(at+1, "global") {
+		return 0
+	}
+	if !o.isMark(brace, '{') || o.at(brace).mate < 0 {
+		return 0
+	}
+	parent := o.parent()
+	if text := strings.Trim(string(o.text(at+2)), "'\""); brace == at+3 && text != "" {
+		parent = o.defineAs(text, Module, at+2, "", at, brace)
+	}
+	o.levels = append(o.levels, level{end: mate(o, brace), parent: parent, col: -1, kind: Module})
+	return brace + 1
 }
 
 // scriptMember reads `name(…) {`, `name = (…) =>` and, in TypeScript, `name(…): type;`.
@@ -223,6 +249,17 @@ func scriptFunction(o *outline, at int) int {
 	return 0
 }
 
+// handedOn says whether a value is only a name, of what is defined elsewhere.
+func handedOn(o *outline, at int) bool {
+	if !o.isName(at) {
+		return false
+	}
+	for o.isMark(at+1, '.') && o.at(at+2).kind == nameToken {
+		at += 2
+	}
+	return at+1 >= len(o.tokens) || o.tokens[at+1].first && !o.isMark(at+1, '.') || o.isMark(at+1, ';') || o.isMark(at+1, '=')
+}
+
 // scriptAssignment reads `exports.name = function` and `Type.prototype.name = function`.
 func scriptAssignment(o *outline, at int) int {
 	i := at
@@ -234,7 +271,7 @@ func scriptAssignment(o *outline, at int) int {
 	}
 	end := scriptFunction(o, i+2)
 	if end == 0 {
-		if !o.is(i-2, "exports") && (!o.is(at, "exports") || i != at+2) || o.isName(i+2) || !o.isName(i) {
+		if !o.is(i-2, "exports") && (!o.is(at, "exports") || i != at+2) || handedOn(o, i+2) || !o.isName(i) {
 			return 0
 		}
 		if o.is(i+2, "class") || o.isMark(i+2, '{') || o.is(i+2, "require") || o.is(i+2, "void") {

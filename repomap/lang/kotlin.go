@@ -12,6 +12,7 @@ func kotlin() *Language {
 				{open: `"`, close: `"`, escape: '\\', hole: "${"},
 				{open: "'", close: "'", escape: '\\'},
 			},
+			at: "`", special: backticked,
 		},
 		words: words(
 			all(word{role: definer, kind: Function}, "fun"),
@@ -48,9 +49,6 @@ func kotlinName(o *outline, at int) int {
 		}
 		last := -1
 		for i := name; i < len(o.tokens) && i < name+64; {
-			if o.isMark(i, '`') && o.isMark(i+2, '`') {
-				return i + 1
-			}
 			if !o.isName(i) {
 				break
 			}

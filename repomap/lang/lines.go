@@ -11,6 +11,9 @@ type lines struct {
 	other func(o *outline, at int) int
 	// stops says whether a signature ends before a token of its line.
 	stops func(o *outline, i int) bool
+	// opens says whether a token inside a line begins a body whose definitions are local: it
+	// ends with the first line that is no further in than its own.
+	opens func(o *outline, i int) bool
 	// methods says that functions in types are methods.
 	methods bool
 	// locals says that functions in functions count.
@@ -21,6 +24,9 @@ func (l *lines) read(o *outline) {
 	for i := 0; i < len(o.tokens); {
 		t := &o.tokens[i]
 		if !t.first && !o.isMark(i-1, ';') {
+			if l.opens != nil && l.opens(o, i) {
+				o.levels = append(o.levels, level{parent: o.parent(), col: o.indentation(i), kind: Function})
+			}
 			i++
 			continue
 		}

@@ -19,8 +19,22 @@ func lua() *Language {
 			all(word{role: reserved}, "and break do else elseif end false for goto if in nil not or repeat return then true until while"),
 			all(word{role: reserved, soft: true}, "self require pairs ipairs print table string"),
 		),
-		outline: (&lines{name: luaName, other: luaOther, stops: func(o *outline, i int) bool { return o.isMark(i-1, ')') }}).read,
+		outline: (&lines{name: luaName, other: luaOther, stops: func(o *outline, i int) bool { return o.isMark(i-1, ')') }, opens: luaOpens}).read,
 	}
+}
+
+// luaOpens says whether a function without a name begins that goes on behind its line.
+func luaOpens(o *outline, i int) bool {
+	if !o.is(i, "function") || !o.isMark(i+1, '(') || o.inFunction() {
+		return false
+	}
+	body := o.skip(i + 1)
+	return body < len(o.tokens) && o.tokens[body].first
+}
+
+// inFunction says whether the body that is being read is that of a function.
+func (o *outline) inFunction() bool {
+	return len(o.levels) > 0 && o.levels[len(o.levels)-1].kind == Function
 }
 
 // luaName finds the name in `function a.b:name(`.

@@ -41,21 +41,33 @@ func outlineOCaml(o *outline) {
 		for n := len(o.levels); n > 0 && int(t.col) <= o.levels[n-1].col; n-- {
 			o.levels = o.levels[:n-1]
 		}
+		if o.is(i, "include") && (o.is(i+1, "struct") || o.is(i+1, "sig")) && ocamlTop(o, int(t.col)) {
+			o.levels = append(o.levels, level{parent: o.parent(), col: int(t.col), kind: Module})
+			i++
+			continue
+		}
 		w := o.word(i)
 		if w.role != definer || !ocamlTop(o, int(t.col)) {
 			continue
 		}
 		kind := w.kind
 		if o.is(i, "and") {
+			if o.word(i+1).role == definer { // of a module's constraints
+				continue
+			}
 			kind = last
 		}
 		last = kind
 		name := ocamlName(o, i)
-		if !o.isName(name) {
+		if kind == Function && o.isMark(name, '(') {
+			i = ocamlOperator(o, i, name)
+			continue
+		}
+		if !o.isName(name) || kind == Type && o.isMark(name+1, '.') { // `type Other.t += …`
 			continue
 		}
 		end := name + 1
-		for end < len(o.tokens) && (!o.isMark(end, '=') || o.isMark(end-1, '<') || o.isMark(end-1, '>')) && (!o.tokens[end].first || o.tokens[end].col > t.col) {
+		for end < len(o.tokens) && (!w.holds || !o.is(end, "sig") && !o.is(end, "struct")) && (!o.isMark(end, '=') || o.isMark(end-1, '<') || o.isMark(end-1, '>')) && (!o.tokens[end].first || o.tokens[end].col > t.col) {
 			end = o.skip(end)
 		}
 		if kind == Function && (o.is(i, "let") || o.is(i, "and")) && (end == name+1 || o.isMark(name+1, ':')) && !o.is(end+1, "fun") && !o.is(end+1, "function") {
@@ -73,6 +85,24 @@ func outlineOCaml(o *outline) {
 		}
 		i = end - 1
 	}
+}
+
+// ocamlOperator reads `let ( + ) a b` and returns its last token.
+func ocamlOperator(o *outline, at, name int) int {
+	to := o.skip(name)
+	if to > name+8 || o.at(name+1).kind != markToken && !o.is(name+1, "let") && !o.is(name+1, "and") {
+		return at
+	}
+	end := to
+	for end < len(o.tokens) && !o.isMark(end, '=') && !o.tokens[end].first {
+		end = o.skip(end)
+	}
+	text := string(o.src[o.at(name).start:o.at(to-1).end])
+	if len(text) <= 2 {
+		return at
+	}
+	o.defineAs(text, Function, name, "", at, end)
+	return end - 1
 }
 
 // ocamlTop says whether what begins in a column is one of the parts of what is around it:

@@ -207,7 +207,7 @@ func (o *outline) inType() bool {
 // define adds a definition of the token at name, with a signature from token from to
 // before token to, and returns its index.
 func (o *outline) define(kind Kind, name, from, to int) int {
-	return o.defineAs(string(o.text(name)), kind, name, "", from, to)
+	return o.defineAs(strings.Trim(string(o.text(name)), "`"), kind, name, "", from, to)
 }
 
 // defineAs is define with a name that differs from the token's text and with the

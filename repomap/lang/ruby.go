@@ -14,7 +14,7 @@ func ruby() *Language {
 				{open: "'", close: "'", escape: '\\', lines: true},
 				{open: "`", close: "`", escape: '\\', lines: true, hole: "#{"},
 			},
-			start: "@$", tail: "?!", at: "%/<=?_", special: rubySpecial,
+			start: "@$", tail: "?!", at: "%/<=?_\"'`", special: rubySpecial,
 		},
 		words: words(
 			all(word{role: definer, kind: Function}, "def"),
@@ -41,6 +41,9 @@ func rubyName(o *outline, at int) int {
 		}
 		return name
 	}
+	if o.marks(name, "::") { // at the top
+		name += 2
+	}
 	for o.isMark(name+1, ':') && o.isMark(name+2, ':') && o.isName(name+3) {
 		name += 3
 	}
@@ -54,6 +57,9 @@ func rubyOther(o *outline, at int) int {
 	t := o.at(at)
 	if !t.first || t.kind != nameToken {
 		return 0
+	}
+	if o.is(at, "def") {
+		return rubyOperator(o, at)
 	}
 	switch string(o.text(at)) {
 	case "attr_accessor", "attr_reader", "attr_writer":
@@ -83,6 +89,29 @@ func rubyOther(o *outline, at int) int {
 	return 0
 }
 
+// rubyOperator reads `def <=>(other)` and `def self.[](key)`.
+func rubyOperator(o *outline, at int) int {
+	from := at + 1
+	if o.isMark(from+1, '.') {
+		from += 2
+	}
+	to := from
+	for o.at(to).mark != 0 && !o.at(to).first && (!o.isMark(to, '(') || to == from) && (to == from || o.adjoins(to-1)) {
+		to++
+	}
+	if to == from || o.isMark(from, '(') {
+		return 0
+	}
+	end := to
+	if o.isMark(to, '(') {
+		end = o.skip(to)
+	}
+	name := string(o.src[o.at(from).start:o.at(to-1).end])
+	d := o.defineAs(name, Method, from, "", at, end)
+	o.levels = append(o.levels, level{parent: d, col: int(o.at(at).col), kind: Function})
+	return end
+}
+
 // rubySpecial reads regular expressions, %-literals, texts that end with a word, and what
 // is no code.
 func rubySpecial(x *lexer) bool {
@@ -92,6 +121,12 @@ func rubySpecial(x *lexer) bool {
 	value := p.kind == numberToken || p.kind == stringToken || p.mark == ')' || p.mark == ']' || p.mark == '}' || p.kind == nameToken && x.l.meaning[p.word].role == 0
 	spaced := i > 0 && (src[i-1] == ' ' || src[i-1] == '\t') && len(rest) > 1 && rest[1] != ' ' && rest[1] != '='
 	switch rest[0] {
+	case '\'', '"', '`': // `$'` is a name
+		if int(p.end) == i && p.kind == nameToken && p.end-p.start == 1 && src[p.start] == '$' {
+			x.pos++
+			return true
+		}
+		return false
 	case '_':
 		if x.first && hasPrefix(rest, "__END__") && (len(rest) == 7 || rest[7] == '\n' || rest[7] == '\r') {
 			x.skipTo(len(src))

@@ -69,13 +69,16 @@ func rustImpl(o *outline, at int) int {
 	if o.isMark(i, '<') {
 		i = angles(o, i)
 	}
-	last := -1
+	last, trait := -1, -1
 	for ; i < len(o.tokens) && i < at+200; i++ {
 		switch {
 		case o.isMark(i, '{') || o.isMark(i, ';') || o.is(i, "where"):
+			if last < 0 { // of a type without a name, as in `impl Trait for [u8; 4]`
+				return trait
+			}
 			return last
 		case o.is(i, "for"):
-			last = -1
+			last, trait = -1, last
 		case o.isMark(i, '<'):
 			i = angles(o, i) - 1
 		case o.isMark(i, '(') || o.isMark(i, '['):

@@ -11,7 +11,7 @@ func scala() *Language {
 				{open: `"""`, close: `"""`, lines: true, hole: "${"},
 				{open: `"`, close: `"`, escape: '\\', hole: "${"},
 			},
-			start: "$", at: "'", special: tickSpecial,
+			start: "$", at: "'`", special: scalaSpecial,
 		},
 		words: words(
 			all(word{role: definer, kind: Function}, "def"),
@@ -41,10 +41,32 @@ func scalaName(o *outline, at int) int {
 		return -1
 	case o.word(at).kind == Property && (o.isMark(name, '(') || o.isMark(name+1, '(') || o.isMark(name+1, ',')):
 		return -1 // a pattern
-	case o.isMark(name, '`') && o.isMark(name+2, '`'):
-		return name + 1
 	}
 	return name
+}
+
+func scalaSpecial(x *lexer) bool {
+	if x.src[x.pos] == '`' {
+		return backticked(x)
+	}
+	return tickSpecial(x)
+}
+
+// backticked reads a name in backticks, which may have any letters, as one.
+func backticked(x *lexer) bool {
+	start := x.pos
+	for end := start + 1; end < len(x.src) && x.src[end] != '\n'; end++ {
+		if x.src[end] != '`' {
+			continue
+		}
+		if end == start+1 {
+			return false
+		}
+		x.pos = end + 1
+		x.add(nameToken, start, end+1).hash = hash(x.src[start+1:end]) ^ x.l.seed
+		return true
+	}
+	return false
 }
 
 // tickSpecial reads letters in single quotes; a tick that is none of them is left alone,

@@ -13,7 +13,7 @@ func swift() *Language {
 				{open: `"""`, close: `"""`, escape: '\\', lines: true, hole: `\(`},
 				{open: `"`, close: `"`, escape: '\\', hole: `\(`},
 			},
-			at: "#", special: swiftSpecial,
+			at: "#`", special: swiftSpecial,
 		},
 		words: words(
 			all(word{role: definer, kind: Function}, "func"),
@@ -43,6 +43,8 @@ func swift() *Language {
 func swiftName(o *outline, at int) int {
 	w := o.word(at)
 	switch {
+	case o.is(at-1, "import"): // `import func Module.name`
+		return -1
 	case o.is(at, "init"):
 		if !o.inType() || o.isMark(at-1, '.') || !o.isMark(at+1, '(') && !o.isMark(at+1, '?') && !o.isMark(at+1, '<') && !o.isMark(at+1, '!') {
 			return -1
@@ -64,6 +66,9 @@ func swiftName(o *outline, at int) int {
 
 // swiftSpecial reads strings with marks around them, `#"…"#`.
 func swiftSpecial(x *lexer) bool {
+	if x.src[x.pos] == '`' {
+		return backticked(x)
+	}
 	i := x.pos
 	const most = 16
 	for i < len(x.src) && i < x.pos+most && x.src[i] == '#' {

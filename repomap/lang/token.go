@@ -452,6 +452,10 @@ func endOfHole(src []byte, i int, q *quote, depth int) int {
 			if braces--; braces == 0 {
 				return i
 			}
+		case open == '(' && q.hole[0] == '$' && c == '\\': // of a shell: the next byte is nothing special
+			i += 2
+		case open == '(' && q.hole[0] == '$' && c == '\'':
+			i = endOfQuote(src, i+1, &quote{close: "'", lines: q.lines}, depth+1)
 		case c == '"' || c == '`' && q.open == "`":
 			inner := quote{close: string(c), escape: '\\', lines: q.lines, hole: q.hole}
 			i = endOfQuote(src, i+1, &inner, depth+1)

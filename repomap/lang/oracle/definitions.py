@@ -26,7 +26,7 @@ EXTENSIONS = {
 
 
 def text(node):
-    return node.text.decode("utf-8", "replace").strip("`")
+    return node.text.decode("utf-8", "replace").strip("`\"")
 
 
 def child(node, *types):
@@ -158,7 +158,7 @@ def c_declarators(node):
 
 def c_function(node):
     # A macro, as in TEST(suite, name) {}: the grammar takes it for a constructor.
-    if node.child_by_field_name("type") is None and node.parent.type in ("translation_unit", "declaration_list"):
+    if node.child_by_field_name("type") is None and node.parent.type != "field_declaration_list":
         name = c_declarators(node)
         if name and text(name[0][0]).isupper():
             return []
@@ -182,6 +182,12 @@ CPP = C | {
     "class_specifier": c_tagged, "field_declaration": c_prototype, "alias_declaration": NAME,
     "namespace_definition": qualified(),
 }
+
+
+def ruby_method(node):
+    """A setter, `name=`, is called by its name."""
+    name = node.child_by_field_name("name")
+    return [child(name, "identifier") or name] if name.type == "setter" else [name]
 
 
 def ruby_call(node):
@@ -224,7 +230,13 @@ def lua_assignment(node):
     if names is None or values is None:
         return []
     pairs = zip(names.named_children, values.named_children)
-    return [last_part(n) for n, v in pairs if v.type == "function_definition"]
+    return [last_part(n) for n, v in pairs if v.type == "function_definition" and n.type != "bracket_index_expression"]
+
+
+def lua_field(node):
+    name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+    named = name is not None and name.type == "identifier" and value is not None and value.type == "function_definition"
+    return [name] if named else []
 
 
 ELIXIR_DEFS = {"def", "defp", "defmacro", "defmacrop", "defguard", "defguardp", "defdelegate", "defn"}
@@ -244,6 +256,11 @@ def elixir_call(node):
     if arg.type == "call":
         arg = arg.child_by_field_name("target")
     return [arg] if arg.type == "identifier" else []
+
+
+def elixir_local(node):
+    """Whether a node is a function: what its quotes define is defined elsewhere."""
+    return node.type == "call" and text(node.child_by_field_name("target") or node) in ELIXIR_DEFS
 
 
 def elixir_attribute(node):
@@ -346,14 +363,14 @@ RULES = {
         "destructor_declaration": lambda n: [("~" + text(n.child_by_field_name("name")), n.child_by_field_name("name").start_point.row + 1)],
         "operator_declaration": lambda n: [("operator" + text(n.child_by_field_name("operator")), n.child_by_field_name("operator").start_point.row + 1)],
     }, {"block", "arrow_expression_clause", "accessor_list", "field_declaration"}),
-    "elixir": ({"call": elixir_call, "unary_operator": elixir_attribute}, {"quote"}),
+    "elixir": ({"call": elixir_call, "unary_operator": elixir_attribute}, elixir_local),
     "elisp": ({k: elisp_list for k in ("function_definition", "macro_definition", "special_form", "list")}, {"function_definition", "quote"}),
     "haskell": ({
         "signature": haskell_signature, "function": NAME, "bind": NAME, "data_type": haskell_head, "newtype": haskell_head,
         "header": lambda n: [last_part(n.child_by_field_name("module"))],
         "type_synomym": haskell_head, "class": haskell_head, "instance": haskell_head, "type_family": haskell_head,
         "data_family": haskell_head,
-    }, {"function", "bind", "signature", "data_type", "newtype", "type_synomym", "foreign_export"}),
+    }, {"function", "bind", "signature", "data_type", "newtype", "type_synomym", "foreign_export", "instance"}),
     "java": (TYPE_LIKE | {
         "annotation_type_declaration": NAME, "method_declaration": NAME, "constructor_declaration": NAME,
         "compact_constructor_declaration": NAME, "annotation_type_element_declaration": NAME,
@@ -366,8 +383,8 @@ RULES = {
         "property_declaration": lambda n: [child(child(n, "variable_declaration") or n, "simple_identifier")],
     }, {"function_body", "property_declaration", "lambda_literal", "anonymous_initializer", "enum_entry", "call_expression", "annotation"}),
     "lua": ({
-        "function_declaration": qualified(), "assignment_statement": lua_assignment,
-    }, {"function_declaration", "function_definition", "do_statement", "if_statement", "for_statement", "while_statement"}),
+        "function_declaration": qualified(), "assignment_statement": lua_assignment, "field": lua_field,
+    }, {"function_declaration", "function_definition"}),
     "ocaml": (OCAML, {"let_binding"}),
     "ocaml_interface": (OCAML, {"let_binding"}),
     "php": (TYPE_LIKE | {
@@ -376,7 +393,7 @@ RULES = {
     }, {"function_definition", "method_declaration", "anonymous_function", "object_creation_expression"}),
     "python": ({"function_definition": NAME, "class_definition": NAME, "assignment": python_assignment}, {"function_definition"}),
     "ruby": ({
-        "method": NAME, "singleton_method": NAME, "class": qualified(), "module": qualified(), "call": ruby_call,
+        "method": ruby_method, "singleton_method": ruby_method, "class": qualified(), "module": qualified(), "call": ruby_call,
         "assignment": ruby_assignment,
     }, {"method", "singleton_method", "lambda"}),
     "rust": ({k: NAME for k in (
@@ -421,7 +438,7 @@ def definitions(root, rules, closed):
             if name is None:
                 continue
             out.append(name if isinstance(name, tuple) else (text(name), name.start_point.row + 1))
-        if node.type not in closed or node is root:
+        if node is root or not (closed(node) if callable(closed) else node.type in closed):
             todo.extend(node.children)
     return out
 
@@ -430,7 +447,7 @@ def clauses(language, found):
     """Of the clauses of one function the first counts."""
     found = sorted(found, key=lambda d: d[1])
     if language == "elixir":
-        return [d for i, d in enumerate(found) if i == 0 or found[i - 1][0] != d[0]]
+        return [d for i, d in enumerate(found) if i == 0 or found[i - 1][0] != d[0] or d[0][0].isupper()]
     if language == "haskell":
         seen = set()
         return [d for d in found if not d[0][0].islower() or not (d[0] in seen or seen.add(d[0]))]

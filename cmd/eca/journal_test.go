@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/esrp/journal"
+)
+
+// chainOf is the journal of a place.
+func chainOf(t *testing.T, here place) *journal.Chain {
+	t.Helper()
+	c := journal.At(filepath.Join(filepath.Dir(here.root), "state", "eca"))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Two daemons write one journal and are killed at any moment: the chain holds, and goes on.
+func TestKillKeepsJournal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills several processes")
+	}
+	var steps strings.Builder
+	for i := range 12 {
+		fmt.Fprintf(&steps, "      - text: 'step %d'\n        calls: [{id: call_%d, tool: eca__read_file, arguments: {path: \"${workspace}/a.txt\"}}]\n", i, i)
+	}
+	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n"+steps.String()+"      - {text: done}\nturns: []\n")
+	here := newPlace(t, p.env()...)
+	if err := os.WriteFile(filepath.Join(here.root, "a.txt"), []byte("hello\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, lines := chainOf(t, here), 0
+	for round := range 5 {
+		var wg sync.WaitGroup
+		for n := range 2 {
+			proc := here.serve(t)
+			proc.Open(here.root, nil)
+			proc.Call("chat/prompt", map[string]any{"chatId": fmt.Sprint("c", n), "message": fmt.Sprintf("round %d", round)})
+			proc.Await(0, "an answer", fake.Content("progress", "Generating"))
+			wg.Go(func() {
+				time.Sleep(time.Duration(rand.IntN(80)) * time.Millisecond)
+				proc.kill9(t)
+			})
+		}
+		wg.Wait()
+		r, err := c.Verify()
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if r.Lines < lines {
+			t.Fatalf("round %d: %d lines, and there were %d", round, r.Lines, lines)
+		}
+		lines = r.Lines
+	}
+	if lines == 0 {
+		t.Error("nothing was recorded")
+	}
+}
+
+// A chat with tools and a subagent is on record as what led to what, is replayed without a
+// model, and its bodies go with it.
+func TestJournalOfChat(t *testing.T) {
+	p := newProvider(t, `
+cassette: 1
+turns:
+  - user: '^change'
+    steps:
+      - calls:
+          - {id: c1, tool: eca__read_file, arguments: {path: "${workspace}/a.txt"}}
+          - {id: c2, tool: eca__directory_tree, arguments: {path: "${workspace}"}}
+      - calls: [{id: c3, tool: eca__write_file, arguments: {path: "${workspace}/a.txt", content: "planted after\n"}}]
+      - {text: "changed it"}
+  - user: '^delegate'
+    steps:
+      - calls: [{id: c4, tool: eca__spawn_agent, arguments: {agent: explorer, task: look}}]
+      - {text: "it looked"}
+  - {user: '^look', steps: [{text: "seen"}]}
+`)
+	here := newPlace(t, p.env()...)
+	path := filepath.Join(here.root, "a.txt")
+	if err := os.WriteFile(path, []byte("planted before\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	proc := here.serve(t)
+	proc.Open(here.root, nil)
+	for _, text := range []string{"change it", "delegate it"} {
+		mark := proc.Mark()
+		proc.Call("chat/prompt", map[string]any{"chatId": "c", "message": text, "trust": true})
+		proc.Await(mark, "the end of "+text, fake.Finished())
+	}
+	shutDown(t, proc)
+
+	c := chainOf(t, here)
+	if _, err := c.Verify(); err != nil {
+		t.Fatal(err)
+	}
+	calls, err := c.Calls("c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations, ids := []string{}, map[esrp.UUID]string{}
+	for _, call := range calls {
+		cause := "user"
+		if id := call.Request.CausationID; id != nil {
+			cause = ids[*id]
+		}
+		ids[call.Request.ID] = fmt.Sprint(call.Request.Target.Operation, len(ids))
+		operations = append(operations, cause+">"+call.Request.Target.Operation)
+		if call.Response == nil || call.Response.Status != esrp.Succeeded {
+			t.Errorf("line %d: the response is %+v", call.Seq, call.Response)
+		}
+	}
+	got := strings.Join(operations, " ")
+	got = strings.Replace(got, "chat0>eca__directory_tree chat0>eca__read_file eca__read_file2", "chat0>eca__read_file chat0>eca__directory_tree eca__directory_tree2", 1) // they run at once
+	const want = "user>chat chat0>eca__read_file chat0>eca__directory_tree eca__directory_tree2>chat chat3>eca__write_file eca__write_file4>chat" +
+		" user>chat chat6>eca__spawn_agent eca__spawn_agent7>chat"
+	if got != want {
+		t.Errorf("what led to what:\n%s, want\n%s", got, want)
+	}
+
+	p.mu.Lock()
+	asked := len(p.bodies)
+	p.mu.Unlock()
+	r, err := daemon.Replay(context.Background(), c, "c")
+	if err != nil || r != (daemon.Replayed{Turns: 2, Requests: 5, Tools: 4}) {
+		t.Errorf("replayed %+v, %v", r, err)
+	}
+	p.mu.Lock()
+	if len(p.bodies) != asked {
+		t.Error("the replay asked a model")
+	}
+	p.mu.Unlock()
+	if data, err := os.ReadFile(path); err != nil || string(data) != "planted after\n" {
+		t.Errorf("the file has %q, %v", data, err)
+	}
+
+	proc = here.serve(t)
+	proc.Open(here.root, nil)
+	proc.Call("chat/delete", map[string]any{"chatId": "c"})
+	shutDown(t, proc)
+	report, err := c.Verify()
+	if err != nil || report.Erased == 0 {
+		t.Errorf("after the chat was deleted: %+v, %v", report, err)
+	}
+	bodies, err := os.ReadDir(filepath.Join(filepath.Dir(here.root), "state", "eca", "artifacts", "sha256"))
+	if err != nil || len(bodies) != 0 {
+		t.Errorf("%d bodies are left, %v", len(bodies), err)
+	}
+}
+
+// Whoever does not want to be on record is not.
+func TestJournalOff(t *testing.T) {
+	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n      - {text: done}\nturns: []\n")
+	here := newPlace(t, append(p.env(), `ECA_CONFIG={"chat":{"title":false},"journal":{"enabled":false}}`)...)
+	proc := here.serve(t)
+	proc.Open(here.root, nil)
+	proc.Call("chat/prompt", map[string]any{"chatId": "c", "message": "hi"})
+	proc.Await(0, "the end", fake.Finished())
+	shutDown(t, proc)
+	if _, err := os.Stat(filepath.Join(filepath.Dir(here.root), "state", "eca", "journal")); !os.IsNotExist(err) {
+		t.Errorf("there is a journal: %v", err)
+	}
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/esrp/journal"
+)
+
+// stateFlag adds --state, and returns which directory counts.
+func stateFlag(c *cobra.Command) func() string {
+	state := c.PersistentFlags().String("state", "", "eca's state directory; default: $XDG_STATE_HOME/eca")
+	return func() string {
+		if *state != "" {
+			return *state
+		}
+		return daemon.StateDir(os.Getenv)
+	}
+}
+
+func journalCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "journal",
+		Short: "The record of model and tool calls: check, show, export",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("a command is missing: verify, show or export")
+		},
+	}
+	state := stateFlag(c)
+	at := func() *journal.Chain { return journal.At(state()) }
+	c.AddCommand(verifyCommand(at), showCommand(at), exportCommand(at))
+	return c
+}
+
+func verifyCommand(at func() *journal.Chain) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Check each byte of the journal, and name the first that is wrong",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			chain := at()
+			defer chain.Close()
+			r, err := chain.Verify()
+			if err != nil {
+				return &dataError{"The journal is damaged", err}
+			}
+			out := cmd.OutOrStdout()
+			if r.Torn > 0 {
+				fmt.Fprintf(out, "A process was killed while it wrote: %d bytes of a line are there, and will be removed.\n", r.Torn)
+			}
+			_, err = fmt.Fprintf(out, "Valid journal: %d lines in %d segments, %d bodies, %d erased\n", r.Lines, r.Segments, r.Bodies, r.Erased)
+			return err
+		},
+	}
+}
+
+func exportCommand(at func() *journal.Chain) *cobra.Command {
+	return &cobra.Command{
+		Use:   "export",
+		Short: "Print the journal's lines: canonical JSON, each with the hash of the one before",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			chain := at()
+			defer chain.Close()
+			if err := chain.Export(cmd.OutOrStdout()); err != nil {
+				return &dataError{"Failed to export the journal", err}
+			}
+			return nil
+		},
+	}
+}
+
+func showCommand(at func() *journal.Chain) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show [CHAT]",
+		Short: "Print the chats on record, or the calls of one with what was said",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			chain := at()
+			defer chain.Close()
+			id := strings.Join(args, "")
+			calls, err := chain.Calls(id)
+			if err != nil {
+				return &dataError{"Failed to read the journal", err}
+			}
+			if id == "" {
+				return list(cmd.OutOrStdout(), calls)
+			}
+			if len(calls) == 0 {
+				return &dataError{"Failed to show the chat " + id, errors.New("it is not on record")}
+			}
+			for _, c := range calls {
+				if err := show(cmd.OutOrStdout(), chain, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// list prints one line per chat, in the order in which they began.
+func list(w io.Writer, calls []journal.Call) error {
+	type counted struct{ models, tools int }
+	counts, order, first := map[string]*counted{}, []string{}, map[string]journal.Call{}
+	for _, c := range calls {
+		id := "-" // inline requests have no chat
+		if run := c.Request.Caller.RunID; run != nil {
+			id = *run
+		}
+		if counts[id] == nil {
+			counts[id], first[id] = &counted{}, c
+			order = append(order, id)
+		}
+		if c.Request.Target.Service == journal.ServiceTool {
+			counts[id].tools++
+		} else {
+			counts[id].models++
+		}
+	}
+	for _, id := range order {
+		if _, err := fmt.Fprintf(w, "%s  %s  %d model calls, %d tool calls\n", first[id].Request.Timestamp, id, counts[id].models, counts[id].tools); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show prints a call: who was asked, the last input, which is what is new in it, and what was
+// answered.
+func show(w io.Writer, chain *journal.Chain, c journal.Call) error {
+	r, variant := c.Request, "-"
+	if r.Target.Variant != nil {
+		variant = *r.Target.Variant
+	}
+	fmt.Fprintf(w, "%d  %s  %s %s (%s)\n", c.Seq, r.Timestamp, r.Target.Service, r.Target.Operation, variant)
+	if len(r.Inputs) > 0 {
+		printBody(w, chain, r.Inputs[len(r.Inputs)-1])
+	}
+	if c.Response == nil {
+		_, err := fmt.Fprintln(w, "    no answer is on record")
+		return err
+	}
+	fmt.Fprintf(w, "    %s", c.Response.Status)
+	if c.Response.Error != nil {
+		fmt.Fprintf(w, ": %s: %s", c.Response.Error.Code, c.Response.Error.Message)
+	}
+	fmt.Fprintln(w)
+	for _, o := range c.Response.Outputs {
+		printBody(w, chain, o)
+	}
+	return nil
+}
+
+func printBody(w io.Writer, chain *journal.Chain, b esrp.Body) {
+	const shown = 2000
+	data, err := chain.Body(b)
+	text := string(data)
+	switch {
+	case err != nil:
+		text = "(" + err.Error() + ")"
+	case b.ContentType == "application/octet-stream" || strings.HasPrefix(b.ContentType, "image/"):
+		text = fmt.Sprintf("(%d bytes, %s)", len(data), b.Data)
+	case len(text) > shown:
+		text = strings.ToValidUTF8(text[:shown], "") + fmt.Sprintf("... (%d bytes, %s)", len(data), b.Data)
+	}
+	fmt.Fprintf(w, "    %s: %s\n", b.Name, strings.ReplaceAll(text, "\n", "\n        "))
+}
+
+func replayCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "replay CHAT_ID",
+		Short: "Run a recorded chat again against its recorded answers, and report the first difference",
+		Args:  cobra.ExactArgs(1),
+	}
+	state := stateFlag(c)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		chain := journal.At(state())
+		defer chain.Close()
+		r, err := daemon.Replay(cmd.Context(), chain, args[0])
+		if err != nil {
+			return &dataError{"The replay differs from the record", err}
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "Equal: %d turns, %d model calls, %d tool calls\n", r.Turns, r.Requests, r.Tools)
+		if r.Left != "" {
+			fmt.Fprintf(cmd.OutOrStdout(), "The rest can not be replayed: %s\n", r.Left)
+		}
+		return err
+	}
+	return c
+}

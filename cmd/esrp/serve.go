@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/esrp/artifact"
+	"github.com/seed-dec29ce4/eca/esrp/service"
+	"github.com/seed-dec29ce4/eca/internal/keychain"
+	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/llm/catalog"
+)
+
+// tokenVariable has the token of callers: arguments can be read by others.
+const tokenVariable = "ESRP_TOKEN"
+
+type serveFlags struct {
+	listen, nats, natsListen string
+	noWorker                 bool
+	jobs                     int
+	rate                     float64
+	hosts, origins           []string
+}
+
+func serveCommand() *cobra.Command {
+	var f serveFlags
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run requests that come over HTTP",
+		Long: `Runs requests that come over HTTP, in this directory: see docs/esrp.md. Callers need the
+bearer token in ` + tokenVariable + `. Who has it can use the models of this user, what tools the
+configuration allows, and, with ecp run, any program.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return step("Failed to serve", f.serve(cmd.Context(), cmd.ErrOrStderr()))
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "listen at `HOST:PORT`; without a host at this machine's")
+	flags.StringVar(&f.nats, "nats", "", "use the NATS cluster at this `URL` instead of an embedded server")
+	flags.StringVar(&f.natsListen, "nats-listen", "", "let workers come to the embedded NATS at `HOST:PORT`, with the same token")
+	flags.BoolVar(&f.noWorker, "no-worker", false, "run no job here, leave all to workers")
+	flags.IntVar(&f.jobs, "jobs", 4, "run so many jobs here at the same time")
+	flags.Float64Var(&f.rate, "rate", 200, "take so many requests per second")
+	flags.StringSliceVar(&f.hosts, "allow-host", nil, "name under which the service is reached, besides this machine's")
+	flags.StringSliceVar(&f.origins, "allow-origin", nil, "origin of web pages that may call")
+	c.MarkFlagsMutuallyExclusive("nats", "nats-listen")
+	return c
+}
+
+func step(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &dataError{name, err}
+}
+
+func logger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(redact.Writer(w, redact.New().String), nil))
+}
+
+// operations puts together what can be asked for.
+func operations(log *slog.Logger) (*daemon.Daemon, *service.Engine, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, nil, err
+	}
+	o := daemon.Options{Log: log, Version: version, Command: os.Args, CatalogURL: catalog.URL, Keychain: keychain.System(os.Getenv)}
+	if o.Executable, err = os.Executable(); err != nil {
+		return nil, nil, err
+	}
+	o.Supervisor = o.Executable
+	d := daemon.New(o)
+	d.Configure(nil, []string{cwd})
+	return d, service.NewEngine(d, evaluate(o.Supervisor)), nil
+}
+
+// evaluate runs manifests.
+func evaluate(supervisor string) service.Evaluate {
+	return func(ctx context.Context, manifest []byte, progress func(service.Progress)) ([]byte, error) {
+		m, problems := runtime.Parse(manifest, "manifest.yaml")
+		if m == nil {
+			return nil, &service.Failure{Code: esrp.InvalidInputSemantic, Message: runtime.Problems(problems).Error()}
+		}
+		o := runtime.Options{Version: version, Supervisor: supervisor, Path: os.Getenv("PATH"), Now: time.Now, NewID: uuid.NewString, Client: http.DefaultClient}
+		cases, _, err := runtime.Plan(m, o)
+		if err != nil {
+			return nil, &service.Failure{Code: esrp.InvalidInputSemantic, Message: err.Error()}
+		}
+		progress(service.Progress{Message: "evaluating", Total: int64(len(cases))})
+		r, err := runtime.Run(ctx, m, cases, o)
+		if err != nil {
+			return nil, err
+		}
+		var out bytes.Buffer
+		err = r.JSON(&out)
+		return out.Bytes(), err
+	}
+}
+
+func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
+	token := os.Getenv(tokenVariable)
+	if token == "" {
+		return errors.New(tokenVariable + " is not set: callers need a token")
+	}
+	address, err := service.CheckAddress(f.listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	log := logger(stderr)
+	d, ops, err := operations(log)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	state := daemon.StateDir(os.Getenv)
+	s, err := service.Open(ctx, service.Options{
+		Dir: filepath.Join(state, "esrp"), Token: token, Operations: ops, Artifacts: artifact.New(filepath.Join(state, "artifacts"), artifact.Options{}),
+		NATS: f.nats, NATSListen: f.natsListen, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if !f.noWorker {
+		w, err := s.Worker(ctx, service.WorkerOptions{Operations: ops, Jobs: f.jobs, Log: log})
+		if err != nil {
+			return err
+		}
+		defer w.Close()
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	address = listener.Addr().String() // with the port that 0 became
+	if nats := s.NATSAddress(); nats != "" {
+		fmt.Fprintf(stderr, "esrp serve: workers at nats://%s\n", nats)
+	}
+	fmt.Fprintf(stderr, "esrp serve: serving http://%s\n", address)
+	server := &http.Server{
+		Handler:           s.Handler(service.HTTPOptions{Address: address, Hosts: f.hosts, Origins: f.origins, Rate: f.rate}),
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err = <-served:
+		return err
+	case <-ctx.Done():
+		_ = server.Close()
+		<-served
+		return nil
+	}
+}
+
+func workerCommand() *cobra.Command {
+	var url string
+	var jobs int
+	c := &cobra.Command{
+		Use:   "worker",
+		Short: "Run jobs of services that share a NATS",
+		Long: `Runs jobs of services that share a NATS, in this directory. The token in ` + tokenVariable + ` is sent
+to that NATS, unless the URL has credentials.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, log := cmd.Context(), logger(cmd.ErrOrStderr())
+			d, ops, err := operations(log)
+			if err != nil {
+				return step("Failed to work", err)
+			}
+			defer d.Close()
+			nc, err := service.Dial(ctx, url, os.Getenv(tokenVariable), log)
+			if err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return step("Failed to work", err)
+			}
+			w := service.NewWorker(nc, service.WorkerOptions{Operations: ops, Jobs: jobs, Log: log})
+			defer w.Close()
+			fmt.Fprintln(cmd.ErrOrStderr(), "esrp worker: taking jobs from", nc.ConnectedUrlRedacted())
+			<-ctx.Done()
+			return nil
+		},
+	}
+	c.Flags().StringVar(&url, "nats", "", "NATS that the services use, as a `URL`")
+	c.Flags().IntVar(&jobs, "jobs", 4, "run so many jobs at the same time")
+	_ = c.MarkFlagRequired("nats")
+	return c
+}

@@ -1,0 +1,48 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/store"
+	"github.com/seed-dec29ce4/eca/esrp/journal"
+)
+
+// newJournal makes the record of model and tool calls, as the configuration in effect wants
+// it. Secrets are removed as they are from logs.
+func (d *Daemon) newJournal() *journal.Journal {
+	return journal.New(d.opts.StateDir, journal.Options{
+		Clean: d.Clean, Now: d.opts.Now, Log: d.opts.Log,
+		Enabled: func() bool {
+			cfg := d.config.Load()
+			return cfg != nil && cfg.Journal.Enabled
+		},
+		Limits: func() journal.Limits {
+			cfg := d.config.Load()
+			if cfg == nil {
+				return journal.Limits{}
+			}
+			return journal.Limits{Bytes: int64(cfg.Journal.MaxSizeMb) << 20, Age: time.Duration(cfg.Journal.RetentionDays) * 24 * time.Hour}
+		},
+	})
+}
+
+// recordedStore has the journal do with a chat what the store does: survive, and be gone.
+type recordedStore struct {
+	*store.Store
+	calls *journal.Journal
+}
+
+var _ chat.Store = recordedStore{}
+
+// Sync implements chat.Store.
+func (s recordedStore) Sync(ctx context.Context) error {
+	return errors.Join(s.Store.Sync(ctx), s.calls.Sync())
+}
+
+// Delete implements chat.Store.
+func (s recordedStore) Delete(ctx context.Context, id string) error {
+	return errors.Join(s.Store.Delete(ctx, id), s.calls.Erase(id))
+}

@@ -1,0 +1,99 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/esrp/journal"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// answering is a model that says what it is told to say next.
+type answering struct{ next *[]llm.Delta }
+
+func (a answering) Stream(context.Context, llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		for _, d := range *a.next {
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+// recordChat records a turn in which a tool was called once, and its result was told as told.
+func recordChat(t *testing.T, told string, stop bool) *journal.Chain {
+	t.Helper()
+	state := t.TempDir()
+	j := journal.New(state, journal.Options{})
+	var next []llm.Delta
+	m := j.Model(answering{&next}, "p/m")
+	call := llm.ToolCall{ID: "c1", Name: "eca__look", Arguments: json.RawMessage(`{"at":"x"}`)}
+	ask := func(answer []llm.Delta, messages ...llm.Message) {
+		next = answer
+		for _, err := range m.Stream(context.Background(), llm.Request{
+			Purpose: llm.PurposeTurn, Model: "m", Messages: messages, Origin: llm.Origin{Chat: "c", Turn: "t", Agent: "code"},
+			Tools: []llm.ToolSpec{{Name: "eca__look", Description: "Looks.", Schema: json.RawMessage(`{"type":"object","properties":{"at":{"type":"string"}}}`)}},
+		}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stop {
+				break
+			}
+		}
+	}
+	prompt := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "look"}}}
+	ask([]llm.Delta{
+		{Kind: llm.ToolStart, ID: call.ID, Name: call.Name}, {Kind: llm.ToolEnd, ID: call.ID, Text: string(call.Arguments)}, {Kind: llm.StopDelta, Stop: llm.StopToolCalls},
+	}, prompt)
+	tool := tools.Definition[struct {
+		At string `json:"at"`
+	}]{
+		Name: "look", Description: "Looks.",
+		Run: func(context.Context, tools.Call, struct {
+			At string `json:"at"`
+		}, tools.Sink) (tools.Result, error) {
+			return tools.Text("nothing there"), nil
+		},
+	}.Build()
+	if _, err := j.Tool(tool).Run(context.Background(), tools.Call{ID: "c1", ChatID: "c", Arguments: call.Arguments}, nil); err != nil {
+		t.Fatal(err)
+	}
+	ask([]llm.Delta{{Kind: llm.TextDelta, Text: "I looked."}, {Kind: llm.StopDelta, Stop: llm.StopEnd}},
+		prompt, llm.Message{Role: llm.Assistant, Parts: []llm.Part{call}},
+		llm.Message{Role: llm.User, Parts: []llm.Part{llm.ToolResult{ID: "c1", Text: told}}})
+	j.Close()
+	chain := journal.At(state)
+	t.Cleanup(chain.Close)
+	return chain
+}
+
+// A replay finds what the engine would not have asked, says what it can not run again, and
+// runs what it can.
+func TestReplay(t *testing.T) {
+	for name, c := range map[string]struct {
+		chat, told string
+		stop       bool
+		want       string // of the error; empty: equal
+	}{
+		"equal":     {"c", "nothing there\n", false, ""},
+		"different": {"c", "a treasure", false, `"text":"a treasure"`},
+		"stopped":   {"c", "nothing there\n", true, "stopped"},
+		"unknown":   {"d", "nothing there\n", false, "not on record"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Replay(context.Background(), recordChat(t, c.told, c.stop), c.chat)
+			switch {
+			case c.want == "" && (err != nil || r != Replayed{Turns: 1, Requests: 2, Tools: 1}):
+				t.Errorf("replayed %+v, %v", r, err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("the error is %v, want %q", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package acp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const asks = `
+turns:
+  - steps:
+      - calls: [{id: c1, tool: eca__ask_user, arguments: {question: "Which colour?", options: [{label: red, description: warm}, {label: blue}], allowFreeform: %v}}]
+      - text: 'Answer: ${result:(?s)(.*)}'
+  - steps: [{text: Thanks.}]
+`
+
+// A client with forms is asked in one; what it says is the answer.
+func TestQuestionInForm(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"action":"accept","content":{"answer":"blue"}}`: "blue",
+		`{"action":"decline"}`:                            "Answer:",
+		`{"action":7}`:                                    "Answer:",
+	} {
+		r := newRig(t, fmt.Sprintf(asks, false))
+		c := r.connect()
+		id := c.start(r, object{"elicitation": object{"form": object{}}})
+		c.answer = func(method string, params object) object {
+			if method != "elicitation/create" || params["sessionId"] != id || !strings.Contains(params["message"].(string), "Which colour?") {
+				t.Errorf("%s: %v", method, params)
+			}
+			if raw, _ := json.Marshal(params["requestedSchema"]); !strings.Contains(string(raw), `"enum":["red","blue"]`) {
+				t.Errorf("%s", raw)
+			}
+			var out object
+			if err := json.Unmarshal([]byte(answer), &out); err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		if got := c.call("session/prompt", prompt(id, "Paint."))["stopReason"]; got != "end_turn" {
+			t.Error(got)
+		}
+		if told := said(c); !strings.Contains(told, want) || len(c.asked) != 1 {
+			t.Errorf("%s: told %q, asked %d times", answer, told, len(c.asked))
+		}
+	}
+}
+
+// said is all text of the model.
+func said(c *client) string {
+	var out strings.Builder
+	for _, u := range c.updates(0) {
+		if u["sessionUpdate"] == "agent_message_chunk" {
+			out.WriteString(u["content"].(object)["text"].(string))
+		}
+	}
+	return out.String()
+}
+
+// Without forms the question is text, and the next prompt its answer.
+func TestQuestionInWords(t *testing.T) {
+	r := newRig(t, fmt.Sprintf(asks, true))
+	c := r.connect()
+	id := c.start(r, nil)
+	if got := c.call("session/prompt", prompt(id, "Paint."))["stopReason"]; got != "end_turn" {
+		t.Error(got)
+	}
+	if told := said(c); told != "Which colour?\n- red: warm\n- blue" || len(c.asked) != 0 {
+		t.Errorf("told %q, asked %v", told, c.asked)
+	}
+	c.call("session/prompt", prompt(id, "blue"))
+	if told := said(c); !strings.HasSuffix(told, "Thanks.") {
+		t.Errorf("told %q", told)
+	}
+}
+
+// The list of tasks is a plan, told as a whole each time.
+func TestPlan(t *testing.T) {
+	r := newRig(t, `
+turns: []
+default:
+  steps:
+    - calls: [{id: c1, tool: eca__task, arguments: {op: plan, tasks: [{subject: Look, priority: high}, {subject: Leap}]}}]
+    - calls: [{id: c2, tool: eca__task, arguments: {op: start, ids: [1], active_summary: Looking}}]
+    - text: Done.
+`)
+	c := r.connect()
+	id := c.start(r, nil)
+	c.call("session/prompt", prompt(id, "Plan."))
+	var plans []string
+	for _, u := range c.updates(0) {
+		if u["sessionUpdate"] == "plan" {
+			raw, err := json.Marshal(u["entries"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			plans = append(plans, string(raw))
+		}
+	}
+	want := []string{
+		`[{"content":"Look","priority":"high","status":"pending"},{"content":"Leap","priority":"medium","status":"pending"}]`,
+		`[{"content":"Look","priority":"high","status":"in_progress"},{"content":"Leap","priority":"medium","status":"pending"}]`,
+	}
+	if strings.Join(plans, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%s", strings.Join(plans, "\n"))
+	}
+}
+
+// What the client brings along becomes the place's: folders, and servers as configuration.
+// Sessions of the same place share it.
+func TestPlaces(t *testing.T) {
+	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
+	c := r.connect()
+	c.call("initialize", object{"protocolVersion": 1})
+	more := filepath.Join(r.state, "more")
+	params := object{
+		"cwd": r.root, "additionalDirectories": []any{more, r.root, 3},
+		"mcpServers": []any{
+			object{"name": "a", "command": "no-such-program", "args": []any{"x"}, "env": []any{object{"name": "K", "value": "v"}}},
+			object{"name": "b", "type": "http", "url": "http://127.0.0.1:1/", "headers": []any{object{"name": "H", "value": "v"}}},
+		},
+	}
+	if code, why := c.fails("session/new", params); code != -32602 || !strings.Contains(why, "additionalDirectories") {
+		t.Errorf("%d %s", code, why)
+	}
+	params["additionalDirectories"] = []any{more, r.root}
+	first := c.call("session/new", params)["sessionId"].(string)
+	second := c.call("session/new", params)["sessionId"].(string)
+	if r.opened != 1 || first == second {
+		t.Errorf("%d places, %s and %s", r.opened, first, second)
+	}
+	if got := strings.Join(r.last.Folders, " "); got != r.root+" "+more {
+		t.Errorf("folders %s", got)
+	}
+	want := `{"mcpServers":{"a":{"args":["x"],"command":"no-such-program","env":{"K":"v"}},"b":{"headers":{"H":"v"},"url":"http://127.0.0.1:1/"}}}`
+	if got := string(r.last.InitOptions); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	for _, id := range []string{first, second} {
+		c.call("session/close", object{"sessionId": id})
+	}
+	if r.closed != 1 {
+		t.Errorf("%d places were closed", r.closed)
+	}
+}

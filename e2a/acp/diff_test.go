@@ -1,0 +1,115 @@
+package acp
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestDiffs(t *testing.T) {
+	for name, c := range map[string]struct {
+		unified string
+		want    []any
+		line    int64
+	}{
+		"none": {"", nil, 0},
+		"new":  {"@@ -0,0 +1,2 @@\n+a\n+b", []any{object{"type": "diff", "path": "/p", "oldText": nil, "newText": "a\nb\n"}}, 1},
+		"two hunks": {"@@ -3,3 +3,3 @@\n a\n-b\n+c\n d\n@@ -20,1 +20,0 @@\n-z\n", []any{
+			object{"type": "diff", "path": "/p", "oldText": "a\nb\nd\n", "newText": "a\nc\nd\n"},
+			object{"type": "diff", "path": "/p", "oldText": "z\n", "newText": ""},
+		}, 3},
+		"an end without a newline": {"@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file", []any{
+			object{"type": "diff", "path": "/p", "oldText": "a", "newText": "b"},
+		}, 1},
+		"no diff": {"what is this", nil, 0},
+	} {
+		if d := cmp.Diff(c.want, diffs("/p", c.unified)); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+		if got := firstLine(c.unified); got != c.line {
+			t.Errorf("%s begins at %d", name, got)
+		}
+	}
+}
+
+// What was there with the old texts replaced by the new ones is what will be.
+func TestDiffsApply(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		line := rapid.SampledFrom([]string{"a\n", "b\n", "c\n", "\n", "-x\n", "+y\n", "@@ z\n"})
+		text := rapid.Custom(func(t *rapid.T) string {
+			return strings.Join(rapid.SliceOfN(line, 0, 12).Draw(t, "lines"), "") + rapid.SampledFrom([]string{"", "end"}).Draw(t, "end")
+		})
+		before, after := text.Draw(t, "before"), text.Draw(t, "after")
+		unified, err := udiff.ToUnified("a", "b", before, udiff.Lines(before, after), 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := strings.Index(unified, "@@"); i >= 0 {
+			unified = unified[i:]
+		}
+		list := diffs("/p", strings.TrimSuffix(unified, "\n"))
+		if before == after {
+			if len(list) != 0 {
+				t.Fatalf("%v", list)
+			}
+			return
+		}
+		d, _ := list[0].(object)
+		old, _ := d["oldText"].(string)
+		if len(list) != 1 || old != before || d["newText"] != after {
+			t.Fatalf("%q -> %q is told as %v\n%s", before, after, list, unified)
+		}
+	})
+}
+
+// Whatever comes, a line is a message or an error that can be told, and reading ends.
+func FuzzLines(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`, "\n\n{}\n", "[1]\n", "{\"id\":null}", "\"x\"", "nul",
+		`{"jsonrpc":"2.0","id":"a","result":null}`, `{"jsonrpc":"2.0","id":[],"method":"x"}`, `{"jsonrpc":"2.0","error":{"code":1}}`,
+		"x\r\n" + strings.Repeat("y", 200) + "\n{}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		const limit = 100
+		r := bufio.NewReaderSize(bytes.NewReader(data), 16)
+		for range len(data) + 2 {
+			line, err := readLine(r, limit)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if errors.Is(err, errTooLong) {
+				continue
+			}
+			if err != nil || len(line) == 0 || len(line) > limit {
+				t.Fatalf("%q: %v", line, err)
+			}
+			m, bad := readMessage(line)
+			switch {
+			case bad != nil && bad.Message == "":
+				t.Fatalf("%q: an error without a cause", line)
+			case bad == nil && m.Method == "" && !m.answer():
+				t.Fatalf("%q is no message", line)
+			}
+			if m.ID != nil && !json.Valid(m.ID) {
+				t.Fatalf("%q has the id %q", line, m.ID)
+			}
+			var c client
+			_ = decode(m.Params, &c)
+			var w where
+			if decode(m.Params, &w) == nil {
+				_, _ = w.place()
+			}
+		}
+		t.Fatal("reading does not end")
+	})
+}

@@ -1,0 +1,119 @@
+package journal
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+)
+
+// uriPrefix begins the URI of a body; its hash follows.
+const uriPrefix = esrp.Scheme + "artifacts/sha256/"
+
+// bodies stores what a record names. The chain's lock is held meanwhile, so that nobody
+// removes a body that a line is about to name.
+type bodies struct {
+	c     *Chain
+	clean func(string) string
+	err   error // the first
+}
+
+// text stores a text without its secrets and returns it as an input or output.
+func (b *bodies) text(name, contentType, text string) esrp.Body {
+	return b.bytes(name, contentType, []byte(b.clean(text)))
+}
+
+// bytes stores content as it is. An empty one stands in the record: an artifact has content
+// (contract 6).
+func (b *bodies) bytes(name, contentType string, data []byte) esrp.Body {
+	out := esrp.Body{Name: name, ContentType: contentType, Encoding: esrp.UTF8}
+	if len(data) == 0 {
+		return out
+	}
+	hash, err := b.c.put(data)
+	if err != nil && b.err == nil {
+		b.err = fmt.Errorf("a body can not be stored: %w", err)
+	}
+	out.Encoding, out.Data = esrp.Path, uriPrefix+hash
+	return out
+}
+
+// file stores the content of a file; secrets are removed from text. It returns what is kept.
+func (b *bodies) file(name string, data []byte) (esrp.Body, []byte) {
+	if utf8.Valid(data) {
+		data = []byte(b.clean(string(data)))
+	}
+	return b.bytes(name, "application/octet-stream", data), data
+}
+
+// has says whether bodies are still there.
+func (c *Chain) has(list []esrp.Body) bool {
+	for _, b := range list {
+		if hash, ok := hashOf(b.Data); ok {
+			if _, err := os.Stat(filepath.Join(c.artifacts, hash)); err != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// put stores a body and returns its hash. One that is there already and is whole stays.
+func (c *Chain) put(data []byte) (string, error) {
+	hash := esrp.HashBytes(data)
+	path := filepath.Join(c.artifacts, hash)
+	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(data)) {
+		return hash, nil
+	}
+	if err := os.MkdirAll(c.artifacts, 0o700); err != nil {
+		return "", err
+	}
+	// Named by the hash, a file must be there as a whole or not at all.
+	temp := filepath.Join(c.dir, "body.tmp") // the lock is held
+	if err := os.WriteFile(temp, data, 0o600); err != nil {
+		return "", err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return "", err
+	}
+	c.unsynced = append(c.unsynced, path)
+	c.added += int64(len(data))
+	return hash, nil
+}
+
+// Errors of bodies.
+var (
+	ErrNoBody  = errors.New("the content is not there any more") // erased, or trimmed
+	ErrDamaged = errors.New("the content is damaged")
+)
+
+// Body returns the content of an input or output, verified. Errors: ErrNoBody, ErrDamaged.
+func (c *Chain) Body(b esrp.Body) ([]byte, error) {
+	switch b.Encoding {
+	case esrp.Base64:
+		return base64.StdEncoding.DecodeString(b.Data)
+	case esrp.Path:
+		hash, ok := hashOf(b.Data)
+		if !ok {
+			return nil, fmt.Errorf("%q is no body of the journal", b.Data)
+		}
+		return c.body(hash)
+	}
+	return []byte(b.Data), nil
+}
+
+func (c *Chain) body(hash string) ([]byte, error) {
+	data, err := os.ReadFile(filepath.Join(c.artifacts, hash))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoBody
+	}
+	if err == nil && esrp.HashBytes(data) != hash {
+		err = ErrDamaged
+	}
+	return data, err
+}

@@ -1,0 +1,225 @@
+// Package journal records what the engine asks of models and tools, as ESRP requests and
+// responses (contract 12): one chain of lines for all daemons of a user, and the contents
+// that the lines name by their hash.
+//
+// It owns two folders. journal/ has the segments (<first seq>.jsonl), head, which says where
+// the chain ends, and lock. artifacts/sha256/ has the bodies: messages, prompts, arguments,
+// outputs, files before and after, each in a file named by its SHA-256, so that a history
+// that is sent again and again is stored once. Lines have no text of a conversation in them:
+// who removes a chat's bodies has removed what was said, and the chain still holds.
+//
+// A line is the canonical JSON of {event_type, prev, record, seq}; prev is the SHA-256 of the
+// line before without its newline, and 64 zeros in the first. Whoever appends holds the lock,
+// writes the bodies, then into head which line comes, then the line. So what a killed process
+// leaves is known to the next one, which cuts a torn line off and goes on: the chain never
+// breaks, and no byte of it can be changed unseen. The end of a chain that somebody cuts off
+// together with head's last state is not missed; who needs that keeps the last hash elsewhere.
+//
+// Recording costs the caller the making of a record and a place in a queue; one goroutine,
+// which ends with Close, removes secrets and writes. A process that is killed loses what is
+// in the queue, normally some milliseconds. Sync makes all before it survive a crash of the
+// machine. A record that can not be written is told to the log, and lost.
+//
+// The package decides nothing about calls, and no call fails because of it.
+package journal
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+)
+
+// Options of a Journal. All may be left empty.
+type Options struct {
+	Clean       func(string) string // removes secrets; default: nothing is removed
+	Now         func() time.Time    // default: time.Now
+	NewID       func() string       // UUIDs; default: random
+	Log         *slog.Logger        // default: slog.Default
+	Enabled     func() bool         // asked at each call; default: yes
+	Limits      func() Limits       // asked at each trim; default: none
+	SegmentSize int64               // bytes; a segment that has reached it is sealed; default 8 MiB
+}
+
+// Limits say how much is kept.
+type Limits struct {
+	Bytes int64         // of segments and bodies together; 0 is no limit
+	Age   time.Duration // of sealed segments; 0 is no limit
+}
+
+// queued is how many records may wait; more make the caller wait.
+const queued = 1024
+
+// Journal records calls. It is safe for concurrent use.
+type Journal struct {
+	o     Options
+	dir   atomic.Pointer[string]
+	chats chats
+
+	mu     sync.RWMutex // guards what follows; held for reading while sending
+	jobs   chan func(*Chain)
+	closed bool
+	done   chan struct{}
+	failed atomic.Bool // a record was lost, which has been told
+}
+
+// New returns the journal below a state directory. Nothing is made before the first record.
+func New(state string, o Options) *Journal {
+	if o.Clean == nil {
+		o.Clean = func(s string) string { return s }
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = uuid.NewString
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Enabled == nil {
+		o.Enabled = func() bool { return true }
+	}
+	if o.Limits == nil {
+		o.Limits = func() Limits { return Limits{} }
+	}
+	j := &Journal{o: o, chats: chats{of: map[string]*chat{}}}
+	j.Move(state)
+	return j
+}
+
+// Move says where to record from now on. It has no effect on a journal that has begun.
+func (j *Journal) Move(state string) { j.dir.Store(&state) }
+
+// submit queues work for the goroutine that writes, which it starts if need be. It waits
+// while the queue is full; after Close it does nothing and returns false.
+func (j *Journal) submit(job func(*Chain)) bool {
+	j.mu.RLock()
+	if j.jobs == nil && !j.closed {
+		j.mu.RUnlock()
+		j.start()
+		j.mu.RLock()
+	}
+	defer j.mu.RUnlock()
+	if j.closed {
+		return false
+	}
+	j.jobs <- job
+	return true
+}
+
+func (j *Journal) start() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.jobs != nil || j.closed {
+		return
+	}
+	j.jobs, j.done = make(chan func(*Chain), queued), make(chan struct{})
+	c := At(*j.dir.Load())
+	if j.o.SegmentSize > 0 {
+		c.segmentSize = j.o.SegmentSize
+	}
+	go func() {
+		defer close(j.done)
+		defer c.Close()
+		for job := range j.jobs {
+			j.do(c, job)
+		}
+	}()
+}
+
+// do runs one job; what panics must not take the daemon down.
+func (j *Journal) do(c *Chain, job func(*Chain)) {
+	defer func() {
+		if p := recover(); p != nil {
+			j.o.Log.Error("the journal panicked", "panic", p)
+		}
+	}()
+	job(c)
+}
+
+// wait runs a job in its turn and returns its error.
+func (j *Journal) wait(job func(*Chain) error) error {
+	result := make(chan error, 1)
+	if !j.submit(func(c *Chain) {
+		var err error
+		defer func() { result <- err }()
+		err = job(c)
+	}) {
+		return nil
+	}
+	return <-result
+}
+
+// Sync makes what was recorded before survive a crash of the machine. A journal that has
+// recorded nothing is left alone.
+func (j *Journal) Sync() error {
+	j.mu.RLock()
+	idle := j.jobs == nil
+	j.mu.RUnlock()
+	if idle {
+		return nil
+	}
+	return j.wait((*Chain).Sync)
+}
+
+// Erase removes the bodies of a chat and of its subagents, but for those that others have
+// too, and records that. Without records of it nothing happens.
+func (j *Journal) Erase(chatID string) error {
+	j.chats.forget(chatID)
+	return j.wait(func(c *Chain) error { return c.Erase(chatID, j.o.Now()) })
+}
+
+// Trim removes the oldest sealed segments, and the bodies that only they named, as far as the
+// limits want it.
+func (j *Journal) Trim() error {
+	return j.wait(func(c *Chain) error { return c.Trim(j.o.Limits(), j.o.Now()) })
+}
+
+// Close writes what is queued and ends the goroutine.
+func (j *Journal) Close() {
+	j.mu.Lock()
+	was := j.closed
+	j.closed = true
+	j.mu.Unlock()
+	if was || j.done == nil {
+		return
+	}
+	close(j.jobs)
+	<-j.done
+}
+
+// record queues a record of an event that is known. See recordAs.
+func (j *Journal) record(event string, build func(*bodies) esrp.Value) {
+	j.recordAs(func(b *bodies) (string, esrp.Value) { return event, build(b) })
+}
+
+// recordAs queues a record. build runs in the goroutine that writes: it hands bodies over and
+// returns the record.
+func (j *Journal) recordAs(build func(*bodies) (event string, record esrp.Value)) {
+	j.submit(func(c *Chain) {
+		err := c.append(j.o.Clean, build)
+		if l := j.o.Limits(); err == nil && l.Bytes > 0 && c.added > l.Bytes/16 {
+			err = c.Trim(l, j.o.Now())
+		}
+		switch {
+		case err == nil:
+			j.failed.Store(false)
+		case !j.failed.Swap(true): // once: a full disk fails each time
+			j.o.Log.Warn("the journal can not be written", "err", err)
+		}
+	})
+}
+
+// id makes a request id.
+func (j *Journal) id() esrp.UUID {
+	text := j.o.NewID()
+	if id, err := esrp.ParseUUID(text); err == nil {
+		return id
+	}
+	return esrp.DerivedUUID(text)
+}

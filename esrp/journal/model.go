@@ -1,0 +1,238 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// Names in records of model calls.
+const (
+	ServiceLLM    = "llm"
+	OperationChat = "chat"
+)
+
+// Model decorates a model: each call of it is recorded. id is the model's full name,
+// provider/model. A call that is repeated by the model itself (llm.WithRetry) is one call.
+func (j *Journal) Model(m llm.Model, id string) llm.Model { return model{m, id, j} }
+
+type model struct {
+	llm.Model
+	id string
+	j  *Journal
+}
+
+// Stream implements llm.Model.
+func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	if !m.j.o.Enabled() {
+		return m.Model.Stream(ctx, req)
+	}
+	return func(yield func(llm.Delta, error) bool) {
+		o := origin{id: m.j.id(), at: m.j.o.Now(), chat: req.Origin.Chat, parent: req.Origin.Parent, turn: req.Origin.Turn, agent: req.Origin.Agent}
+		o.cause = m.j.chats.model(o.id, req)
+		m.j.asked(o, m.id, req)
+		var said saying
+		failure := errStopped // until it ends by itself
+		defer func() { m.j.answered(o, said.all(), failure) }()
+		for d, err := range m.Model.Stream(ctx, req) {
+			if err != nil {
+				failure = err
+			} else if said.add(d); d.Kind == llm.StopDelta {
+				failure = nil
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+// errStopped says that nobody wanted the rest of an answer.
+var errStopped = errors.New("the answer was not waited for")
+
+// saying collects an answer; adjacent pieces of a text become one.
+type saying struct {
+	deltas []llm.Delta
+	text   strings.Builder // of the last one, if it is a text
+}
+
+func (s *saying) add(d llm.Delta) {
+	switch d.Kind {
+	case llm.ToolArgs, llm.RetryDelta: // ToolEnd has the whole
+		return
+	case llm.TextDelta, llm.ReasoningDelta:
+		if n := len(s.deltas); n > 0 && s.deltas[n-1].Kind == d.Kind && s.deltas[n-1].ID == d.ID {
+			s.text.WriteString(d.Text)
+			return
+		}
+	}
+	s.flush()
+	s.deltas = append(s.deltas, d)
+	s.text.WriteString(d.Text)
+}
+
+func (s *saying) flush() {
+	if n := len(s.deltas); n > 0 {
+		s.deltas[n-1].Text = s.text.String()
+	}
+	s.text.Reset()
+}
+
+func (s *saying) all() []llm.Delta {
+	s.flush()
+	return s.deltas
+}
+
+// asked records a request.
+func (j *Journal) asked(o origin, id string, req llm.Request) {
+	req.Messages = slices.Clone(req.Messages) // the conversation goes on
+	r := o.request(esrp.Target{Service: ServiceLLM, Operation: OperationChat, Variant: &id})
+	j.record(Requested, func(b *bodies) esrp.Value {
+		add := func(name, contentType, text string) {
+			if text != "" {
+				r.Inputs = append(r.Inputs, b.text(name, contentType, text))
+			}
+		}
+		add("system", "text/plain", req.System)
+		add("system_tail", "text/plain", req.SystemTail)
+		if len(req.Tools) > 0 {
+			if data, err := json.Marshal(req.Tools); err == nil {
+				r.Inputs = append(r.Inputs, b.bytes("tools", "application/json", cleanJSON(data, b.clean)))
+			}
+		}
+		if len(req.Extra) > 0 { // as text: it has numbers that no record may have
+			if data, err := json.Marshal(req.Extra); err == nil {
+				r.Inputs = append(r.Inputs, b.bytes("options", "application/json", cleanJSON(data, b.clean)))
+			}
+		}
+		r.Inputs = append(r.Inputs, b.history(o.chat+"/"+string(req.Purpose), req.Messages)...)
+		if len(r.Inputs) == 0 {
+			r.Inputs = append(r.Inputs, esrp.Body{Name: "message", ContentType: "application/json", Encoding: esrp.UTF8})
+		}
+		r.Params = params(map[string]string{"purpose": string(req.Purpose), "model": req.Model},
+			map[string]int64{"max_output": req.MaxOutput, "context": req.Context})
+		return finish(r)
+	})
+}
+
+// answered records what came of it.
+func (j *Journal) answered(o origin, said []llm.Delta, failure error) {
+	r, event := o.response(j.o.Now()), Completed
+	j.recordAs(func(b *bodies) (string, esrp.Value) {
+		body := b.answer(said)
+		r.Outputs = append(r.Outputs, body)
+		if failure != nil {
+			event, r.Status, r.Error = Failed, esrp.Failed, failed(failure)
+			r.Outputs = append(r.Outputs, b.text("error", "text/plain", failure.Error()))
+		}
+		return event, r.Value()
+	})
+}
+
+// failed says what kind of failure an error is. Its text, which may quote what was said, is
+// an output.
+func failed(err error) *esrp.Error {
+	e := &esrp.Error{Code: esrp.Unknown, Message: "the call failed"}
+	var typed *llm.Error
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, errStopped):
+		e.Message, e.Details = "the call was cancelled", esrp.ObjectValue(esrp.Member{Key: "cancelled", Value: esrp.BoolValue(true)})
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Code, e.Message = esrp.Timeout, "the call took too long"
+	case errors.As(err, &typed):
+		e.Message, e.Retryable = "the model failed: "+string(typed.Kind), typed.Retryable()
+		switch typed.Kind {
+		case llm.ErrTimeout, llm.ErrDeadline:
+			e.Code = esrp.Timeout
+		case llm.ErrRateLimited, llm.ErrOverloaded, llm.ErrNetwork, llm.ErrUnreachable, llm.ErrPrematureStop, llm.ErrProtocol, llm.ErrAuth:
+			e.Code = esrp.BackendUnavailable
+		case llm.ErrContextOverflow:
+			e.Code = esrp.InvalidInputSize
+		case llm.ErrBadRequest, llm.ErrInvalidImage:
+			e.Code = esrp.InvalidInputSemantic
+		}
+	}
+	return e
+}
+
+// delta is llm.Delta as a body has it.
+type delta struct {
+	Kind   string          `json:"kind"`
+	ID     string          `json:"id,omitempty"`
+	Name   string          `json:"name,omitempty"`
+	Text   string          `json:"text,omitempty"`
+	API    string          `json:"api,omitempty"`
+	Opaque json.RawMessage `json:"opaque,omitempty"`
+	Usage  *llm.Usage      `json:"usage,omitempty"`
+	Stop   llm.StopReason  `json:"stop,omitempty"`
+}
+
+// deltaKind pairs kinds of deltas with their names in bodies.
+func deltaKinds() map[llm.DeltaKind]string {
+	return map[llm.DeltaKind]string{
+		llm.TextDelta: "text", llm.ReasoningStart: "reasoning_start", llm.ReasoningDelta: "reasoning", llm.ReasoningEnd: "reasoning_end",
+		llm.ToolStart: "tool_start", llm.ToolEnd: "tool_call", llm.UsageDelta: "usage", llm.StopDelta: "stop",
+	}
+}
+
+// answer stores an answer.
+func (b *bodies) answer(said []llm.Delta) esrp.Body {
+	out, names := []delta{}, deltaKinds()
+	for _, d := range said {
+		q := delta{Kind: names[d.Kind], ID: d.ID, Name: d.Name, Text: b.clean(d.Text), API: d.API, Stop: d.Stop}
+		if len(d.Opaque) > 0 {
+			q.Opaque = cleanJSON(d.Opaque, b.clean)
+		}
+		if d.Kind == llm.ToolEnd && json.Valid([]byte(d.Text)) {
+			q.Text = string(cleanJSON([]byte(d.Text), b.clean))
+		}
+		if d.Kind == llm.UsageDelta {
+			q.Usage = &d.Usage
+		}
+		out = append(out, q)
+	}
+	data, err := json.Marshal(out)
+	if err != nil && b.err == nil {
+		b.err = err
+	}
+	return b.bytes("answer", "application/json", data)
+}
+
+// maxRemembered bounds for how many conversations it is remembered which bodies they have.
+const maxRemembered = 64
+
+// remembered is a conversation that was recorded.
+type remembered struct {
+	messages []llm.Message
+	bodies   [][]esrp.Body
+}
+
+// history stores the messages of a conversation. Those that the last request had in the same
+// place, and whose bodies are still there, are not looked at again.
+func (b *bodies) history(key string, messages []llm.Message) []esrp.Body {
+	known := b.c.known[key]
+	now := remembered{messages: messages}
+	var out []esrp.Body
+	for i, m := range messages {
+		var list []esrp.Body
+		if i < len(known.messages) && reflect.DeepEqual(known.messages[i], m) && b.c.has(known.bodies[i]) {
+			list = known.bodies[i]
+		} else {
+			list = b.message(m)
+		}
+		now.bodies = append(now.bodies, list)
+		out = append(out, list...)
+	}
+	if b.c.known == nil || len(b.c.known) >= maxRemembered {
+		b.c.known = map[string]remembered{}
+	}
+	b.c.known[key] = now
+	return out
+}

@@ -1,0 +1,245 @@
+package journal
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+)
+
+// Events of lines. The first three are ESRP's (contract 1.4), the others ours.
+const (
+	Requested = "service.requested"
+	Completed = "service.completed"
+	Failed    = "service.failed"
+	Erased    = "journal.erased"  // bodies of a chat were removed
+	Trimmed   = "journal.trimmed" // a sealed segment was removed
+)
+
+// segments lists the names of the segments, in order.
+func segments(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var out []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), suffix) && firstOf(e.Name()) > 0 {
+			out = append(out, e.Name())
+		}
+	}
+	slices.Sort(out)
+	return out, err
+}
+
+// firstOf returns the number that a segment's first line has; 0 if it is none's name.
+func firstOf(name string) uint64 {
+	n, err := strconv.ParseUint(strings.TrimSuffix(name, suffix), 10, 63)
+	if err != nil || fmt.Sprintf("%020d%s", n, suffix) != name {
+		return 0
+	}
+	return n
+}
+
+// hashOf returns the hash in a body's URI.
+func hashOf(uri string) (string, bool) {
+	hash, ok := strings.CutPrefix(uri, uriPrefix)
+	return hash, ok && len(hash) == 64 && strings.Trim(hash, "0123456789abcdef") == ""
+}
+
+// hashesIn calls f for each body that a line names.
+func hashesIn(line []byte, f func(hash string)) {
+	for rest := string(line); ; {
+		_, after, found := strings.Cut(rest, uriPrefix)
+		if !found {
+			return
+		}
+		if len(after) >= 64 {
+			if hash, ok := hashOf(uriPrefix + after[:64]); ok {
+				f(hash)
+			}
+		}
+		rest = after
+	}
+}
+
+// sealed is a segment as it was at one moment.
+type sealed struct {
+	name string
+	size int64
+}
+
+// snapshot returns what there is. It waits for a line that is being written, where the folder
+// can be locked.
+func (c *Chain) snapshot() (list []sealed, head []byte, err error) {
+	if _, err := os.Stat(c.dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	look := func() error {
+		names, err := segments(c.dir)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			info, err := os.Stat(filepath.Join(c.dir, name))
+			if err != nil {
+				return err
+			}
+			list = append(list, sealed{name, info.Size()})
+		}
+		head, err = os.ReadFile(filepath.Join(c.dir, "head"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	if err := c.lock.Lock(); err != nil {
+		return list, head, look() // a copy that can not be written
+	}
+	defer func() { _ = c.lock.Unlock() }()
+	return list, head, look()
+}
+
+// lines calls f for each whole line of a segment, without its newline, and returns what stands
+// behind the last newline.
+func (c *Chain) lines(s sealed, f func(line []byte) error) (rest []byte, err error) {
+	file, err := os.Open(filepath.Join(c.dir, s.name))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	r := bufio.NewReaderSize(io.LimitReader(file, s.size), 1<<16)
+	for {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return line, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := f(line[:len(line)-1]); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Export writes the whole lines of the journal, as they are. It does not check them.
+func (c *Chain) Export(w io.Writer) error {
+	list, _, err := c.snapshot()
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		if _, err := c.lines(s, func(line []byte) error {
+			_, err := w.Write(append(line, '\n'))
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Call is a request on record, with its response.
+type Call struct {
+	Seq      uint64
+	Request  esrp.Request
+	Response *esrp.Response // nil if there is none: the process died, or it still runs
+}
+
+// Calls returns the calls of a chat in the order in which they were made; of all chats if
+// chatID is empty.
+func (c *Chain) Calls(chatID string) ([]Call, error) {
+	list, _, err := c.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	var out []Call
+	at := map[esrp.UUID]int{}
+	for _, s := range list {
+		if _, err := c.lines(s, func(line []byte) error {
+			l, err := parseLine(line)
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+			switch l.event {
+			case Requested:
+				req, err := esrp.RequestOf(l.record)
+				if err != nil {
+					return fmt.Errorf("line %d: %w", l.seq, err)
+				}
+				if chatID == "" || req.Caller.RunID != nil && *req.Caller.RunID == chatID {
+					at[req.ID] = len(out)
+					out = append(out, Call{Seq: l.seq, Request: req})
+				}
+			case Completed, Failed:
+				res, err := esrp.ResponseOf(l.record)
+				if err != nil {
+					return fmt.Errorf("line %d: %w", l.seq, err)
+				}
+				if n, ok := at[res.RequestID]; ok {
+					out[n].Response = &res
+				}
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// line is one of the journal, taken apart.
+type line struct {
+	event, prev string
+	seq         uint64
+	record      esrp.Value
+}
+
+func parseLine(data []byte) (line, error) {
+	v, err := esrp.Parse(data)
+	if err != nil {
+		return line{}, err
+	}
+	var l line
+	event, _ := v.Get("event_type")
+	prev, _ := v.Get("prev")
+	seq, _ := v.Get("seq")
+	l.record, _ = v.Get("record")
+	l.event, l.prev = event.Text, prev.Text
+	if l.seq, err = strconv.ParseUint(seq.Text, 10, 63); err != nil || l.event == "" || l.record.Kind != esrp.Object || len(v.Members) != 4 {
+		return line{}, errors.New("it is no line of a journal")
+	}
+	return l, nil
+}
+
+// brief is what erasing needs of a line, which is read much faster than the whole of it.
+type brief struct {
+	Event  string `json:"event_type"`
+	Record struct {
+		RequestID string `json:"request_id"`
+		Caller    struct {
+			RunID string `json:"run_id"`
+		} `json:"caller"`
+		Context struct {
+			Tags struct {
+				Parent string `json:"parent"`
+			} `json:"tags"`
+		} `json:"context"`
+		Chat string `json:"chat"` // of Erased
+	} `json:"record"`
+}
+
+func briefOf(data []byte) (b brief, err error) {
+	err = json.Unmarshal(data, &b)
+	return b, err
+}

@@ -1,0 +1,271 @@
+package journal
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// system is what calls itself eca in records.
+const system = "eca"
+
+// maxChats bounds for how many chats is kept what led to what; the ones asked longest ago go.
+const maxChats = 256
+
+// chats knows what led to what.
+type chats struct {
+	mu    sync.Mutex // guards what follows
+	of    map[string]*chat
+	clock uint64
+}
+
+// chat is what is known of the current turn of one.
+type chat struct {
+	turn   string
+	asked  *esrp.UUID           // the last model call of the conversation
+	calls  map[string]esrp.UUID // of tools, by their ids in the chat
+	parent string
+	at     uint64
+}
+
+// chat returns what is known of a chat, in a turn. The caller holds mu.
+func (c *chats) chat(id string) *chat {
+	s := c.of[id]
+	if s == nil {
+		if len(c.of) >= maxChats {
+			oldest := ""
+			for id, s := range c.of {
+				if oldest == "" || s.at < c.of[oldest].at {
+					oldest = id
+				}
+			}
+			delete(c.of, oldest)
+		}
+		s = &chat{calls: map[string]esrp.UUID{}}
+		c.of[id] = s
+	}
+	c.clock++
+	s.at = c.clock
+	return s
+}
+
+// model notes a model call and returns what led to it: the tool call whose result it
+// continues with, else the model call before it; for a subagent's first, the tool call that
+// started it; nothing if it was the user.
+func (c *chats) model(id esrp.UUID, req llm.Request) (cause *esrp.UUID) {
+	if req.Origin.Chat == "" || req.Origin.Turn == "" || req.Purpose == llm.PurposeTitle {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.chat(req.Origin.Chat)
+	if s.turn != req.Origin.Turn {
+		*s = chat{turn: req.Origin.Turn, calls: map[string]esrp.UUID{}, at: s.at}
+		if parent := c.of[req.Origin.Parent]; parent != nil && req.Origin.Parent != "" {
+			if call, ok := parent.calls[req.Origin.Turn]; ok {
+				cause = &call
+			}
+		}
+	} else if cause = s.asked; len(req.Messages) > 0 {
+		for _, p := range req.Messages[len(req.Messages)-1].Parts {
+			if r, ok := p.(llm.ToolResult); ok {
+				if call, ok := s.calls[r.ID]; ok {
+					cause = &call
+				}
+			}
+		}
+	}
+	s.asked, s.parent = &id, req.Origin.Parent
+	return cause
+}
+
+// tool notes a tool call and returns the model call that led to it, and the turn.
+func (c *chats) tool(id esrp.UUID, chatID, callID string) (cause *esrp.UUID, turn, parent string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.chat(chatID)
+	s.calls[callID] = id
+	return s.asked, s.turn, s.parent
+}
+
+func (c *chats) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.of, id)
+}
+
+// origin of a call, beyond what its target says.
+type origin struct {
+	id                        esrp.UUID
+	cause                     *esrp.UUID
+	at                        time.Time
+	chat, parent, turn, agent string
+}
+
+// request makes a record. Inputs and parameters are added by the caller.
+func (o origin) request(target esrp.Target) esrp.Request {
+	r := esrp.Request{
+		Version: esrp.Version, ID: o.id, Timestamp: esrp.At(o.at.Truncate(time.Millisecond)), CausationID: o.cause,
+		Caller: esrp.Caller{System: system}, Target: target,
+		Mode: esrp.Mode{Type: esrp.Sync, TimeoutMS: uint64(esrp.DefaultTimeout.Milliseconds())},
+	}
+	trace := o.id
+	if o.chat != "" {
+		scope := esrp.DerivedUUID(o.chat)
+		r.ScopeID, r.Caller.RunID = &scope, &o.chat
+		if trace = scope; o.turn != "" {
+			trace = esrp.DerivedUUID(o.chat + "/" + o.turn)
+		}
+	}
+	if o.agent != "" {
+		r.Caller.AgentID = &o.agent
+	}
+	tags := []esrp.Member{}
+	for _, t := range [][2]string{{"turn", o.turn}, {"parent", o.parent}} {
+		if t[1] != "" {
+			tags = append(tags, esrp.Member{Key: t[0], Value: esrp.StringValue(t[1])})
+		}
+	}
+	r.Context = &esrp.Context{TraceID: trace, SpanID: o.id, ParentSpanID: o.cause, Tags: esrp.ObjectValue(tags...)}
+	return r
+}
+
+// finish fills in the hash that a request is recognised by.
+func finish(r esrp.Request) esrp.Value {
+	if hash, err := r.HashPayload(); err == nil {
+		r.PayloadHash = &hash
+	}
+	return r.Value()
+}
+
+// response makes the answer to a call.
+func (o origin) response(end time.Time) esrp.Response {
+	started, finished := esrp.At(o.at.Truncate(time.Millisecond)), esrp.At(end.Truncate(time.Millisecond))
+	t := &esrp.Timing{StartedAt: &started, FinishedAt: &finished}
+	t.Millis(max(0, end.Sub(o.at)))
+	return esrp.Response{Version: esrp.Version, RequestID: o.id, Status: esrp.Succeeded, Timing: t}
+}
+
+// cleanJSON removes secrets from a JSON text: in its strings, and where a member is called
+// like a secret. What is no JSON is a text.
+func cleanJSON(text []byte, clean func(string) string) []byte {
+	var v any
+	dec := json.NewDecoder(strings.NewReader(string(text)))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil || dec.More() {
+		out, _ := json.Marshal(clean(string(text))) // a string always encodes
+		return out
+	}
+	out, err := json.Marshal(cleanValue(v, clean))
+	if err != nil {
+		return []byte(`null`)
+	}
+	return out
+}
+
+func cleanValue(v any, clean func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return clean(v)
+	case []any:
+		for i := range v {
+			v[i] = cleanValue(v[i], clean)
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			if text, ok := value.(string); ok && text != "" && redact.SecretName(key) {
+				value = redact.Mark
+			}
+			out[clean(key)] = cleanValue(value, clean)
+		}
+		return out
+	}
+	return v
+}
+
+// part is llm.Part as a body has it.
+type part struct {
+	Type      string          `json:"type"` // text, image, reasoning, tool_call or tool_result
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Text      string          `json:"text,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	API       string          `json:"api,omitempty"`
+	Opaque    json.RawMessage `json:"opaque,omitempty"`
+	Failed    bool            `json:"failed,omitempty"`
+	MediaType string          `json:"mediaType,omitempty"`
+	SHA256    string          `json:"sha256,omitempty"` // of an image, which is a body of its own
+	Images    []part          `json:"images,omitempty"`
+}
+
+// message is llm.Message as a body has it.
+type message struct {
+	Role  llm.Role `json:"role"`
+	Parts []part   `json:"parts"`
+}
+
+// messageOf turns a message into what a body has. image says how an image is named.
+func messageOf(m llm.Message, clean func(string) string, image func(llm.Image) part) message {
+	out := message{Role: m.Role, Parts: []part{}}
+	for _, p := range m.Parts {
+		var q part
+		switch p := p.(type) {
+		case llm.Text:
+			q = part{Type: "text", Text: clean(p.Text)}
+		case llm.Image:
+			q = image(p)
+		case llm.Reasoning:
+			q = part{Type: "reasoning", ID: p.ID, Text: clean(p.Text), API: p.API}
+			if len(p.Opaque) > 0 {
+				q.Opaque = cleanJSON(p.Opaque, clean)
+			}
+		case llm.ToolCall:
+			q = part{Type: "tool_call", ID: p.ID, Name: p.Name, Arguments: cleanJSON(p.Arguments, clean)}
+		case llm.ToolResult:
+			q = part{Type: "tool_result", ID: p.ID, Text: clean(p.Text), Failed: p.Failed}
+			for _, i := range p.Images {
+				q.Images = append(q.Images, image(i))
+			}
+		}
+		out.Parts = append(out.Parts, q)
+	}
+	return out
+}
+
+// message stores a message, and the images in it, and returns what names them.
+func (b *bodies) message(m llm.Message) []esrp.Body {
+	var images []esrp.Body
+	data, err := json.Marshal(messageOf(m, b.clean, func(i llm.Image) part {
+		body := b.bytes("image", i.MediaType, i.Data)
+		images = append(images, body)
+		return part{Type: "image", MediaType: i.MediaType, SHA256: strings.TrimPrefix(body.Data, uriPrefix)}
+	}))
+	if err != nil && b.err == nil {
+		b.err = err
+	}
+	return append([]esrp.Body{b.bytes("message", "application/json", data)}, images...)
+}
+
+// params makes parameters of whole numbers that are not 0, and texts that are not empty.
+func params(texts map[string]string, numbers map[string]int64) esrp.Value {
+	var members []esrp.Member
+	for key, text := range texts {
+		if text != "" {
+			members = append(members, esrp.Member{Key: key, Value: esrp.StringValue(text)})
+		}
+	}
+	for key, n := range numbers {
+		if n != 0 {
+			members = append(members, esrp.Member{Key: key, Value: esrp.IntValue(n)})
+		}
+	}
+	slices.SortFunc(members, func(a, b esrp.Member) int { return strings.Compare(a.Key, b.Key) })
+	return esrp.ObjectValue(members...)
+}

@@ -1,0 +1,180 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// ServiceTool is the service of tool calls; the operation is the tool's full name.
+const ServiceTool = "tool"
+
+// maxFile bounds the files that are kept before and after a call, each.
+const maxFile = 16 << 20
+
+// Tool decorates a tool: each call that runs is recorded, with the files that it tells
+// tools.FileLog of, before and after. It belongs outside of what cuts and cleans results.
+func (j *Journal) Tool(t tools.Tool) tools.Tool { return tool{t, j} }
+
+type tool struct {
+	tools.Tool
+	j *Journal
+}
+
+// Run implements tools.Tool.
+func (t tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
+	if !t.j.o.Enabled() {
+		return t.Tool.Run(ctx, call, out)
+	}
+	o := origin{id: t.j.id(), at: t.j.o.Now(), chat: call.ChatID, agent: call.Agent}
+	o.cause, o.turn, o.parent = t.j.chats.tool(o.id, call.ChatID, call.ID)
+	t.j.called(o, t.Spec(), call)
+	files := &changes{log: call.Files}
+	if call.Files != nil {
+		call.Files = files
+	}
+	var res tools.Result
+	err := errPanicked
+	defer func() { t.j.returned(o, res, err, ctx.Err(), files.list()) }()
+	res, err = t.Tool.Run(ctx, call, out)
+	return res, err
+}
+
+var errPanicked = errors.New("the tool panicked")
+
+// called records that a tool runs.
+func (j *Journal) called(o origin, spec tools.Spec, call tools.Call) {
+	variant := "native"
+	if spec.Origin == "mcp" {
+		variant = "mcp:" + spec.Server
+	}
+	r := o.request(esrp.Target{Service: ServiceTool, Operation: spec.FullName(), Variant: &variant})
+	j.record(Requested, func(b *bodies) esrp.Value {
+		r.Inputs = []esrp.Body{b.bytes("arguments", "application/json", cleanJSON(call.Arguments, b.clean))}
+		r.Params = params(map[string]string{"call_id": call.ID}, nil)
+		return finish(r)
+	})
+}
+
+// returned records what came of it.
+func (j *Journal) returned(o origin, res tools.Result, err, stopped error, files []change) {
+	r, event := o.response(j.o.Now()), Completed
+	j.recordAs(func(b *bodies) (string, esrp.Value) {
+		for _, text := range res.Outputs {
+			r.Outputs = append(r.Outputs, b.text("output", "text/plain", text))
+		}
+		for _, i := range res.Images {
+			r.Outputs = append(r.Outputs, b.bytes("image", i.MediaType, i.Data))
+		}
+		switch {
+		case stopped != nil:
+			event, r.Status, r.Error = Failed, esrp.Failed, failed(stopped)
+		case err != nil || res.Failed:
+			event, r.Status, r.Error = Failed, esrp.Failed, &esrp.Error{Code: esrp.Unknown, Message: "the tool failed"}
+		}
+		if err != nil {
+			r.Outputs = append(r.Outputs, b.text("error", "text/plain", err.Error()))
+		}
+		for n, c := range files {
+			b.change(&r, n, c, o.id)
+		}
+		return event, r.Value()
+	})
+}
+
+// change adds a file before and after to a response: as artifacts, and as outputs that say
+// which is which. Its path is a body: it goes when the chat is erased.
+func (b *bodies) change(r *esrp.Response, n int, c change, id esrp.UUID) {
+	metadata := esrp.ObjectValue(esrp.Member{Key: "file", Value: esrp.IntValue(int64(n))})
+	add := func(body esrp.Body) {
+		body.Metadata = metadata
+		r.Outputs = append(r.Outputs, body)
+	}
+	add(b.text("file.path", "text/plain", c.path))
+	if c.movedTo != "" {
+		add(b.text("file.moved_to", "text/plain", c.movedTo))
+	}
+	for _, v := range []struct {
+		name string
+		data []byte
+		has  bool
+	}{{"file.before", c.before, c.hadBefore}, {"file.after", c.after, c.movedTo == ""}} {
+		if !v.has {
+			continue
+		}
+		body, data := b.file(v.name, v.data)
+		add(body)
+		if hash, ok := hashOf(body.Data); ok {
+			r.Artifacts = append(r.Artifacts, esrp.Artifact{
+				ID: esrp.DerivedUUID(id.String() + "/" + v.name + "/" + strconv.Itoa(n)), Kind: esrp.File,
+				URI: body.Data, SHA256: hash, SizeBytes: uint64(len(data)), Retention: esrp.Run,
+			})
+		}
+	}
+}
+
+// change is one of a file.
+type change struct {
+	path, movedTo string
+	before, after []byte
+	hadBefore     bool
+}
+
+// changes notes what a call does to files, on the way to the engine's own log.
+type changes struct {
+	log tools.FileLog
+
+	mu   sync.Mutex // guards what follows
+	seen []change
+}
+
+var _ tools.FileLog = (*changes)(nil)
+
+// Writing implements tools.FileLog.
+func (c *changes) Writing(ctx context.Context, path string, content []byte) error {
+	n := change{path: path}
+	n.before, n.hadBefore = contentOf(path)
+	if len(content) <= maxFile {
+		n.after = append([]byte(nil), content...)
+	}
+	c.mu.Lock()
+	c.seen = append(c.seen, n)
+	c.mu.Unlock()
+	return c.log.Writing(ctx, path, content)
+}
+
+// Moving implements tools.FileLog.
+func (c *changes) Moving(ctx context.Context, from, to string) error {
+	c.mu.Lock()
+	c.seen = append(c.seen, change{path: from, movedTo: to})
+	c.mu.Unlock()
+	return c.log.Moving(ctx, from, to)
+}
+
+func (c *changes) list() []change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen
+}
+
+// contentOf returns the content of a regular file; false if there is none that can be kept.
+func contentOf(path string) ([]byte, bool) {
+	info, err := os.Lstat(path) // a link's target was announced by its own name
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil, false
+	}
+	f, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile))
+	return data, err == nil
+}

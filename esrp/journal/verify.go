@@ -1,0 +1,245 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+)
+
+// Report says what Verify found.
+type Report struct {
+	Segments, Lines, Bodies int
+	Erased                  int // bodies that are gone with their chats
+	Torn                    int // bytes of a line that a killed process left; the next append removes them
+}
+
+// Damage is where a journal is not what was written.
+type Damage struct {
+	Segment string // file; or head
+	Line    int    // in the segment, from 1; 0: none
+	Reason  string
+}
+
+func (d *Damage) Error() string {
+	if d.Line == 0 {
+		return d.Segment + ": " + d.Reason
+	}
+	return fmt.Sprintf("%s, line %d: %s", d.Segment, d.Line, d.Reason)
+}
+
+// Verify checks each byte of the journal: lines, their chain, the hashes in records, head and
+// the bodies. The error is a *Damage, the first one, or says what can not be read. No journal
+// at all is whole.
+func (c *Chain) Verify() (Report, error) {
+	list, head, err := c.snapshot()
+	if err != nil {
+		return Report{}, err
+	}
+	v := verifier{c: c, next: 1, prev: genesis, bodies: map[string]place{}, chats: map[string]string{}, parents: map[string]string{}, erased: map[string]bool{}, owners: map[string][]string{}}
+	for n, s := range list {
+		if err := v.segment(s, n == 0, n == len(list)-1); err != nil {
+			return v.r, err
+		}
+	}
+	if err := v.end(list, head); err != nil {
+		return v.r, err
+	}
+	return v.r, v.contents()
+}
+
+type place struct {
+	segment string
+	line    int
+}
+
+type verifier struct {
+	c         *Chain
+	r         Report
+	next      uint64
+	prev      string
+	lastStart int64
+	lastLen   int64
+	rest      []byte
+	begin     *mark // where a chain begins whose first segments were trimmed
+	trims     []mark
+
+	bodies  map[string]place
+	owners  map[string][]string // chats by body
+	chats   map[string]string   // by request
+	parents map[string]string   // of subagents' chats
+	erased  map[string]bool     // chats
+}
+
+func (v *verifier) segment(s sealed, first, last bool) error {
+	v.r.Segments++
+	n := 0
+	damage := func(format string, args ...any) error { return &Damage{s.name, n, fmt.Sprintf(format, args...)} }
+	if seq := firstOf(s.name); first && seq != 1 {
+		v.begin = &mark{Segment: s.name, Seq: seq}
+		v.next = seq
+	} else if seq != v.next {
+		return damage("it should begin with line %d of the journal: a segment is missing", v.next)
+	}
+	offset := int64(0)
+	rest, err := v.c.lines(s, func(data []byte) error {
+		n++
+		l, err := parseLine(data)
+		if err != nil {
+			return damage("%v", err)
+		}
+		if v.begin != nil && v.begin.Prev == "" {
+			v.begin.Prev, v.prev = l.prev, l.prev
+		}
+		switch {
+		case l.seq != v.next:
+			return damage("it has the number %d, and should have %d", l.seq, v.next)
+		case l.prev != v.prev:
+			return damage("it does not follow the line before: that one, or prev, was changed")
+		}
+		if again, err := encodeLine(l.event, l.seq, l.prev, l.record); err != nil || !bytes.Equal(again, data) {
+			return damage("it is not in canonical form")
+		}
+		if err := v.record(l); err != nil {
+			return damage("%v", err)
+		}
+		v.note(l, data, place{s.name, n})
+		v.r.Lines++
+		v.next, v.prev = v.next+1, esrp.HashBytes(data)
+		v.lastStart, v.lastLen = offset, int64(len(data))
+		offset += int64(len(data)) + 1
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if n++; len(rest) > 0 && !last {
+		return damage("the last line has no end")
+	}
+	if v.rest = rest; last && offset == 0 {
+		v.lastStart, v.lastLen = -1, 0
+	}
+	return nil
+}
+
+// record checks what a record says of itself.
+func (v *verifier) record(l line) error {
+	switch l.event {
+	case Requested:
+		req, err := esrp.RequestOf(l.record)
+		if err != nil {
+			return err
+		}
+		return req.ValidateStrictly()
+	case Completed, Failed:
+		res, err := esrp.ResponseOf(l.record)
+		if err != nil {
+			return err
+		}
+		return res.ValidateStrictly()
+	case Erased, Trimmed:
+		return nil
+	}
+	return fmt.Errorf("the event %q is not known", l.event)
+}
+
+// note keeps what is needed to check bodies and the beginning.
+func (v *verifier) note(l line, data []byte, at place) {
+	b, err := briefOf(data)
+	if err != nil {
+		return
+	}
+	chat := b.Record.Caller.RunID
+	switch l.event {
+	case Requested:
+		v.chats[b.Record.RequestID] = chat
+		if b.Record.Context.Tags.Parent != "" {
+			v.parents[chat] = b.Record.Context.Tags.Parent
+		}
+	case Completed, Failed:
+		chat = v.chats[b.Record.RequestID]
+	case Erased:
+		v.erased[b.Record.Chat] = true
+	case Trimmed:
+		seq, _ := l.record.Get("first_seq")
+		prev, _ := l.record.Get("first_prev")
+		v.trims = append(v.trims, mark{Segment: seq.Text, Prev: prev.Text})
+	}
+	hashesIn(data, func(hash string) {
+		v.bodies[hash] = at
+		if owners := v.owners[hash]; len(owners) == 0 || owners[len(owners)-1] != chat {
+			v.owners[hash] = append(owners, chat)
+		}
+	})
+}
+
+// end compares the end of the chain with head, and its beginning with what was trimmed.
+func (v *verifier) end(list []sealed, head []byte) error {
+	if len(list) == 0 && len(head) == 0 {
+		return nil
+	}
+	if v.begin != nil {
+		known := false
+		for _, t := range v.trims {
+			known = known || t.Segment == fmt.Sprint(v.begin.Seq) && t.Prev == v.begin.Prev
+		}
+		if !known {
+			return &Damage{v.begin.Segment, 0, "the segments before it are missing, and were not removed by eca"}
+		}
+	}
+	if len(head) == 0 {
+		return &Damage{"head", 0, "it is missing, so the end of the journal is not certain"}
+	}
+	m, err := parseMark(head)
+	if err != nil {
+		return &Damage{"head", 0, err.Error()}
+	}
+	if len(list) == 0 {
+		if m.Seq == 1 {
+			return nil
+		}
+		return &Damage{"head", 0, "all segments are missing"}
+	}
+	name := list[len(list)-1].name
+	switch {
+	case m.Seq == v.next-1 && m.Hash == v.prev && m.Segment == name && m.Start == v.lastStart && m.Len == v.lastLen && len(v.rest) == 0:
+		return nil
+	case m.Seq == v.next && m.Prev == v.prev && int64(len(v.rest)) <= m.Len && (m.Segment == name || m.Start == 0 && len(v.rest) == 0):
+		v.r.Torn = len(v.rest)
+		return nil
+	case m.Seq >= v.next:
+		return &Damage{name, 0, fmt.Sprintf("the journal should go on to line %d, and ends with %d", m.Seq, v.next-1)}
+	}
+	return &Damage{name, 0, "the last line, or head, was changed"}
+}
+
+// contents checks the bodies.
+func (v *verifier) contents() error {
+	for hash, at := range v.bodies {
+		_, err := v.c.body(hash)
+		switch {
+		case err == nil:
+			v.r.Bodies++
+		case errors.Is(err, ErrNoBody) && v.allErased(v.owners[hash]):
+			v.r.Erased++
+		default:
+			return &Damage{at.segment, at.line, fmt.Sprintf("the body %s: %v", hash, err)}
+		}
+	}
+	return nil
+}
+
+// allErased says whether each of the chats was erased, itself or with the one it worked for.
+func (v *verifier) allErased(chats []string) bool {
+	for _, chat := range chats {
+		gone := chat == "" // a response whose request was trimmed
+		for depth := 0; chat != "" && !gone && depth < 100; depth++ {
+			gone, chat = v.erased[chat], v.parents[chat]
+		}
+		if !gone {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,133 @@
+package service
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/esrp/artifact"
+)
+
+// Large outputs travel in pieces before the result that names them.
+const (
+	maxInline = 256 << 10 // bytes of an output in a response; what is longer is an artifact
+	pieceSize = 512 << 10 // clusters take 1 MiB by default, and JSON makes it a third longer
+	maxBlob   = 64 << 20
+)
+
+// artifactPrefix begins the URIs of artifacts; the content's hash follows.
+const artifactPrefix = esrp.Scheme + "artifacts/sha256/"
+
+// blobs are outputs that arrive, one per job.
+type blobs struct {
+	mu      sync.Mutex // guards arrived
+	arrived map[string]*blob
+}
+
+type blob struct {
+	worker string
+	data   []byte
+}
+
+// drop forgets what came for a job.
+func (b *blobs) drop(job string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.arrived, job)
+}
+
+// takePiece takes the next piece of an output; Number is how many bytes came before it. The
+// last one is empty: then the output is kept, and the answer's reason is its hash.
+func (s *Service) takePiece(ctx context.Context, r report) (answer, error) {
+	j, err := s.job(ctx, r.Job)
+	if err != nil {
+		return answer{}, err
+	}
+	if j.state.Final() || j.worker != r.Worker {
+		return answer{Hear: hearOver, Reason: "another worker has the job, or it is over"}, nil
+	}
+	s.blobs.mu.Lock()
+	defer s.blobs.mu.Unlock()
+	if s.blobs.arrived == nil {
+		s.blobs.arrived = map[string]*blob{}
+	}
+	b := s.blobs.arrived[r.Job]
+	if b == nil || b.worker != r.Worker || r.Number == 0 && len(r.Piece) > 0 {
+		b = &blob{worker: r.Worker}
+		s.blobs.arrived[r.Job] = b
+	}
+	switch {
+	case len(r.Piece) > 0 && r.Number+len(r.Piece) == len(b.data):
+		return answer{Hear: hearRun}, nil // the answer was not heard
+	case r.Number != len(b.data):
+		return answer{Hear: hearLater, Reason: "a piece is missing"}, nil
+	case len(b.data)+len(r.Piece) > maxBlob:
+		delete(s.blobs.arrived, r.Job)
+		return answer{Hear: hearLater, Reason: fmt.Sprintf("an output is longer than %d bytes", maxBlob)}, nil
+	case len(r.Piece) > 0:
+		b.data = append(b.data, r.Piece...)
+		return answer{Hear: hearRun}, nil
+	}
+	hash, err := s.o.Artifacts.Put(ctx, b.data)
+	if err != nil {
+		return answer{Hear: hearLater, Reason: err.Error()}, nil //nolint:nilerr // the worker is told
+	}
+	return answer{Hear: hearRun, Reason: hash}, nil
+}
+
+// inlined is a request with what its paths name put in their place, since workers may be on
+// other machines.
+func (s *Service) inlined(doc []byte) (json.RawMessage, error) {
+	r, err := esrp.DecodeRequest(doc)
+	if err != nil {
+		return nil, err
+	}
+	changed := false
+	for i, in := range r.Inputs {
+		if in.Encoding != esrp.Path {
+			continue
+		}
+		data, err := s.artifact(context.Background(), in.Data)
+		if err != nil {
+			return nil, err
+		}
+		r.Inputs[i].Data, r.Inputs[i].Encoding = encode(data)
+		changed = true
+	}
+	if !changed {
+		return doc, nil
+	}
+	r.Context = nil // operations do not see it, and its tags may have no canonical form
+	return r.Value().Canonical()
+}
+
+// artifact reads what a workspace URI names. Errors are *Failure.
+func (s *Service) artifact(ctx context.Context, uri string) ([]byte, error) {
+	hash, ok := strings.CutPrefix(uri, artifactPrefix)
+	if !ok {
+		return nil, &Failure{Code: esrp.InvalidInputSemantic, Message: "there is only " + artifactPrefix + "HASH, not " + uri}
+	}
+	data, err := s.o.Artifacts.Get(ctx, strings.ToLower(hash))
+	switch {
+	case errors.Is(err, artifact.ErrCorrupt):
+		s.log.Error("an artifact is not what its name says", "expected", hash, "err", err)
+		fallthrough
+	case errors.Is(err, artifact.ErrNotFound), errors.Is(err, artifact.ErrMalformed):
+		return nil, &Failure{Code: esrp.InvalidInputSemantic, Message: uri + ": " + err.Error()}
+	}
+	return data, err
+}
+
+// encode writes data as a body has it.
+func encode(data []byte) (string, esrp.Encoding) {
+	if utf8.Valid(data) {
+		return string(data), esrp.UTF8
+	}
+	return base64.StdEncoding.EncodeToString(data), esrp.Base64
+}

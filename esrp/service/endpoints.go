@@ -1,0 +1,256 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+)
+
+// bodyTime is how long a request may take to arrive.
+const bodyTime = time.Minute
+
+// request reads and takes on what a POST brings. The id is the request's as soon as it is
+// known.
+func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp.Request) error) (q esrp.Request, j job, err error) {
+	if wait := h.starts.take(h.s.now()); wait > 0 {
+		return q, j, busy(wait, "more than %g requests per second", h.o.Rate)
+	}
+	if t := r.Header.Get("Content-Type"); t != "" {
+		if kind, _, err := mime.ParseMediaType(t); err != nil || kind != "application/json" {
+			return q, j, refuse(http.StatusUnsupportedMediaType, esrp.InvalidInputSchema, "requests are application/json")
+		}
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(h.s.now().Add(bodyTime)) // servers of tests may not have it
+	doc, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.o.MaxBody))
+	_ = control.SetReadDeadline(time.Time{}) // a job may take long
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return q, j, refuse(http.StatusRequestEntityTooLarge, esrp.InvalidInputSize, "the request is longer than %d bytes", h.o.MaxBody)
+	case err != nil:
+		return q, j, refuse(http.StatusBadRequest, esrp.InvalidInputSchema, "the request can not be read: %v", err)
+	}
+	if q, err = esrp.DecodeRequest(doc); err != nil {
+		return esrp.Request{ID: idOf(doc)}, j, failureOf(err)
+	}
+	if id := r.Header.Get("X-Request-ID"); id != "" {
+		if parsed, err := esrp.ParseUUID(id); err != nil || parsed != q.ID {
+			return q, j, &Failure{Code: esrp.InvalidInputSemantic, Message: "X-Request-ID is not the request_id"}
+		}
+	}
+	if key := r.Header.Get("X-Idempotency-Key"); key != "" {
+		if q.IdempotencyKey != nil && *q.IdempotencyKey != key {
+			return q, j, &Failure{Code: esrp.InvalidInputSemantic, Message: "X-Idempotency-Key is not the idempotency_key"}
+		}
+		q.IdempotencyKey = &key
+	}
+	if err := check(q); err != nil {
+		return q, j, err
+	}
+	for _, in := range q.Inputs {
+		if in.Encoding == esrp.Path {
+			if err := q.ValidateStrictly(); err != nil {
+				return q, j, failureOf(err)
+			}
+			if _, err := h.s.artifact(r.Context(), in.Data); err != nil {
+				return q, j, err
+			}
+		}
+	}
+	j, err = h.s.accept(r.Context(), q, doc)
+	return q, j, err
+}
+
+// idOf finds the id of a request that is no request.
+func idOf(doc []byte) (id esrp.UUID) {
+	if v, err := esrp.Parse(doc); err == nil {
+		if text, ok := v.Get("request_id"); ok {
+			id, _ = esrp.ParseUUID(text.Text)
+		}
+	}
+	return id
+}
+
+// execute answers POST /v1/execute: it waits for the end, unless the caller does not.
+func (h *handler) execute(w http.ResponseWriter, r *http.Request) {
+	q, j, err := h.accept(w, r, func(esrp.Request) error { return nil })
+	if err != nil {
+		h.fail(w, q.ID, err)
+		return
+	}
+	if q.Mode.Type == esrp.Async {
+		h.accepted(w, j)
+		return
+	}
+	limit := time.Duration(q.Mode.TimeoutMS) * time.Millisecond
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	defer cancel()
+	defer context.AfterFunc(h.s.closing, cancel)()
+	id := j.id
+	j, err = h.s.wait(ctx, id)
+	switch {
+	case err == nil:
+	case r.Context().Err() != nil:
+		return // the job goes on: who asks again with the same key gets its answer
+	case h.s.closing.Err() != nil:
+		h.fail(w, q.ID, &Failure{Code: esrp.BackendUnavailable, Message: "the service is ending; ask again with the same key"})
+		return
+	case errors.Is(err, context.DeadlineExceeded):
+		if j, err = h.s.expire(r.Context(), id); err == nil {
+			break
+		}
+		fallthrough
+	default:
+		h.fail(w, q.ID, err)
+		return
+	}
+	doc, _, err := j.answer()
+	if err != nil {
+		h.fail(w, q.ID, err)
+		return
+	}
+	answered, err := esrp.DecodeResponse(doc)
+	if err != nil {
+		h.fail(w, q.ID, err)
+		return
+	}
+	writeJSON(w, answered.HTTPStatus(), doc)
+}
+
+// submit answers POST /v1/jobs.
+func (h *handler) submit(w http.ResponseWriter, r *http.Request) {
+	q, j, err := h.accept(w, r, func(q esrp.Request) error {
+		if q.Mode.Type != esrp.Async {
+			return &Failure{Code: esrp.InvalidInputSemantic, Message: `jobs are asynchronous: mode.type must be "async"; POST /v1/execute waits`}
+		}
+		return nil
+	})
+	if err != nil {
+		h.fail(w, q.ID, err)
+		return
+	}
+	h.accepted(w, j)
+}
+
+// accepted answers with a job, or with its end if its key had it already.
+func (h *handler) accepted(w http.ResponseWriter, j job) {
+	doc, _, err := j.answer()
+	if err != nil {
+		h.fail(w, esrp.UUID{}, err)
+		return
+	}
+	w.Header().Set("Location", "/v1/jobs/"+j.id)
+	status := http.StatusAccepted
+	if j.state.Final() {
+		status = http.StatusOK
+	}
+	writeJSON(w, status, doc)
+}
+
+// jobID reads the id in a path, however it is spelled.
+func jobID(r *http.Request) (string, error) {
+	id, err := esrp.ParseUUID(r.PathValue("id"))
+	if err != nil {
+		return "", errNoJob
+	}
+	return id.String(), nil
+}
+
+// get answers GET /v1/jobs/{id}.
+func (h *handler) get(w http.ResponseWriter, r *http.Request) {
+	id, err := jobID(r)
+	var j job
+	if err == nil {
+		j, err = h.s.job(r.Context(), id)
+	}
+	h.show(w, j, err)
+}
+
+func (h *handler) show(w http.ResponseWriter, j job, err error) {
+	var doc []byte
+	if err == nil {
+		doc, _, err = j.answer()
+	}
+	if err != nil {
+		h.fail(w, esrp.UUID{}, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, doc)
+}
+
+// cancel answers POST /v1/jobs/{id}/cancel.
+func (h *handler) cancel(w http.ResponseWriter, r *http.Request) {
+	id, err := jobID(r)
+	var j job
+	if err == nil {
+		j, err = h.s.cancelJob(r.Context(), id, "cancelled by the caller")
+	}
+	h.show(w, j, err)
+}
+
+// artifact answers GET /v1/artifacts/{namespace}/{path}.
+func (h *handler) artifact(w http.ResponseWriter, r *http.Request) {
+	uri := esrp.URI{Namespace: r.PathValue("namespace"), Path: r.PathValue("path")}
+	refused := func(err error) {
+		h.refuse(w, refuse(http.StatusNotFound, esrp.InvalidInputSemantic, "%v", err))
+	}
+	checked, err := esrp.ParseURI(uri.String())
+	if err != nil {
+		refused(err)
+		return
+	}
+	data, err := h.s.artifact(r.Context(), checked.String())
+	var f *Failure
+	switch {
+	case errors.As(err, &f):
+		refused(err)
+		return
+	case err != nil:
+		h.fail(w, esrp.UUID{}, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("ETag", `"sha256:`+esrp.HashBytes(data)+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+}
+
+// capabilities answers GET /v1/capabilities.
+func (h *handler) capabilities(w http.ResponseWriter, _ *http.Request) {
+	text := func(key, v string) esrp.Member { return esrp.Member{Key: key, Value: esrp.StringValue(v)} }
+	list := esrp.Value{Kind: esrp.Array}
+	for _, o := range h.s.o.Operations.List() {
+		list.Items = append(list.Items, esrp.ObjectValue(
+			text("service", o.Service), text("name", o.Name), text("description", o.Description),
+			esrp.Member{Key: "repeatable", Value: esrp.BoolValue(o.Repeatable)},
+			esrp.Member{Key: "supports_async", Value: esrp.BoolValue(true)}, esrp.Member{Key: "supports_batch", Value: esrp.BoolValue(false)},
+		))
+	}
+	doc, err := esrp.ObjectValue(
+		text("service", "eca"), text("version", esrp.Version), text("esrp_version", esrp.Version),
+		esrp.Member{Key: "operations", Value: list},
+		esrp.Member{Key: "workspace_namespaces", Value: esrp.Value{Kind: esrp.Array, Items: []esrp.Value{esrp.StringValue("artifacts")}}},
+		esrp.Member{Key: "rate_limits", Value: esrp.ObjectValue(
+			esrp.Member{Key: "requests_per_second", Value: esrp.IntValue(int64(h.o.Rate))},
+			esrp.Member{Key: "burst", Value: esrp.IntValue(int64(h.o.Burst))},
+			esrp.Member{Key: "concurrent_requests", Value: esrp.IntValue(int64(cap(h.running)))},
+			esrp.Member{Key: "request_bytes", Value: esrp.IntValue(h.o.MaxBody)},
+		)},
+	).Canonical()
+	if err != nil {
+		h.fail(w, esrp.UUID{}, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, doc)
+}
+
+// health answers GET /v1/health.
+func (h *handler) health(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, []byte(`{"mode":"queue","status":"healthy","version":"1.0"}`))
+}

@@ -1,0 +1,268 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// Host is the part of eca that operations run in.
+type Host interface {
+	Engine() *chat.Engine
+	Config() *config.Loaded
+	Tools() *tools.Registry
+	Roots() []string
+	// CheckModel returns the full id of a model, or an error that names it.
+	CheckModel(ctx context.Context, name string) (id string, err error)
+	// Unattended judges a call of which nobody can be asked.
+	Unattended(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict
+	SyncPlugins(ctx context.Context)
+	StartMCPServers(ctx context.Context)
+	// Clean removes secrets from a text.
+	Clean(text string) string
+}
+
+// Evaluate runs a manifest of the Evaluation Context Protocol, in YAML, and returns the
+// report, in JSON. Errors in the manifest are *Failure.
+type Evaluate func(ctx context.Context, manifest []byte, progress func(Progress)) (report []byte, err error)
+
+// Engine are eca's operations: {eca, chat.send}, {tool, NAME} and {ecp, run}. It does not
+// trust folders, and nothing asks: calls that would are refused.
+type Engine struct {
+	host     Host
+	evaluate Evaluate
+	ready    func() // waits for what brings tools, once
+}
+
+var _ Operations = (*Engine)(nil)
+
+// NewEngine returns the operations of a host that is configured.
+func NewEngine(host Host, evaluate Evaluate) *Engine {
+	const patience = 10 * time.Second
+	return &Engine{host: host, evaluate: evaluate, ready: sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		host.SyncPlugins(ctx)
+		host.StartMCPServers(ctx)
+	})}
+}
+
+// Names of services and operations, and of what they take.
+const (
+	chatService, chatOperation = "eca", "chat.send"
+	toolService                = "tool"
+	ecpService, ecpOperation   = "ecp", "run"
+
+	promptInput    = "prompt"
+	argumentsInput = "arguments"
+	manifestInput  = "manifest"
+)
+
+// List implements Operations.
+func (e *Engine) List() []Operation {
+	out := []Operation{
+		{chatService, chatOperation, "Send a prompt (text/plain) and get the answer; params: model, agent, chat_id", false},
+		{ecpService, ecpOperation, "Run an evaluation manifest (application/yaml) and get the report", false},
+	}
+	for _, t := range e.host.Tools().All() {
+		if spec := t.Spec(); !spec.OwnChat {
+			text, _, _ := strings.Cut(strings.TrimSpace(spec.Description), "\n")
+			out = append(out, Operation{toolService, spec.FullName(), text, spec.ReadOnly})
+		}
+	}
+	return out
+}
+
+// Check implements Operations.
+func (e *Engine) Check(r esrp.Request) error {
+	var input string
+	switch t := r.Target; {
+	case t.Service == chatService && t.Operation == chatOperation:
+		input = promptInput
+	case t.Service == ecpService && t.Operation == ecpOperation:
+		input = manifestInput
+	case t.Service == toolService:
+		if _, err := e.tool(t.Operation); err != nil {
+			return err
+		}
+		input = argumentsInput
+	default:
+		return semantic("there is no operation %s of %s; GET /v1/capabilities lists what there is", t.Operation, t.Service)
+	}
+	for _, in := range r.Inputs {
+		if in.Name != input {
+			return semantic("there is an input %q; %s of %s takes %s alone", in.Name, r.Target.Operation, r.Target.Service, input)
+		}
+	}
+	if len(r.Inputs) > 1 {
+		return semantic("there are %d inputs %s", len(r.Inputs), input)
+	}
+	if in := r.Inputs[0]; in.Encoding == esrp.Base64 {
+		return semantic("the input %s is text", in.Name)
+	} else if in.Encoding == esrp.UTF8 && strings.TrimSpace(in.Data) == "" {
+		return semantic("the input %s is empty", in.Name)
+	}
+	return nil
+}
+
+func semantic(format string, args ...any) error {
+	return &Failure{Code: esrp.InvalidInputSemantic, Message: fmt.Sprintf(format, args...)}
+}
+
+// Repeatable implements Operations: reading is.
+func (e *Engine) Repeatable(r esrp.Request) bool {
+	if r.Target.Service != toolService {
+		return false
+	}
+	t, err := e.tool(r.Target.Operation)
+	return err == nil && t.Spec().ReadOnly
+}
+
+// tool finds a tool by its full name.
+func (e *Engine) tool(name string) (tools.Tool, error) {
+	e.ready()
+	t, ok := e.host.Tools().Lookup(name)
+	if !ok || t.Spec().FullName() != name || t.Spec().OwnChat {
+		return nil, semantic("there is no tool %s", name)
+	}
+	return t, nil
+}
+
+// Run implements Operations.
+func (e *Engine) Run(ctx context.Context, c Call) (Result, error) {
+	e.ready()
+	data := c.Request.Inputs[0].Data
+	var out Result
+	var err error
+	switch c.Request.Target.Service {
+	case chatService:
+		out, err = e.send(ctx, c, data)
+	case ecpService:
+		var doc []byte
+		doc, err = e.evaluate(ctx, []byte(data), c.Progress)
+		out.Outputs = []Output{{"report", "application/json", doc}}
+	default:
+		out, err = e.call(ctx, c, data)
+	}
+	var f *Failure
+	if err != nil && !errors.As(err, &f) {
+		err = &Failure{Code: esrp.Unknown, Message: e.host.Clean(err.Error())}
+	}
+	return out, err
+}
+
+// call runs a tool, if it may run without asking.
+func (e *Engine) call(ctx context.Context, c Call, arguments string) (Result, error) {
+	tool, err := e.tool(c.Request.Target.Operation)
+	if err != nil {
+		return Result{}, err
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(arguments), &object); err != nil || object == nil {
+		return Result{}, semantic("the arguments are not a JSON object")
+	}
+	call := tools.Call{
+		ID: c.Job, ChatID: "esrp-" + c.Job, Agent: e.host.Config().Config.AgentOrDefault(""), Roots: e.host.Roots(), Arguments: json.RawMessage(arguments),
+	}
+	plan, err := tool.Plan(ctx, call)
+	if err != nil {
+		return Result{}, semantic("%s", e.host.Clean(err.Error()))
+	}
+	v := e.host.Unattended(call, tool.Spec(), plan)
+	if v.Decision != tools.Allow {
+		return Result{}, semantic("refused: %s; the policy says %s, and nobody can be asked here (%s)",
+			plan.Summary, v.Decision, cmp.Or(v.Reason, v.Rule, "no rule allows it"))
+	}
+	call.Grant, call.Places = tools.Grant{Rule: v.Rule}, v.Places
+	res, err := tool.Run(ctx, call, func(string) {})
+	if err != nil {
+		return Result{}, err
+	}
+	text := strings.ToValidUTF8(strings.Join(res.Outputs, "\n"), "�")
+	if res.Failed {
+		return Result{}, &Failure{Code: esrp.Unknown, Message: text}
+	}
+	out := Result{[]Output{{"result", "text/plain", []byte(text)}}}
+	for i, image := range res.Images {
+		out.Outputs = append(out.Outputs, Output{fmt.Sprintf("image_%d", i+1), image.MediaType, image.Data})
+	}
+	return out, nil
+}
+
+// send runs a turn.
+func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error) {
+	p := chat.Prompt{TurnID: uuid.NewString(), Text: prompt}
+	id := ""
+	for key, to := range map[string]*string{"model": &p.Model, "agent": &p.Agent, "variant": &p.Variant, "chat_id": &id} {
+		if v, ok := c.Request.Params.Get(key); ok && v.Kind != esrp.String && v.Kind != esrp.Null {
+			return Result{}, semantic("params.%s must be a string, not %s", key, v.Kind)
+		} else if ok {
+			*to = v.Text
+		}
+	}
+	if id != "" && !chat.ValidID(id) {
+		return Result{}, semantic("params.chat_id %q is no id of a chat", id)
+	}
+	if p.Model != "" {
+		full, err := e.host.CheckModel(ctx, p.Model)
+		if err != nil {
+			return Result{}, semantic("%v", err)
+		}
+		p.Model = full
+	}
+	session, _, err := e.host.Engine().Open(ctx, id)
+	if err != nil {
+		return Result{}, err
+	}
+	from := session.Next()
+	if _, err := session.Submit(p).Wait(ctx); err != nil {
+		return Result{}, err
+	}
+	var said strings.Builder
+	for ev, err := range session.Events(ctx, from) {
+		if err != nil {
+			session.Cancel()
+			return Result{}, err
+		}
+		if ev.Turn != p.TurnID {
+			continue
+		}
+		switch b := ev.Body.(type) {
+		case event.TextDelta:
+			said.WriteString(b.Text)
+		case event.ToolJudged:
+			c.Progress(Progress{Message: cmp.Or(b.Summary, b.Name)})
+			said.Reset() // what it says before calls is no answer
+			if b.Manual {
+				session.Decide(b.CallID, chat.Decision{Auto: true, GoOn: true})
+			}
+		case event.TurnFinished:
+			return e.finished(session, b, said.String())
+		}
+	}
+	session.Cancel() // ctx has ended
+	return Result{}, cmp.Or(ctx.Err(), errors.New("the chat was closed"))
+}
+
+func (e *Engine) finished(session *chat.Session, b event.TurnFinished, said string) (Result, error) {
+	if b.Reason != event.FinishedDone {
+		return Result{}, &Failure{
+			Code: esrp.BackendUnavailable, Final: true, Message: e.host.Clean("the turn is " + string(b.Reason) + ": " + cmp.Or(b.Err, "it has no answer")),
+			Details: esrp.ObjectValue(esrp.Member{Key: "chat_id", Value: esrp.StringValue(session.ID())}),
+		}
+	}
+	return Result{[]Output{{"answer", "text/markdown", []byte(said)}, {"chat_id", "text/plain", []byte(session.ID())}}}, nil
+}

@@ -1,0 +1,207 @@
+// Package service runs ESRP requests for callers over HTTP, and for workers on NATS. The
+// contract is esrp.md 6 to 9.
+//
+// A Service is the server: it owns what HTTP answers (http.go, endpoints.go, events.go), the
+// record of jobs in SQLite (schema.go, job.go, accept.go), and the desk where workers report
+// (desk.go). A Worker takes jobs from a queue in NATS JetStream (queue.go, worker.go), which
+// is embedded or a cluster, and runs them with its Operations. Each request is a job, also
+// those whose callers wait.
+//
+// Guarantees: a job that was accepted survives the death of the server and of its worker
+// (kill -9), and is tried again then; it has one result, the first that the server heard of,
+// and its events are told once and in order, whoever asks from where. The same key is run
+// once, however many ask at the same time; the answer stays for Options.Keep. Nothing is
+// answered without the bearer token.
+//
+// It does not promise that an operation is done once: a worker that dies may have done it in
+// part, and the next one does it again. It keeps nothing in NATS but which jobs wait: the
+// queue is filled again from the record when the server starts.
+package service
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/google/uuid"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/seed-dec29ce4/eca/esrp/artifact"
+)
+
+// Options of a service.
+type Options struct {
+	Dir        string // where state is kept; made if it is not there
+	Token      string // that callers and, with NATSListen, workers need
+	Operations Operations
+	Artifacts  *artifact.Store
+
+	NATS       string // URL of a cluster; empty: an embedded server
+	NATSListen string // host:port where the embedded server lets workers in; empty: nobody but this process
+
+	Lease    time.Duration // how long a worker may be silent before its job is another's; default 30 s
+	Keep     time.Duration // how long answers stay; default a day
+	MaxJobs  int           // that are not over; default 10,000
+	Attempts int           // of a job whose workers die; default 5
+
+	Now   func() time.Time
+	NewID func() string // UUIDs
+	Log   *slog.Logger
+}
+
+// Limits of requests.
+const (
+	maxTimeout = 24 * time.Hour
+	maxKey     = 512
+	retryAfter = time.Second
+)
+
+// Service is the server. Close must be called.
+type Service struct {
+	o       Options
+	now     func() time.Time
+	log     *slog.Logger
+	id      string // the same after a restart
+	db      *sql.DB
+	lock    *flock.Flock
+	nats    *server.Server // nil with a cluster
+	nc      *nats.Conn
+	queue   *queue
+	hub     hub
+	blobs   blobs
+	unsent  chan struct{} // there may be jobs that the queue does not have
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+	closing context.Context // ends with Close
+}
+
+// Open starts a service. What was accepted before and is not over goes on.
+func Open(ctx context.Context, o Options) (s *Service, err error) {
+	if o.Token == "" {
+		return nil, errors.New("a service needs a token")
+	}
+	o.Lease = orElse(o.Lease, 30*time.Second)
+	o.Keep = orElse(o.Keep, 24*time.Hour)
+	o.MaxJobs = orElse(o.MaxJobs, 10_000)
+	o.Attempts = orElse(o.Attempts, 5)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = uuid.NewString
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	s = &Service{o: o, now: o.Now, log: o.Log, unsent: make(chan struct{}, 1)}
+	s.closing, s.cancel = context.WithCancel(context.Background())
+	opened := s
+	defer func() {
+		if err != nil {
+			opened.Close()
+		}
+	}()
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	s.lock = flock.New(filepath.Join(o.Dir, "serve.lock"))
+	if ok, err := s.lock.TryLock(); err != nil {
+		return nil, err
+	} else if !ok {
+		return nil, fmt.Errorf("another service uses %s", o.Dir)
+	}
+	if s.db, err = openDB(o.Dir); err != nil {
+		return nil, err
+	}
+	if s.id, err = s.identity(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.connect(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.recover(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := s.nc.Subscribe(deskSubject(s.id), s.hear); err != nil {
+		return nil, err
+	}
+	s.work.Go(s.send)
+	s.work.Go(s.clean)
+	s.wake()
+	return s, nil
+}
+
+func orElse[T int | time.Duration](v, otherwise T) T {
+	if v > 0 {
+		return v
+	}
+	return otherwise
+}
+
+// connect starts the embedded NATS, or finds the cluster.
+func (s *Service) connect(ctx context.Context) (err error) {
+	if s.o.NATS != "" {
+		s.nc, err = Dial(ctx, s.o.NATS, "", s.log)
+	} else {
+		s.nats, s.nc, err = embed(s.o)
+	}
+	if err != nil {
+		return err
+	}
+	s.queue, err = makeQueue(ctx, s.nc, s.o.Lease)
+	return err
+}
+
+// Worker returns a worker in this process, with a connection of its own.
+func (s *Service) Worker(ctx context.Context, o WorkerOptions) (*Worker, error) {
+	nc, err := s.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return NewWorker(nc, o), nil
+}
+
+func (s *Service) dial(ctx context.Context) (*nats.Conn, error) {
+	if s.nats == nil {
+		return Dial(ctx, s.o.NATS, "", s.log)
+	}
+	return nats.Connect("", nats.InProcessServer(s.nats), nats.Token(s.o.Token))
+}
+
+// NATSAddress is where workers reach the embedded NATS; empty if they can not.
+func (s *Service) NATSAddress() string {
+	if s.nats == nil || s.o.NATSListen == "" {
+		return ""
+	}
+	return s.nats.Addr().String()
+}
+
+// Close ends the service. Jobs that run or wait go on when it is opened again. Workers of
+// this process should be closed before.
+func (s *Service) Close() {
+	s.cancel()
+	if s.nc != nil {
+		s.nc.Close()
+	}
+	s.work.Wait()
+	if s.nats != nil {
+		s.nats.Shutdown()
+		s.nats.WaitForShutdown()
+	}
+	if s.db != nil {
+		if err := s.db.Close(); err != nil {
+			s.log.Warn("the record of jobs could not be closed", "err", err)
+		}
+	}
+	if s.lock != nil {
+		_ = s.lock.Close()
+	}
+}

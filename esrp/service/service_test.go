@@ -1,0 +1,234 @@
+package service
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+)
+
+func TestExecute(t *testing.T) {
+	r := newRig(t, nil)
+	body := request("echo", "hello", syncMode, "")
+	status, out := r.respond("POST", "/v1/execute", body)
+	if status != http.StatusOK || out.Status != esrp.Succeeded || out.Outputs[0].Data != "hello" || !strings.Contains(body, out.RequestID.String()) {
+		t.Fatalf("%d %+v", status, out)
+	}
+	// The same again is answered by the same, also to another request.
+	status, again := r.respond("POST", "/v1/execute", request("echo", "hello", syncMode, ""))
+	if status != http.StatusOK || again.RequestID != out.RequestID || r.ops.count("hello") != 1 {
+		t.Errorf("%d, for %s; run %d times", status, again.RequestID, r.ops.count("hello"))
+	}
+	// What is repeatable is done again.
+	for range 2 {
+		r.respond("POST", "/v1/execute", request("look", "there", syncMode, ""))
+	}
+	if n := r.ops.count("there"); n != 2 {
+		t.Errorf("run %d times", n)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	r := newRig(t, func(_ *Options, h *HTTPOptions) { h.MaxBody = 4000 })
+	for _, c := range []struct {
+		body   string
+		status int
+		code   esrp.Code
+		says   string
+	}{
+		{"{", 400, esrp.InvalidInputSchema, ""},
+		{strings.Replace(request("echo", "a", syncMode, ""), `"1.0"`, `"2.0"`, 1), 400, esrp.InvalidInputSchema, "version"},
+		{request("nothing", "a", syncMode, ""), 400, esrp.InvalidInputSemantic, "no such operation"},
+		{request("echo", strings.Repeat("a", 4000), syncMode, ""), 413, esrp.InvalidInputSize, "4000"},
+		{request("echo", "a", syncMode, `"idempotency_key":"`+strings.Repeat("k", 513)+`",`), 413, esrp.InvalidInputSize, "512"},
+		{request("echo", "a", syncMode, `"payload_hash":"`+strings.Repeat("0", 64)+`",`), 400, esrp.InvalidInputSemantic, "hash"},
+		{request("echo", "panic", syncMode, ""), 500, esrp.Unknown, "panicked"},
+		{request("hold", "a", `{"type":"sync","timeout_ms":1}`, ""), 408, esrp.Timeout, "1 ms"},
+		{strings.Replace(request("echo", "/etc/passwd", syncMode, ""), `"encoding":"utf-8"`, `"encoding":"path"`, 1), 400, esrp.InvalidInputSemantic, "outside"},
+		{strings.Replace(request("echo", "workspace://artifacts/sha256/"+strings.Repeat("0", 64), syncMode, ""), `"encoding":"utf-8"`, `"encoding":"path"`, 1), 400, esrp.InvalidInputSemantic, "not found"},
+	} {
+		status, out := r.respond("POST", "/v1/execute", c.body)
+		if status != c.status || out.Status != esrp.Failed || out.Error.Code != c.code || !strings.Contains(out.Error.Message, c.says) {
+			t.Errorf("%.150s\n%d %+v", c.body, status, out.Error)
+		}
+	}
+}
+
+// Who may not call hears so in a response, and nothing runs.
+func TestGuard(t *testing.T) {
+	r := newRig(t, func(_ *Options, h *HTTPOptions) { h.Address = "127.0.0.1:1"; h.Burst, h.Rate = 1, 1e-9 })
+	body := request("echo", "guarded", syncMode, "")
+	for _, c := range []struct {
+		header []string
+		status int
+	}{
+		{[]string{"Authorization", ""}, 401},
+		{[]string{"Authorization", "Bearer " + token + "x"}, 401},
+		{[]string{"Host", "evil.example"}, 403},
+		{[]string{"Host", "10.1.2.3"}, 403},
+		{[]string{"Origin", "http://evil.example"}, 403},
+		{[]string{"Origin", "null"}, 403},
+		{[]string{"Content-Type", "text/plain"}, 415}, // takes the one that the limit allows
+		{nil, 429},
+	} {
+		if status, out := r.respond("POST", "/v1/execute", body, c.header...); status != c.status || out.Status != esrp.Failed {
+			t.Errorf("%q: %d %+v", c.header, status, out)
+		}
+	}
+	if r.ops.count("guarded") != 0 {
+		t.Error("it ran")
+	}
+	for path, want := range map[string]int{"/v1/nothing": 404, "/v1/jobs": 405, "/v1/jobs/x": 404, "/v1/artifacts/etc/passwd": 404} {
+		if status, _ := r.respond("GET", path, ""); status != want {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+}
+
+func TestJob(t *testing.T) {
+	r := newRig(t, nil)
+	status, doc, header := r.do("POST", "/v1/jobs", request("hold", "a", asyncMode, ""))
+	out, err := esrp.DecodeResponse([]byte(doc))
+	if err != nil || status != http.StatusAccepted || out.Status != esrp.Accepted || header.Get("Location") != "/v1/jobs/"+out.Job.ID.String() {
+		t.Fatalf("%d %s %v", status, doc, err)
+	}
+	id := out.Job.ID.String()
+	close(r.ops.hold)
+	if out = r.await(id); out.Status != esrp.Succeeded || out.Outputs[0].Data != "a" {
+		t.Errorf("%+v", out)
+	}
+	_, all, _ := r.do("GET", "/v1/jobs/"+id+"/events", "")
+	frames := strings.Split(strings.TrimSuffix(all, "\n\n"), "\n\n")
+	for i, f := range frames {
+		lines := strings.Split(f, "\n")
+		e, err := esrp.DecodeJobEvent([]byte(strings.TrimPrefix(lines[2], "data: ")))
+		if err != nil || lines[0] != fmt.Sprintf("id: %d", i) || lines[1] != "event: "+string(e.Type) || e.JobID.String() != id {
+			t.Errorf("%q: %v", f, err)
+		}
+	}
+	if !strings.Contains(frames[0], "job_queued") || !strings.Contains(frames[1], "job_started") || !strings.Contains(frames[len(frames)-1], "job_completed") {
+		t.Errorf("%s", all)
+	}
+	// From any event on it is the same.
+	for i := range frames {
+		_, rest, _ := r.do("GET", "/v1/jobs/"+id+"/events", "", "Last-Event-ID", fmt.Sprint(i))
+		want := strings.Join(frames[i+1:], "\n\n")
+		if strings.TrimSuffix(rest, "\n\n") != want {
+			t.Errorf("after %d: %q", i, rest)
+		}
+	}
+	if status, out := r.respond("POST", "/v1/jobs/"+id+"/cancel", ""); status != 400 || out.Error.Code != esrp.InvalidInputSemantic {
+		t.Errorf("cancelled after its end: %d %+v", status, out)
+	}
+	if status, _ := r.respond("POST", "/v1/jobs", request("echo", "a", syncMode, "")); status != 400 {
+		t.Errorf("a job that is waited for: %d", status)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	r := newRig(t, nil)
+	body := request("hold", "a", asyncMode, "")
+	_, out := r.respond("POST", "/v1/jobs", body)
+	id := out.Job.ID.String()
+	r.started(id)
+	status, out := r.respond("POST", "/v1/jobs/"+id+"/cancel", "")
+	cancelled, _ := out.Error.Details.Get("cancelled")
+	if status != 200 || out.Job.State != esrp.JobCancelled || !cancelled.Bool {
+		t.Errorf("%d %+v", status, out)
+	}
+	if _, all, _ := r.do("GET", "/v1/jobs/"+id+"/events", ""); !strings.Contains(all, "job_cancelled") {
+		t.Error(all)
+	}
+	// Its key is free again.
+	if status, again := r.respond("POST", "/v1/jobs", body); status != http.StatusAccepted || again.Job.ID == out.Job.ID {
+		t.Errorf("%d %+v", status, again)
+	}
+	close(r.ops.hold)
+}
+
+// However many ask at the same time, a key runs once, and all hear the same.
+func TestIdempotency(t *testing.T) {
+	r := newRig(t, nil)
+	var all sync.WaitGroup
+	ids := make([]esrp.UUID, 20)
+	for i := range ids {
+		all.Go(func() {
+			_, out := r.respond("POST", "/v1/execute", request("echo", "once", syncMode, `"idempotency_key":"k",`))
+			ids[i] = out.RequestID
+		})
+	}
+	all.Wait()
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Fatalf("%v", ids)
+		}
+	}
+	if n := r.ops.count("once"); n != 1 {
+		t.Errorf("run %d times", n)
+	}
+	status, out := r.respond("POST", "/v1/execute", request("echo", "other", syncMode, `"idempotency_key":"k",`))
+	if status != 400 || out.Error.Code != esrp.InvalidInputSemantic || r.ops.count("other") != 0 {
+		t.Errorf("%d %+v", status, out)
+	}
+}
+
+// A large output is an artifact, which can be fetched and be an input.
+func TestArtifact(t *testing.T) {
+	r := newRig(t, nil)
+	status, out := r.respond("POST", "/v1/execute", request("echo", "large x", syncMode, ""))
+	if status != 200 || len(out.Artifacts) != 1 || out.Outputs[0].Encoding != esrp.Path {
+		t.Fatalf("%d %.500v", status, out)
+	}
+	a := out.Artifacts[0]
+	status, data, header := r.do("GET", "/v1/artifacts/"+strings.TrimPrefix(a.URI, esrp.Scheme), "")
+	if status != 200 || data != strings.Repeat("x", 1<<20) || header.Get("ETag") != `"sha256:`+a.SHA256+`"` || esrp.HashBytes([]byte(data)) != a.SHA256 {
+		t.Errorf("%d, %d bytes, %v", status, len(data), header)
+	}
+	body := strings.Replace(request("echo", a.URI, syncMode, ""), `"encoding":"utf-8"`, `"encoding":"path"`, 1)
+	if status, again := r.respond("POST", "/v1/execute", body); status != 200 || len(again.Artifacts) != 1 || again.Artifacts[0].SHA256 != a.SHA256 {
+		t.Errorf("%d %.500v", status, again)
+	}
+}
+
+// What was accepted goes on when the service is opened again, and answers stay.
+func TestReopen(t *testing.T) {
+	dir, ops := t.TempDir(), newEcho()
+	o := options(t, dir, ops)
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "another service") {
+		t.Errorf("opened twice: %v", err)
+	}
+	doc := request("echo", "later", asyncMode, "")
+	q, err := esrp.DecodeRequest([]byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := s.accept(t.Context(), q, []byte(doc)) // nobody runs it
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	for range 2 {
+		if s, err = Open(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		w, err := s.Worker(t.Context(), WorkerOptions{Operations: ops, Log: o.Log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j, err = s.wait(t.Context(), j.id); err != nil || j.state != esrp.JobSucceeded {
+			t.Errorf("%s, %v", j.state, err)
+		}
+		w.Close()
+		s.Close()
+	}
+	if n := ops.count("later"); n != 1 {
+		t.Errorf("run %d times", n)
+	}
+}

@@ -1,0 +1,111 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+)
+
+const (
+	heartbeat = 15 * time.Second
+	writeTime = 30 * time.Second // how long a reader may take none
+)
+
+// events answers GET /v1/jobs/{id}/events: all events, or those behind Last-Event-ID, then
+// what happens, to the last one.
+func (h *handler) events(w http.ResponseWriter, r *http.Request) {
+	id, err := jobID(r)
+	if err == nil {
+		_, err = h.s.job(r.Context(), id)
+	}
+	after := int64(-1)
+	if last := strings.TrimSpace(r.Header.Get("Last-Event-ID")); err == nil && last != "" {
+		if after, err = strconv.ParseInt(last, 10, 64); err != nil || after < 0 {
+			err = &Failure{Code: esrp.InvalidInputSemantic, Message: "Last-Event-ID is no id of an event"}
+		}
+	}
+	if err != nil {
+		h.fail(w, esrp.UUID{}, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	tick := time.NewTicker(heartbeat)
+	defer tick.Stop()
+	out := stream{w, http.NewResponseController(w), h.s.now}
+	for out.flush() == nil {
+		news, leave := h.s.hub.listen(id)
+		list, err := h.s.events(r.Context(), id, after)
+		if err != nil {
+			leave()
+			return // the reader asks again
+		}
+		for _, e := range list {
+			after = e.seq
+			if out.event(e) != nil || e.final() {
+				leave()
+				_ = out.flush()
+				return
+			}
+		}
+		if len(list) > 0 {
+			leave()
+			continue
+		}
+		if over, err := h.over(r, id, after); over || err != nil {
+			leave()
+			return
+		}
+		select {
+		case <-news:
+		case <-tick.C:
+			_ = out.comment()
+		case <-r.Context().Done():
+		case <-h.s.closing.Done():
+		}
+		leave()
+		if r.Context().Err() != nil || h.s.closing.Err() != nil {
+			return
+		}
+	}
+}
+
+// over says whether nothing can follow an event: the reader has the last one already.
+func (h *handler) over(r *http.Request, id string, after int64) (bool, error) {
+	j, err := h.s.job(r.Context(), id)
+	if errors.Is(err, errNoJob) || err == nil && !j.state.Final() {
+		return err != nil, err
+	}
+	if err != nil {
+		return false, err
+	}
+	left, err := h.s.events(r.Context(), id, after)
+	return len(left) == 0, err
+}
+
+// stream writes server-sent events.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	now     func() time.Time
+}
+
+func (s stream) event(e entry) error {
+	_ = s.control.SetWriteDeadline(s.now().Add(writeTime)) // servers of tests may not have it
+	_, err := fmt.Fprintf(s.w, "id: %d\nevent: %s\ndata: %s\n\n", e.seq, e.kind, e.body)
+	return err
+}
+
+func (s stream) comment() error {
+	_ = s.control.SetWriteDeadline(s.now().Add(writeTime))
+	_, err := fmt.Fprint(s.w, ": alive\n\n")
+	return err
+}
+
+func (s stream) flush() error { return s.control.Flush() }

@@ -1,0 +1,343 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+)
+
+// WorkerOptions of a worker.
+type WorkerOptions struct {
+	Operations Operations
+	Jobs       int           // at the same time; default 4
+	NewID      func() string // UUIDs
+	Log        *slog.Logger
+}
+
+// Worker takes jobs from a queue and runs them. Close must be called.
+type Worker struct {
+	o      WorkerOptions
+	nc     *nats.Conn
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+}
+
+// NewWorker starts a worker on a connection, which Close closes. It waits for a server, if
+// there is none yet.
+func NewWorker(nc *nats.Conn, o WorkerOptions) *Worker {
+	o.Jobs = orElse(o.Jobs, 4)
+	if o.NewID == nil {
+		o.NewID = uuid.NewString
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	w := &Worker{o: o, nc: nc}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	for range o.Jobs {
+		w.work.Go(w.take)
+	}
+	return w
+}
+
+// Close stops what runs; its server hears that, and gives it to others.
+func (w *Worker) Close() {
+	w.cancel()
+	w.work.Wait()
+	w.nc.Close()
+}
+
+// take runs one job after the other, until the worker ends.
+func (w *Worker) take() {
+	for w.ctx.Err() == nil {
+		m, err := w.next()
+		if err == nil {
+			w.handle(m)
+			continue
+		}
+		if errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
+			continue
+		}
+		w.o.Log.Debug("no job from the queue", "err", err)
+		w.pause(retryAfter)
+	}
+}
+
+// pause waits, or until the worker ends.
+func (w *Worker) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-w.ctx.Done():
+	}
+}
+
+func (w *Worker) next() (jetstream.Msg, error) {
+	js, err := jetstream.New(w.nc)
+	if err != nil {
+		return nil, err
+	}
+	const patience = 30 * time.Second
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	defer cancel()
+	consumer, err := js.Consumer(ctx, streamName, consumerName)
+	if err != nil {
+		return nil, err
+	}
+	return consumer.Next(jetstream.FetchContext(ctx))
+}
+
+// handle does what a message of the queue says.
+func (w *Worker) handle(m jetstream.Msg) {
+	var o order
+	if err := json.Unmarshal(m.Data(), &o); err != nil || o.Server == "" || o.Job == "" {
+		w.o.Log.Warn("something in the queue is no job", "err", err)
+		_ = m.Term()
+		return
+	}
+	t := &try{w: w, m: m, order: o, name: w.o.NewID()}
+	a, err := t.ask(w.ctx, report{Say: sayStart})
+	switch {
+	case err != nil:
+		w.o.Log.Warn("the server of a job can not be reached; the job waits", "job", o.Job, "err", err)
+		_ = m.NakWithDelay(retryAfter)
+	case a.Hear == hearRun:
+		t.run(a)
+	case a.Hear == hearLater:
+		_ = m.NakWithDelay(time.Duration(a.LeaseMS) * time.Millisecond)
+	case a.Hear == hearAgain:
+		_ = m.NakWithDelay(retryAfter)
+	default:
+		_ = m.Ack()
+	}
+}
+
+// try is one run of a job.
+type try struct {
+	w     *Worker
+	m     jetstream.Msg
+	order order
+	name  string
+}
+
+// ask tells the server something and returns its answer.
+func (t *try) ask(ctx context.Context, r report) (a answer, err error) {
+	r.Job, r.Worker = t.order.Job, t.name
+	body, err := json.Marshal(r)
+	if err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, deskTime)
+	defer cancel()
+	m, err := t.w.nc.RequestWithContext(ctx, deskSubject(t.order.Server), body)
+	if err != nil {
+		return answer{}, err
+	}
+	return a, json.Unmarshal(m.Data, &a)
+}
+
+// insist asks until the server answers, or ctx ends.
+func (t *try) insist(ctx context.Context, r report) (answer, error) {
+	for {
+		a, err := t.ask(ctx, r)
+		if err == nil && a.Hear != hearAgain {
+			return a, nil
+		}
+		if ctx.Err() != nil {
+			return answer{}, ctx.Err()
+		}
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+			return answer{}, ctx.Err()
+		}
+	}
+}
+
+// errOver says that nobody wants to hear of a job any more.
+var errOver = errors.New("the job is over")
+
+// run runs the job and reports what came out.
+func (t *try) run(a answer) {
+	ctx, stop := context.WithCancelCause(t.w.ctx)
+	defer stop(nil)
+	sub, err := t.w.nc.Subscribe(stopSubject(t.order.Job), func(*nats.Msg) { stop(errOver) })
+	if err == nil {
+		defer func() { _ = sub.Unsubscribe() }()
+	}
+	news := make(chan Progress, 1)
+	var helper sync.WaitGroup
+	helper.Go(func() { t.report(ctx, stop, time.Duration(a.LeaseMS)*time.Millisecond/4, news) })
+	out, err := t.execute(ctx, a, news)
+	if err == nil && ctx.Err() == nil {
+		_, err = t.insist(ctx, report{Say: sayDone, Data: out})
+	}
+	ended := t.w.ctx.Err() != nil && !errors.Is(context.Cause(ctx), errOver)
+	stop(nil)
+	helper.Wait()
+	if ended {
+		t.release()
+		return
+	}
+	if err != nil && !errors.Is(context.Cause(ctx), errOver) {
+		t.w.o.Log.Warn("a job's result could not be delivered", "job", t.order.Job, "err", err)
+	}
+	_ = t.m.Ack()
+}
+
+// release gives the job back, since the worker ends.
+func (t *try) release() {
+	const farewell = 2 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.w.ctx), farewell)
+	defer cancel()
+	_, _ = t.ask(ctx, report{Say: sayRelease}) // else the lease runs out
+	_ = t.m.Nak()
+	_ = t.w.nc.FlushWithContext(ctx)
+}
+
+// report tells the server that the worker is alive, and how far it is, until ctx ends.
+func (t *try) report(ctx context.Context, stop context.CancelCauseFunc, every time.Duration, news <-chan Progress) {
+	tick := time.NewTicker(max(every, time.Millisecond))
+	defer tick.Stop()
+	number := 0
+	for {
+		r := report{Say: sayAlive}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case p := <-news:
+			data, err := p.value().Canonical()
+			if err != nil {
+				continue
+			}
+			number++
+			r = report{Say: sayProgress, Number: number, Data: data}
+		}
+		_ = t.m.InProgress()
+		a, err := t.ask(ctx, r)
+		if err == nil && a.Hear == hearOver {
+			stop(errOver)
+			return
+		}
+	}
+}
+
+func (p Progress) value() esrp.Value {
+	v := esrp.ObjectValue()
+	if p.Message != "" {
+		v.Members = append(v.Members, esrp.Member{Key: "message", Value: esrp.StringValue(p.Message)})
+	}
+	if p.Current != 0 || p.Total != 0 {
+		v.Members = append(v.Members, esrp.Member{Key: "current", Value: esrp.IntValue(p.Current)})
+	}
+	if p.Total != 0 {
+		v.Members = append(v.Members, esrp.Member{Key: "total", Value: esrp.IntValue(p.Total)})
+	}
+	return v
+}
+
+// execute runs the operation and returns the response, as far as a worker knows it.
+func (t *try) execute(ctx context.Context, a answer, news chan Progress) ([]byte, error) {
+	r, err := esrp.DecodeRequest(a.Request)
+	if err != nil {
+		return nil, err
+	}
+	limit := time.Duration(r.Mode.TimeoutMS) * time.Millisecond
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	result, err := t.call(limited, Call{Job: t.order.Job, Attempt: a.Attempt, Request: r, Progress: func(p Progress) {
+		select {
+		case news <- p:
+		default:
+		}
+	}})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	out := esrp.Response{Version: esrp.Version, RequestID: r.ID, Status: esrp.Succeeded}
+	if err == nil {
+		err = t.outputs(ctx, &out, result)
+	}
+	var f *Failure
+	switch {
+	case err == nil:
+	case limited.Err() != nil:
+		out = failed(&Failure{
+			Code: esrp.Timeout, Message: fmt.Sprintf("it took longer than %d ms", r.Mode.TimeoutMS),
+			Final: !t.w.o.Operations.Repeatable(r),
+		})
+	case errors.As(err, &f):
+		out = failed(f)
+	default:
+		out = failed(&Failure{Code: esrp.Unknown, Message: err.Error()})
+	}
+	out.RequestID = r.ID
+	return out.Value().Canonical()
+}
+
+// call runs the operation; one that panics fails.
+func (t *try) call(ctx context.Context, c Call) (r Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.w.o.Log.Error("an operation panicked", "job", c.Job, "panic", p)
+			err = fmt.Errorf("the operation panicked: %v", p)
+		}
+	}()
+	if err := t.w.o.Operations.Check(c.Request); err != nil {
+		return Result{}, err
+	}
+	return t.w.o.Operations.Run(ctx, c)
+}
+
+// outputs puts what a call produced into its response. What is large, or what would not fit
+// with the rest, is an artifact.
+func (t *try) outputs(ctx context.Context, r *esrp.Response, result Result) error {
+	room := maxInline
+	for _, o := range result.Outputs {
+		body := esrp.Body{Name: o.Name, ContentType: o.ContentType}
+		if len(o.Data) <= room {
+			body.Data, body.Encoding = encode(o.Data)
+			room -= len(o.Data)
+			r.Outputs = append(r.Outputs, body)
+			continue
+		}
+		hash, err := t.upload(ctx, o.Data)
+		if err != nil {
+			return err
+		}
+		body.Data, body.Encoding = artifactPrefix+hash, esrp.Path
+		r.Outputs = append(r.Outputs, body)
+		r.Artifacts = append(r.Artifacts, esrp.Artifact{
+			ID: esrp.DerivedUUID(t.order.Job + " " + o.Name + " " + hash), Kind: esrp.Blob, URI: body.Data,
+			SHA256: hash, SizeBytes: uint64(len(o.Data)), Retention: esrp.Run,
+		})
+	}
+	return nil
+}
+
+// upload brings an output to the server, in pieces.
+func (t *try) upload(ctx context.Context, data []byte) (hash string, err error) {
+	for sent := 0; ; sent += pieceSize {
+		sent = min(sent, len(data))
+		a, err := t.insist(ctx, report{Say: sayBlob, Number: sent, Piece: data[sent:min(sent+pieceSize, len(data))]})
+		switch {
+		case err != nil:
+			return "", err
+		case a.Hear != hearRun:
+			return "", &Failure{Code: esrp.OutOfMemory, Message: "an output can not be kept: " + a.Reason, Final: true}
+		case sent == len(data):
+			return a.Reason, nil
+		}
+	}
+}
