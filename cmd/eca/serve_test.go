@@ -68,8 +68,14 @@ func TestServe(t *testing.T) {
 		want        int
 	}{
 		{"/.well-known/agent-card.json", "", 200},
-		{"/a2a", "", 401}, {"/e2a", "", 401}, {"/ecp", "", 401}, {"/", "", 401},
-		{"/a2a", "s3cret", 405}, {"/e2a", "s3cret", 426}, {"/ecp", "s3cret", 405}, {"/", "s3cret", 404},
+		{"/a2a", "", 401},
+		{"/e2a", "", 401},
+		{"/ecp", "", 401},
+		{"/", "", 401},
+		{"/a2a", "s3cret", 405},
+		{"/e2a", "s3cret", 426},
+		{"/ecp", "s3cret", 405},
+		{"/", "s3cret", 404},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+c.path, nil)
 		if err != nil {

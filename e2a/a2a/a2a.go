@@ -95,5 +95,6 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(CardPath, s.serveCard)
 	mux.HandleFunc(Endpoint, s.serveRPC)
+	mux.HandleFunc(Endpoint+"/{$}", s.serveRPC) // some clients take the URL for a folder
 	return mux
 }

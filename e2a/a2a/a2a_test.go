@@ -43,6 +43,9 @@ func TestSend(t *testing.T) {
 	if history, _ := task["history"].([]any); len(history) != 1 || textOf(history[0]) != "hi" {
 		t.Errorf("history: %v", task["history"])
 	}
+	if usage, _ := task["metadata"].(object)["usage"].(object); usage["inputTokens"] == nil {
+		t.Errorf("%v", task["metadata"])
+	}
 	got := r.call("GetTask", object{"id": task["id"], "historyLength": 0})
 	if stateOf(got) != "COMPLETED" || got["history"] != nil || said(got) != "One two." {
 		t.Errorf("%v", got)

@@ -3,6 +3,7 @@ package a2a
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/e2a"
@@ -170,7 +171,7 @@ func (j *job) frame(r e2a.Response) {
 		j.chunk(r.Body)
 	case e2a.KindComplete:
 		result, _ := r.Body["result"].(map[string]any)
-		metadata := map[string]any{"stopReason": result["stop_reason"], "usage": result["usage"]}
+		metadata := map[string]any{"stopReason": result["stop_reason"], "usage": camel(result["usage"])}
 		if result["stop_reason"] == "cancelled" {
 			j.finish(canceled, "The turn was stopped.", metadata)
 			return
@@ -211,4 +212,23 @@ func (j *job) isQuestion(call string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.ContainsFunc(j.open, func(a ask) bool { return a.question && a.call == call })
+}
+
+// camel writes the keys of an object as A2A does: input_tokens is inputTokens.
+func camel(v any) any {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	out := make(map[string]any, len(object))
+	for key, value := range object {
+		words := strings.Split(key, "_")
+		for i, w := range words[1:] {
+			if w != "" {
+				words[i+1] = strings.ToUpper(w[:1]) + w[1:]
+			}
+		}
+		out[strings.Join(words, "")] = value
+	}
+	return out
 }
