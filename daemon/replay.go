@@ -48,7 +48,7 @@ func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed,
 	if err != nil {
 		return Replayed{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	p := &replaying{record: record}
 	engine, done := p.engine(dir)
 	defer done()
