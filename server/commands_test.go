@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -231,6 +232,9 @@ turns:
 		t.Fatalf("files: %v, %v", files, err)
 	}
 	for _, path := range append(files, filepath.Join(root, "debug.jsonl"), filepath.Join(root, "out.json")) {
+		if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("others may read %s: %v, %v", path, info, err)
+		}
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
