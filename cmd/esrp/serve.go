@@ -174,7 +174,9 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 		return err
 	case <-ctx.Done():
 		_ = server.Close()
-		<-served
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
 		return nil
 	}
 }

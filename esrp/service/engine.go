@@ -175,7 +175,7 @@ func (e *Engine) call(ctx context.Context, c Call, arguments string) (Result, er
 		return Result{}, semantic("the arguments are not a JSON object")
 	}
 	call := tools.Call{
-		ID: c.Job, ChatID: "esrp-" + c.Job, Agent: e.host.Config().Config.AgentOrDefault(""), Roots: e.host.Roots(), Arguments: json.RawMessage(arguments),
+		ID: c.Job, ChatID: "esrp-" + c.Job, Agent: e.host.Config().AgentOrDefault(""), Roots: e.host.Roots(), Arguments: json.RawMessage(arguments),
 	}
 	plan, err := tool.Plan(ctx, call)
 	if err != nil {
