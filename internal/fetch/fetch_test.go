@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -158,6 +160,8 @@ func TestGet(t *testing.T) {
 			_, _ = w.Write([]byte("and so on"))
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
+		case "/huge":
+			_, _ = w.Write(make([]byte, MaxBytes+10))
 		case "/loop":
 			http.Redirect(w, r, "/loop", http.StatusFound)
 		case "/to":
@@ -202,6 +206,9 @@ func TestGet(t *testing.T) {
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 32<<20 {
 		t.Errorf("%d bytes were allocated for 10", allocated)
 	}
+	if page, err := g.Get(t.Context(), server.URL+"/huge", MaxBytes*2); err != nil || len(page.Body) != MaxBytes || !page.Cut {
+		t.Errorf("huge: %v", err)
+	}
 	page, err := g.Get(t.Context(), server.URL+"/to#part", MaxBytes*2)
 	if err != nil || string(page.Body) != `GET [] [] [] eca-test` || page.URL != server.URL+"/what" || page.Cut {
 		t.Errorf("%+v, %v", page, err)
@@ -215,6 +222,29 @@ func TestGet(t *testing.T) {
 	cancel()
 	if _, err := g.Get(ctx, server.URL+"/long", 10); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// A page that came encrypted does not lead to one that everybody on the way can change.
+func TestRedirectOutOfTLS(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("plain")) }))
+	defer plain.Close()
+	server := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
+	defer server.Close()
+	ca := filepath.Join(t.TempDir(), "ca.der")
+	if err := os.WriteFile(ca, server.Certificate().Raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	identity, problems := netclient.Read(netclient.Files{CA: []netclient.Source{{Name: "test", Path: ca}}})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	network := netclient.New(func(string) string { return "" })
+	defer network.Close()
+	network.Use(identity)
+	g := New(network, Rules{Private: []string{"127.0.0.1"}}, "eca-test")
+	if page, err := g.Get(t.Context(), server.URL, 100); err == nil || !strings.Contains(err.Error(), "leads from https to http") {
+		t.Errorf("%+v, %v", page, err)
 	}
 }
 

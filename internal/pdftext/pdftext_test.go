@@ -59,6 +59,22 @@ func TestText(t *testing.T) {
 	}
 }
 
+// A file that has itself read again and again comes to an end: what was read is counted.
+func TestReadsAreCounted(t *testing.T) {
+	b := &bounded{ctx: t.Context(), data: make([]byte, 10), left: 15}
+	for range 2 {
+		if n, err := b.ReadAt(make([]byte, 10), 0); n != 10 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if n, err := b.ReadAt(make([]byte, 10), 0); n != 0 || err == nil || !strings.Contains(err.Error(), "in circles") {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := b.ReadAt(make([]byte, 1), 5); err == nil {
+		t.Error("it was read on")
+	}
+}
+
 // What is nested without end would take the whole program down: the module that we use
 // has a bound, and a version without it must not come in.
 func TestDeep(t *testing.T) {
