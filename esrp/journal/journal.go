@@ -17,8 +17,8 @@
 //
 // Recording costs the caller the making of a record and a place in a queue; one goroutine,
 // which ends with Close, removes secrets and writes. A process that is killed loses what is
-// in the queue, normally some milliseconds. Sync makes all before it survive a crash of the
-// machine. A record that can not be written is told to the log, and lost.
+// in the queue, normally some milliseconds. After Sync, what was recorded before survives a
+// crash of the machine as soon as the queue is empty. A record that can not be written is told to the log, and lost.
 //
 // The package decides nothing about calls, and no call fails because of it.
 package journal
@@ -65,6 +65,7 @@ type Journal struct {
 	closed bool
 	done   chan struct{}
 	failed atomic.Bool // a record was lost, which has been told
+	dirty  bool        // somebody wants what was written to be synced; owned by the goroutine
 }
 
 // New returns the journal below a state directory. Nothing is made before the first record.
@@ -128,6 +129,14 @@ func (j *Journal) start() {
 		defer c.Close()
 		for job := range j.jobs {
 			j.do(c, job)
+			if j.dirty && len(j.jobs) == 0 {
+				j.dirty = false
+				j.do(c, func(c *Chain) {
+					if err := c.Sync(); err != nil {
+						j.o.Log.Warn("the journal could not be synced", "err", err)
+					}
+				})
+			}
 		}
 	}()
 }
@@ -155,16 +164,16 @@ func (j *Journal) wait(job func(*Chain) error) error {
 	return <-result
 }
 
-// Sync makes what was recorded before survive a crash of the machine. A journal that has
-// recorded nothing is left alone.
-func (j *Journal) Sync() error {
+// Sync has what was recorded before survive a crash of the machine. It does not wait: the
+// disk is asked once for all who want it by the time that the writing has caught up, because
+// many chats may end at a time. A journal that has recorded nothing is left alone.
+func (j *Journal) Sync() {
 	j.mu.RLock()
 	idle := j.jobs == nil
 	j.mu.RUnlock()
-	if idle {
-		return nil
+	if !idle {
+		j.submit(func(*Chain) { j.dirty = true })
 	}
-	return j.wait((*Chain).Sync)
 }
 
 // Erase removes the bodies of a chat and of its subagents, but for those that others have
