@@ -27,7 +27,10 @@ func Canonical(doc []byte) ([]byte, error) {
 
 // Canonical returns the canonical form of a value. It is not RFC 8785: members are in the
 // order of their UTF-8 bytes, and other characters are escaped (contract 4).
-func (v Value) Canonical() ([]byte, error) { return v.append(nil) }
+func (v Value) Canonical() ([]byte, error) {
+	const usual = 1 << 10
+	return v.append(make([]byte, 0, usual))
+}
 
 // Hash returns the SHA-256 of the canonical form, in 64 lower-case hexadecimal digits.
 func (v Value) Hash() (string, error) {

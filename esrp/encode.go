@@ -46,14 +46,16 @@ func (t Target) value() Value {
 	return o.value()
 }
 
+// value has its members in canonical order: a request may have one body for each message of
+// a long conversation.
 func (b Body) value() Value {
-	var o object
-	o.string("name", b.Name)
-	o.string("content_type", b.ContentType)
-	o.string("data", b.Data)
-	o.string("encoding", string(b.Encoding))
-	o.add("metadata", b.Metadata)
-	return o.value()
+	return ObjectValue(
+		Member{"content_type", StringValue(b.ContentType)},
+		Member{"data", StringValue(b.Data)},
+		Member{"encoding", StringValue(string(b.Encoding))},
+		Member{"metadata", b.Metadata},
+		Member{"name", StringValue(b.Name)},
+	)
 }
 
 // Value returns the record as the reference writes it; see Request.Value.
@@ -137,16 +139,31 @@ func (e JobEvent) Value() Value {
 // HashPayload returns what a request is recognised by: the hash of its target, inputs and
 // parameters (contract 5). Who asks, when and why does not count. It wraps ErrFloat when
 // there is none.
-func (r Request) HashPayload() (string, error) {
+func (r Request) HashPayload() (string, error) { return r.hashPayload(listValue(r.Inputs)) }
+
+func (r Request) hashPayload(inputs Value) (string, error) {
 	variant := Value{}
 	if r.Target.Variant != nil {
 		variant = StringValue(*r.Target.Variant)
 	}
 	return ObjectValue(
-		Member{"target", ObjectValue(Member{"service", StringValue(r.Target.Service)}, Member{"operation", StringValue(r.Target.Operation)}, Member{"variant", variant})},
-		Member{"inputs", listValue(r.Inputs)},
+		Member{"inputs", inputs},
 		Member{"params", r.Params},
+		Member{"target", ObjectValue(Member{"operation", StringValue(r.Target.Operation)}, Member{"service", StringValue(r.Target.Service)}, Member{"variant", variant})},
 	).Hash()
+}
+
+// Sealed is Value, with the hash of the payload in it. It wraps ErrFloat when there is none.
+func (r Request) Sealed() (Value, error) {
+	r.PayloadHash = nil
+	v := r.Value()
+	inputs, _ := v.Get("inputs")
+	hash, err := r.hashPayload(inputs)
+	if err != nil {
+		return v, err
+	}
+	v.Members = append(v.Members, Member{"payload_hash", StringValue(hash)})
+	return v, nil
 }
 
 // object collects members.

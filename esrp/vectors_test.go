@@ -156,6 +156,12 @@ func TestGolden(t *testing.T) {
 			if hash, err := r.HashPayload(); err != nil || hash != v.PayloadHash {
 				t.Errorf("payload %s, %v; want %s", hash, err, v.PayloadHash)
 			}
+			sealed, err := r.Sealed()
+			r.PayloadHash = &v.PayloadHash
+			want, _ := r.Value().Canonical()
+			if got, err2 := sealed.Canonical(); err != nil || err2 != nil || string(got) != string(want) {
+				t.Errorf("sealed %s, %v\nwant %s", got, err, want)
+			}
 		})
 	}
 }

@@ -33,7 +33,9 @@ type Chain struct {
 	head, segment  *os.File
 	unsynced       []string // bodies written since the last Sync
 	added          int64    // bytes since the last Trim
-	known          map[string]remembered
+	known          map[string]*remembered
+	wrote          string // hash of the last line that this one wrote
+	ours           string // the same, of append
 }
 
 // At returns the chain below a state directory. Nothing is made before the first Append.
@@ -116,16 +118,21 @@ func parseMark(data []byte) (mark, error) {
 // names, and says which event it is.
 func (c *Chain) append(clean func(string) string, build func(*bodies) (event string, record esrp.Value)) error {
 	return c.alone(func() error {
-		b := &bodies{c: c, clean: clean}
-		event, record := build(b)
-		if b.err != nil {
-			return b.err
-		}
 		last, err := c.last()
 		if err != nil {
 			return err
 		}
-		return c.write(last, event, record)
+		// Who removes bodies writes a line before: without one, all that were there still are.
+		b := &bodies{c: c, clean: clean, whole: last.Hash == c.ours}
+		event, record := build(b)
+		if b.err != nil {
+			return b.err
+		}
+		if err := c.write(last, event, record); err != nil {
+			return err
+		}
+		c.ours = c.wrote
+		return nil
 	})
 }
 
@@ -152,6 +159,7 @@ func (c *Chain) write(last mark, event string, record esrp.Value) error {
 	}
 	_, err = c.segment.WriteAt(append(line, '\n'), next.Start)
 	c.added += next.Len
+	c.wrote = next.Hash
 	return err
 }
 

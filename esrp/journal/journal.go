@@ -18,7 +18,7 @@
 // Recording costs the caller the making of a record and a place in a queue; one goroutine,
 // which ends with Close, removes secrets and writes. A process that is killed loses what is
 // in the queue, normally some milliseconds. After Sync, what was recorded before survives a
-// crash of the machine as soon as the queue is empty. A record that can not be written is told to the log, and lost.
+// crash of the machine as soon as nothing was recorded for a quarter of a second. A record that can not be written is told to the log, and lost.
 //
 // The package decides nothing about calls, and no call fails because of it.
 package journal
@@ -127,18 +127,44 @@ func (j *Journal) start() {
 	go func() {
 		defer close(j.done)
 		defer c.Close()
-		for job := range j.jobs {
-			j.do(c, job)
-			if j.dirty && len(j.jobs) == 0 {
-				j.dirty = false
-				j.do(c, func(c *Chain) {
-					if err := c.Sync(); err != nil {
-						j.o.Log.Warn("the journal could not be synced", "err", err)
-					}
-				})
-			}
-		}
+		j.write(c)
 	}()
+}
+
+// quiet is how long nothing is recorded before the disk is asked to sync: the next prompt
+// must not wait for that.
+const quiet = 250 * time.Millisecond
+
+// write runs jobs until Close.
+func (j *Journal) write(c *Chain) {
+	for {
+		var idle <-chan time.Time
+		if j.dirty {
+			idle = time.After(quiet)
+		}
+		select {
+		case job, ok := <-j.jobs:
+			if !ok {
+				j.sync(c)
+				return
+			}
+			j.do(c, job)
+		case <-idle:
+			j.sync(c)
+		}
+	}
+}
+
+func (j *Journal) sync(c *Chain) {
+	if !j.dirty {
+		return
+	}
+	j.dirty = false
+	j.do(c, func(c *Chain) {
+		if err := c.Sync(); err != nil {
+			j.o.Log.Warn("the journal could not be synced", "err", err)
+		}
+	})
 }
 
 // do runs one job; what panics must not take the daemon down.
@@ -164,9 +190,8 @@ func (j *Journal) wait(job func(*Chain) error) error {
 	return <-result
 }
 
-// Sync has what was recorded before survive a crash of the machine. It does not wait: the
-// disk is asked once for all who want it by the time that the writing has caught up, because
-// many chats may end at a time. A journal that has recorded nothing is left alone.
+// Sync has what was recorded before survive a crash of the machine, soon: the disk is asked
+// when nothing was recorded for a moment, once for all who want it. A journal that has recorded nothing is left alone.
 func (j *Journal) Sync() {
 	j.mu.RLock()
 	idle := j.jobs == nil

@@ -95,24 +95,33 @@ func (j *Journal) asked(o origin, id string, req llm.Request) {
 	req.Messages = slices.Clone(req.Messages) // the conversation goes on
 	r := o.request(esrp.Target{Service: ServiceLLM, Operation: OperationChat, Variant: &id})
 	j.record(Requested, func(b *bodies) esrp.Value {
-		add := func(name, contentType, text string) {
+		known := b.remembered(o.chat + "/" + string(req.Purpose))
+		add := func(name string, value any, store func() esrp.Body) {
+			r.Inputs = append(r.Inputs, known.once(b, name, value, store))
+		}
+		asText := func(name, text string) {
 			if text != "" {
-				r.Inputs = append(r.Inputs, b.text(name, contentType, text))
+				add(name, text, func() esrp.Body { return b.text(name, "text/plain", text) })
 			}
 		}
-		add("system", "text/plain", req.System)
-		add("system_tail", "text/plain", req.SystemTail)
+		asJSON := func(name string, value any) {
+			add(name, value, func() esrp.Body {
+				data, err := json.Marshal(value)
+				if err != nil && b.err == nil {
+					b.err = err
+				}
+				return b.bytes(name, "application/json", cleanJSON(data, b.clean))
+			})
+		}
+		asText("system", req.System)
+		asText("system_tail", req.SystemTail)
 		if len(req.Tools) > 0 {
-			if data, err := json.Marshal(req.Tools); err == nil {
-				r.Inputs = append(r.Inputs, b.bytes("tools", "application/json", cleanJSON(data, b.clean)))
-			}
+			asJSON("tools", req.Tools)
 		}
 		if len(req.Extra) > 0 { // as text: it has numbers that no record may have
-			if data, err := json.Marshal(req.Extra); err == nil {
-				r.Inputs = append(r.Inputs, b.bytes("options", "application/json", cleanJSON(data, b.clean)))
-			}
+			asJSON("options", req.Extra)
 		}
-		r.Inputs = append(r.Inputs, b.history(o.chat+"/"+string(req.Purpose), req.Messages)...)
+		r.Inputs = append(r.Inputs, known.history(b, req.Messages)...)
 		if len(r.Inputs) == 0 {
 			r.Inputs = append(r.Inputs, esrp.Body{Name: "message", ContentType: "application/json", Encoding: esrp.UTF8})
 		}
@@ -208,31 +217,56 @@ func (b *bodies) answer(said []llm.Delta) esrp.Body {
 // maxRemembered bounds for how many conversations it is remembered which bodies they have.
 const maxRemembered = 64
 
-// remembered is a conversation that was recorded.
+// remembered is a conversation that was recorded: what the next request has like the last
+// one is not looked at again.
 type remembered struct {
 	messages []llm.Message
 	bodies   [][]esrp.Body
+	stored   map[string]stored // system prompt, tools and so on, by their names
+}
+
+// stored is a value with its body.
+type stored struct {
+	value any
+	body  esrp.Body
+}
+
+// remembered returns what is known of a conversation.
+func (b *bodies) remembered(key string) *remembered {
+	known, ok := b.c.known[key]
+	if !ok {
+		if b.c.known == nil || len(b.c.known) >= maxRemembered {
+			b.c.known = map[string]*remembered{}
+		}
+		known = &remembered{stored: map[string]stored{}}
+		b.c.known[key] = known
+	}
+	return known
+}
+
+// once stores a value unless it is what the last request had, and the body is still there.
+func (r *remembered) once(b *bodies, name string, value any, store func() esrp.Body) esrp.Body {
+	if last, ok := r.stored[name]; ok && reflect.DeepEqual(last.value, value) && b.has(last.body) {
+		return last.body
+	}
+	body := store()
+	r.stored[name] = stored{value, body}
+	return body
 }
 
 // history stores the messages of a conversation. Those that the last request had in the same
 // place, and whose bodies are still there, are not looked at again.
-func (b *bodies) history(key string, messages []llm.Message) []esrp.Body {
-	known := b.c.known[key]
-	now := remembered{messages: messages}
+func (r *remembered) history(b *bodies, messages []llm.Message) []esrp.Body {
+	lists := make([][]esrp.Body, len(messages))
 	var out []esrp.Body
 	for i, m := range messages {
-		var list []esrp.Body
-		if i < len(known.messages) && reflect.DeepEqual(known.messages[i], m) && b.c.has(known.bodies[i]) {
-			list = known.bodies[i]
+		if i < len(r.messages) && reflect.DeepEqual(r.messages[i], m) && b.has(r.bodies[i]...) {
+			lists[i] = r.bodies[i]
 		} else {
-			list = b.message(m)
+			lists[i] = b.message(m)
 		}
-		now.bodies = append(now.bodies, list)
-		out = append(out, list...)
+		out = append(out, lists[i]...)
 	}
-	if b.c.known == nil || len(b.c.known) >= maxRemembered {
-		b.c.known = map[string]remembered{}
-	}
-	b.c.known[key] = now
+	r.messages, r.bodies = messages, lists
 	return out
 }
