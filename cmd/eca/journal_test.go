@@ -62,8 +62,15 @@ func TestKillKeepsJournal(t *testing.T) {
 		}
 		lines = r.Lines
 	}
-	if lines == 0 {
-		t.Error("nothing was recorded")
+	// A slow machine may have recorded nothing so far. The chain goes on.
+	proc := here.serve(t)
+	proc.Open(here.root, nil)
+	mark := proc.Mark()
+	proc.Call("chat/prompt", map[string]any{"chatId": "last", "message": "to the end", "trust": true})
+	proc.Await(mark, "the end", fake.Finished())
+	shutDown(t, proc)
+	if r, err := c.Verify(); err != nil || r.Lines <= lines {
+		t.Errorf("%d lines behind %d, %v", r.Lines, lines, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -66,8 +67,9 @@ func (j *Journal) called(o origin, spec tools.Spec, call tools.Call) {
 // returned records what came of it.
 func (j *Journal) returned(o origin, res tools.Result, err, stopped error, files []change) {
 	r, event := o.response(j.o.Now()), Completed
+	outputs := slices.Clone(res.Outputs) // the engine goes on with its own
 	j.recordAs(func(b *bodies) (string, esrp.Value) {
-		for _, text := range res.Outputs {
+		for _, text := range outputs {
 			r.Outputs = append(r.Outputs, b.text("output", "text/plain", text))
 		}
 		for _, i := range res.Images {
