@@ -151,10 +151,14 @@ func (d *Daemon) forgetLogin(name string, s config.MCPServer) (existed bool, err
 }
 
 // retryLogins starts the servers again that waited for a login which somebody has done
-// meanwhile: another process.
+// meanwhile: another process. One with the login that the server wants more than waits on:
+// the notice that it was stored may come late.
 func (d *Daemon) retryLogins() {
 	for _, status := range d.mcp.Statuses() {
-		if status.State == mcp.NeedsLogin && d.servedLogins.find(status.Name) == nil && d.MCPLogin(status.Name) {
+		if status.State != mcp.NeedsLogin || d.servedLogins.find(status.Name) != nil {
+			continue
+		}
+		if a, _ := d.launchedAccount(status.Name); a != nil && a.Hopeful() {
 			d.mcp.Start(status.Name)
 		}
 	}

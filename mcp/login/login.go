@@ -62,6 +62,7 @@ type Logins struct {
 
 	mu   sync.Mutex                 // guards what follows
 	said map[string]oauth.Challenge // what servers said last of what they want, by key
+	poor map[string]string          // the tokens that servers want more permission than, by key
 }
 
 // New returns the logins that a store has.
@@ -71,7 +72,7 @@ func New(d Deps) *Logins {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		}
 	}
-	return &Logins{deps: d, said: map[string]oauth.Challenge{}}
+	return &Logins{deps: d, said: map[string]oauth.Challenge{}, poor: map[string]string{}}
 }
 
 // Of returns the login to a server, be there one or not.
@@ -105,6 +106,15 @@ func (a *Account) stored() (auth.Credential, bool) {
 func (a *Account) Exists() bool {
 	c, ok := a.stored()
 	return ok && !c.Ended
+}
+
+// Hopeful says whether there is a login that has not ended, and that the server has not
+// refused for its lack of permission: starting the server with it may help.
+func (a *Account) Hopeful() bool {
+	c, ok := a.stored()
+	a.logins.mu.Lock()
+	defer a.logins.mu.Unlock()
+	return ok && !c.Ended && c.Access.Reveal() != a.logins.poor[a.server.Key]
 }
 
 // Secrets lists what must not be shown.
@@ -177,7 +187,14 @@ func credential(t oauth.Tokens) auth.Credential {
 func (a *Account) Refused(ctx context.Context, status int, headers []string, sent string) (token string, err error) {
 	said := oauth.ParseChallenge(headers)
 	if status == http.StatusForbidden {
-		return "", a.wantsMore(said)
+		err := a.wantsMore(said)
+		var needed *NeededError
+		if errors.As(err, &needed) {
+			a.logins.mu.Lock()
+			a.logins.poor[a.server.Key] = sent
+			a.logins.mu.Unlock()
+		}
+		return "", err
 	}
 	a.logins.remember(a.server.Key, said)
 	token, err = a.token(ctx, sent)
