@@ -210,6 +210,30 @@ func TestClientLogsInItself(t *testing.T) {
 	}
 }
 
+// A login that the server wants more than is none to start it with; another one is.
+func TestHopeful(t *testing.T) {
+	a := newAuthority(t)
+	account := a.accounts(t).Of(Server{Key: "s", URL: a.URL + "/mcp"})
+	if account.Hopeful() {
+		t.Error("there is no login")
+	}
+	if err := browse(t, account); err != nil {
+		t.Fatal(err)
+	}
+	token, err := account.Token(t.Context())
+	if err != nil || token == "" || !account.Hopeful() {
+		t.Fatalf("%q, %v", token, err)
+	}
+	var needed *NeededError
+	more := []string{`Bearer error="insufficient_scope", scope="more"`}
+	if _, err := account.Refused(t.Context(), http.StatusForbidden, more, token); !errors.As(err, &needed) || account.Hopeful() {
+		t.Errorf("%v, hopeful %v", err, account.Hopeful())
+	}
+	if err := browse(t, account); err != nil || !account.Hopeful() {
+		t.Errorf("after another login: %v", err)
+	}
+}
+
 // Nothing leads to this machine or a private network, unless the server is there.
 func TestGuard(t *testing.T) {
 	asked := 0
