@@ -104,9 +104,9 @@ func (a *agent) read(in io.Reader, queue *queue) {
 	defer queue.close()
 	r := bufio.NewReaderSize(in, 64<<10)
 	for a.ctx.Err() == nil {
-		line, err := readLine(r, maxLine)
+		line, err := gateway.ReadLine(r, gateway.MaxLine)
 		switch {
-		case errors.Is(err, errTooLong):
+		case errors.Is(err, gateway.ErrTooLong):
 			a.peer.answer(nil, nil, failure(codeRequest, "%v", err))
 			continue
 		case err != nil:

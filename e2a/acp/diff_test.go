@@ -12,6 +12,8 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/seed-dec29ce4/eca/e2a/gateway"
 )
 
 func TestDiffs(t *testing.T) {
@@ -83,11 +85,11 @@ func FuzzLines(f *testing.F) {
 		const limit = 100
 		r := bufio.NewReaderSize(bytes.NewReader(data), 16)
 		for range len(data) + 2 {
-			line, err := readLine(r, limit)
+			line, err := gateway.ReadLine(r, limit)
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			if errors.Is(err, errTooLong) {
+			if errors.Is(err, gateway.ErrTooLong) {
 				continue
 			}
 			if err != nil || len(line) == 0 || len(line) > limit {

@@ -13,11 +13,12 @@ import (
 	"github.com/seed-dec29ce4/eca/e2a"
 )
 
-// maxLine is how long an envelope may be, in bytes.
-const maxLine = 64 << 20
+// MaxLine is how long an envelope, or another message of a caller, may be, in bytes: prompts
+// bring images along.
+const MaxLine = 64 << 20
 
-// errTooLong is a line beyond that.
-var errTooLong = fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
+// ErrTooLong is a line beyond that.
+var ErrTooLong = fmt.Errorf("the line is longer than %d MiB", MaxLine>>20)
 
 // Serve answers envelopes that come as lines of JSON, with frames as lines of JSON. A line
 // that is no envelope is answered with an E2A.INVALID_JSON or E2A.INVALID_ENVELOPE. When
@@ -120,31 +121,40 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- line) {
 	defer close(lines)
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
-		text, err := readLine(r)
-		if text = bytes.TrimSpace(text); len(text) > 0 || errors.Is(err, errTooLong) {
-			l := line{text: text}
-			if errors.Is(err, errTooLong) {
-				l, err = line{err: err}, nil
-			}
-			select {
-			case lines <- l:
-			case <-ctx.Done():
-				return
-			}
+		text, err := ReadLine(r, MaxLine)
+		l := line{text: text, err: err}
+		if err != nil && !errors.Is(err, ErrTooLong) {
+			return
 		}
-		if err != nil {
+		select {
+		case lines <- l:
+		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// readLine reads to the end of a line. Of one that is too long, nothing is kept.
-func readLine(r *bufio.Reader) ([]byte, error) {
+// ReadLine returns the next line that says something, without the blanks around it. Of one
+// that is longer than limit nothing is kept, and the error is ErrTooLong; any other error is
+// the end.
+func ReadLine(r *bufio.Reader, limit int) ([]byte, error) {
+	for {
+		text, err := wholeLine(r, limit)
+		if text = bytes.TrimSpace(text); len(text) > 0 {
+			return text, nil // the reader's error comes again
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func wholeLine(r *bufio.Reader, limit int) ([]byte, error) {
 	var text []byte
 	long := false
 	for {
 		part, err := r.ReadSlice('\n')
-		if long = long || len(text)+len(part) > maxLine; long {
+		if long = long || len(text)+len(part) > limit; long {
 			text = nil
 		} else {
 			text = append(text, part...)
@@ -153,7 +163,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 			continue
 		}
 		if long {
-			return nil, errTooLong
+			return nil, ErrTooLong
 		}
 		return text, err
 	}

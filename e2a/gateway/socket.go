@@ -26,7 +26,7 @@ func (g *Gateway) Socket() http.Handler {
 			return
 		}
 		defer func() { _ = conn.CloseNow() }()
-		conn.SetReadLimit(maxLine)
+		conn.SetReadLimit(MaxLine)
 		g.converse(r.Context(), conn)
 	})
 }
