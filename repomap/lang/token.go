@@ -184,9 +184,15 @@ func (x *lexer) reset(l *Language, src []byte) {
 	*x = lexer{l: l, src: src, line: 1, first: true, tokens: x.tokens[:0], open: x.open[:0], marks: x.marks[:0], lower: x.lower}
 }
 
+// byteOrderMark may stand before everything, and means nothing.
+const byteOrderMark = "\xef\xbb\xbf"
+
 // run reads everything.
 func (x *lexer) run() {
 	src, l := x.src, x.l
+	if hasPrefix(src, byteOrderMark) {
+		x.pos, x.lineStart = len(byteOrderMark), len(byteOrderMark)
+	}
 	for x.pos < len(src) {
 		c := src[x.pos]
 		switch l.classes[c] {
@@ -457,8 +463,19 @@ func endOfHole(src []byte, i int, q *quote, depth int) int {
 		case open == '(' && q.hole[0] == '$' && c == '\'':
 			i = endOfQuote(src, i+1, &quote{close: "'", lines: q.lines}, depth+1)
 		case c == '"' || c == '`' && q.open == "`":
-			inner := quote{close: string(c), escape: '\\', lines: q.lines, hole: q.hole}
+			inner := quote{open: string(c), close: string(c), escape: '\\', lines: q.lines, hole: q.hole}
+			if c == '"' && q.open == "`" { // of a script: as any other string
+				inner.hole, inner.lines = "", false
+			}
 			i = endOfQuote(src, i+1, &inner, depth+1)
+		case c == '\'' && q.open == "`":
+			i = endOfQuote(src, i+1, &quote{close: "'", escape: '\\'}, depth+1)
+		case c == '/' && q.open == "`" && beginsRegexp(src, i):
+			if end := endOfRegexp(src, i); end > 0 {
+				i = end
+			} else {
+				i++
+			}
 		default:
 			i++
 		}
