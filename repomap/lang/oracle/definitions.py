@@ -350,7 +350,7 @@ def bash_declaration(node):
 
 def sql_object(node):
     if node.type == "create_index":
-        return [child(node, "identifier")]
+        return [node.child_by_field_name("column")]
     ref = child(node, "object_reference")
     return [ref.child_by_field_name("name") if ref is not None else None]
 
