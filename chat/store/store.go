@@ -302,13 +302,23 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	})
 }
 
-// Sync implements chat.Store: a checkpoint writes and syncs the log and the file.
+// longLog is from which length on Sync moves the log into the file.
+const longLog = 1 << 20
+
+// Sync implements chat.Store. It syncs the log alone as long as that is short: behind a
+// checkpoint the next commit begins the log anew and waits for the disk.
 func (s *Store) Sync(ctx context.Context) error {
 	s.mu.Lock()
-	db := s.db
+	db, log := s.db, filepath.Join(s.dir, File+"-wal")
 	s.mu.Unlock()
 	if db == nil {
 		return nil
+	}
+	if f, err := os.OpenFile(log, os.O_RDWR, 0); err == nil {
+		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.Size() < longLog {
+			return f.Sync()
+		}
 	}
 	_, err := db.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
 	return err
