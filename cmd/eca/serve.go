@@ -73,7 +73,7 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			address = listener.Addr().String() // with the port that 0 became
 			g := gateway.New(gateway.Options{Host: d, Workspace: cwd, Log: log.Logger})
 			defer g.Close()
-			s := a2a.New(a2a.Options{Runner: g, Version: version, URL: f.url, Secured: token != "", Log: log.Logger})
+			s := a2a.New(a2a.Options{Runner: g, Version: version, URL: f.url, Secured: token != "", Notifier: d, Log: log.Logger})
 			defer s.Close()
 			evaluated, err := newDaemon(*sf, log) // initialize configures it, without regard to other callers
 			if err != nil {

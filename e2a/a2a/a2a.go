@@ -27,6 +27,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/e2a"
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/llm"
 )
 
 // Endpoint is where JSON-RPC is served; CardPath is where the agent card is.
@@ -49,6 +50,11 @@ type Options struct {
 	Now     func() time.Time
 	NewID   func() string
 	Log     *slog.Logger
+
+	// Notifier sends push notifications; nil: there are none.
+	Notifier Notifier
+	// Sleep waits between tries to send one; default: for real.
+	Sleep func(context.Context, time.Duration) error
 }
 
 // Server serves A2A. Close must be called.
@@ -62,32 +68,47 @@ type Server struct {
 	log     *slog.Logger
 	started time.Time
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	work   sync.WaitGroup
-	tasks  store
+	notifier Notifier
+	sleep    func(context.Context, time.Duration) error
+	posts    chan struct{}   // has one for each notification on its way
+	posting  context.Context // ends a moment after Close began
+
+	ctx         context.Context // ends with Close
+	cancel      context.CancelFunc
+	stopPosting context.CancelFunc
+	work        sync.WaitGroup
+	tasks       store
 }
 
 // New returns a server.
 func New(o Options) *Server {
-	s := &Server{runner: o.Runner, version: o.Version, url: o.URL, secured: o.Secured, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default())}
+	s := &Server{
+		runner: o.Runner, version: o.Version, url: o.URL, secured: o.Secured, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default()),
+		notifier: o.Notifier, sleep: o.Sleep, posts: make(chan struct{}, maxPosting),
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}
 	if s.newID == nil {
 		s.newID = uuid.NewString
 	}
+	if s.sleep == nil {
+		s.sleep = llm.Sleep
+	}
 	s.started = s.now()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.posting, s.stopPosting = context.WithCancel(context.Background())
 	return s
 }
 
 // Close cancels the tasks that run, and has streams end. Messages that come later are
-// refused.
+// refused. Notifications of these ends have a moment.
 func (s *Server) Close() {
 	s.tasks.close()
 	s.cancel()
+	defer time.AfterFunc(farewell, s.stopPosting).Stop()
 	s.work.Wait()
+	s.stopPosting()
 }
 
 // Handler serves Endpoint and CardPath. It asks for no token: see Access.

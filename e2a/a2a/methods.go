@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -23,10 +24,28 @@ func (s *Server) send(ctx context.Context, p *sendParams, stream, legacy bool) (
 	if err := check(p, legacy); err != nil {
 		return nil, err
 	}
-	if p.Message.TaskID != "" {
-		return s.goOn(ctx, p)
+	if push := cmp.Or(p.Configuration.Push, p.Configuration.LegacyPush); push != nil {
+		if !s.pushes() {
+			return nil, failure(codeNoPush, "push notifications are not supported")
+		}
+		if err := s.checkPush(push); err != nil {
+			return nil, err
+		}
 	}
-	return s.begin(p, stream)
+	if p.Message.TaskID != "" {
+		return s.goOn(ctx, p, legacy)
+	}
+	return s.begin(p, stream, legacy)
+}
+
+// hookUp has a task's changes told as its message wants it.
+func (s *Server) hookUp(j *job, p *sendParams, legacy bool) error {
+	push := cmp.Or(p.Configuration.Push, p.Configuration.LegacyPush)
+	if push == nil {
+		return nil
+	}
+	_, err := s.notify(j, *push, legacy)
+	return err
 }
 
 // check refuses messages that say nothing, or that ask for or bring what no turn could use.
@@ -104,7 +123,7 @@ func checkPart(p part) *rpcError {
 }
 
 // begin starts a task.
-func (s *Server) begin(p *sendParams, stream bool) (*subscription, error) {
+func (s *Server) begin(p *sendParams, stream, legacy bool) (*subscription, error) {
 	m := *p.Message
 	m.TaskID = s.newID()
 	if m.ContextID == "" {
@@ -118,10 +137,14 @@ func (s *Server) begin(p *sendParams, stream bool) (*subscription, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.tasks.add(j); err != nil {
+	if err := s.hookUp(j, p, legacy); err != nil {
 		return nil, err
 	}
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
+	if err := s.tasks.add(j); err != nil {
+		j.forget()
+		return nil, err
+	}
 	sub := j.subscribe(p.Configuration.HistoryLength)
 	s.work.Go(func() { j.run(e) })
 	return sub, nil
@@ -181,7 +204,7 @@ func (j *job) run(e e2a.Envelope) {
 }
 
 // goOn takes what a task waits for.
-func (s *Server) goOn(ctx context.Context, p *sendParams) (*subscription, error) {
+func (s *Server) goOn(ctx context.Context, p *sendParams, legacy bool) (*subscription, error) {
 	m := *p.Message
 	j, err := s.tasks.find(m.TaskID)
 	if err != nil {
@@ -191,6 +214,9 @@ func (s *Server) goOn(ctx context.Context, p *sendParams) (*subscription, error)
 		return nil, failure(codeParams, "task %q is of context %q, not %q", j.id, j.contextID, m.ContextID)
 	}
 	m.ContextID = j.contextID
+	if err := s.hookUp(j, p, legacy); err != nil {
+		return nil, err
+	}
 	j.mu.Lock()
 	if len(j.open) == 0 {
 		now := j.task.Status.State

@@ -166,7 +166,8 @@ func (s *Server) call(ctx context.Context, c *call) (result any, stream *subscri
 	case "GetExtendedAgentCard":
 		return nil, nil, failure(codeNoCard, "there is no card but the public one")
 	case "CreateTaskPushNotificationConfig", "GetTaskPushNotificationConfig", "ListTaskPushNotificationConfigs", "DeleteTaskPushNotificationConfig":
-		return nil, nil, failure(codeNoPush, "push notifications are not supported")
+		result, err := s.push(c)
+		return result, nil, err
 	}
 	return nil, nil, failure(codeMethod, "there is no method %q", c.method)
 }

@@ -47,6 +47,7 @@ func (st *store) add(j *job) error {
 	for drop := len(st.order) - running - 1 - maxKept; drop > 0; drop-- {
 		i := slices.IndexFunc(st.order, (*job).over)
 		delete(st.jobs, st.order[i].id)
+		st.order[i].forget()
 		st.order = slices.Delete(st.order, i, i+1)
 	}
 	return nil
@@ -58,6 +59,14 @@ func (j *job) over() bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// forget ends what still is done for a task that nobody can ask for.
+func (j *job) forget() {
+	j.cancel()
+	for _, h := range j.listeners() {
+		h.cancel()
 	}
 }
 

@@ -24,6 +24,7 @@ type job struct {
 	task  task
 	open  []ask // what waits for the caller, in the order in which it was asked
 	heard []*subscription
+	hooks []*hook
 }
 
 // ask is a call that waits for a decision, or a question that waits for an answer.
@@ -73,6 +74,7 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 		j.task.Status.Message = &m
 	}
 	j.publish(event{Status: &statusUpdate{TaskID: j.id, ContextID: j.contextID, Status: j.task.Status, Metadata: j.task.Metadata}})
+	j.tellHooks()
 	if to.ended() {
 		j.open = nil
 		for _, sub := range j.heard {

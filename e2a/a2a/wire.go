@@ -142,7 +142,10 @@ type configuration struct {
 	ReturnImmediately   bool     `json:"returnImmediately"`
 	HistoryLength       *int     `json:"historyLength"`
 
-	Blocking *bool `json:"blocking"` // 0.3's; nothing said is true
+	Push *pushConfig `json:"taskPushNotificationConfig"`
+
+	Blocking   *bool       `json:"blocking"`               // 0.3's; nothing said is true
+	LegacyPush *pushConfig `json:"pushNotificationConfig"` // 0.3's
 }
 
 // decode reads params. What is of the wrong type is an error that says where.
