@@ -141,10 +141,12 @@ func (s *Server) begin(p *sendParams, stream, legacy bool) (*subscription, error
 		return nil, err
 	}
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
-	if err := s.tasks.add(j); err != nil {
+	gone, err := s.tasks.add(j)
+	if err != nil {
 		j.forget()
 		return nil, err
 	}
+	s.drop(gone)
 	sub := j.subscribe(p.Configuration.HistoryLength)
 	s.work.Go(func() { j.run(e) })
 	return sub, nil
@@ -196,7 +198,11 @@ func (j *job) run(e e2a.Envelope) {
 		if err := j.s.order(context.WithoutCancel(j.ctx), j.contextID, "chat.interrupt", nil); err != nil {
 			j.s.log.Warn("a cancelled turn may still run", "task", j.id, "err", err)
 		}
-		j.finish(canceled, "The task was cancelled.", nil)
+		why := "The task was cancelled."
+		if j.s.ctx.Err() != nil {
+			why = cutShort
+		}
+		j.finish(canceled, why, nil)
 		return
 	}
 	j.s.log.Warn("a turn ended without saying so", "task", j.id, "err", err)
@@ -231,9 +237,11 @@ func (s *Server) goOn(ctx context.Context, p *sendParams, legacy bool) (*subscri
 	for _, r := range replies {
 		j.open = slices.DeleteFunc(j.open, func(a ask) bool { return a.id == r.to.id })
 	}
-	j.task.History = append(j.task.History, m)
+	j.remember(m)
 	if len(j.open) == 0 {
 		j.setLocked(working, "")
+	} else {
+		j.keep()
 	}
 	sub := j.subscribeLocked(p.Configuration.HistoryLength)
 	j.mu.Unlock()
@@ -281,7 +289,7 @@ func (s *Server) listTasks(p listParams) (any, error) {
 		size = *p.PageSize
 	}
 	after, err := time.Parse(time.RFC3339Nano, p.StatusTimestampAfter)
-	states := []state{"", submitted, working, inputRequired, authRequired, completed, failed, canceled, rejected, "TASK_STATE_UNSPECIFIED"}
+	const unspecified = "TASK_STATE_UNSPECIFIED"
 	switch {
 	case size < 1 || size > maxPage:
 		return nil, failure(codeParams, "pageSize must be 1 to %d, not %d", maxPage, size)
@@ -289,12 +297,12 @@ func (s *Server) listTasks(p listParams) (any, error) {
 		return nil, failure(codeParams, "historyLength must not be negative")
 	case p.StatusTimestampAfter != "" && err != nil:
 		return nil, failure(codeParams, "statusTimestampAfter is no RFC 3339 time")
-	case !slices.Contains(states, p.Status):
+	case !slices.Contains(append(states(), "", unspecified), p.Status):
 		return nil, failure(codeParams, "status %q is none", p.Status)
 	}
 	all := slices.DeleteFunc(s.tasks.list(), func(t *task) bool {
 		at, _ := time.Parse(time.RFC3339Nano, t.Status.Timestamp)
-		return p.ContextID != "" && t.ContextID != p.ContextID || p.Status != "" && p.Status != states[len(states)-1] && t.Status.State != p.Status ||
+		return p.ContextID != "" && t.ContextID != p.ContextID || p.Status != "" && p.Status != unspecified && t.Status.State != p.Status ||
 			p.StatusTimestampAfter != "" && at.Before(after)
 	})
 	total := len(all)

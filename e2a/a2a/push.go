@@ -75,7 +75,13 @@ func (s *Server) push(c *call) (any, error) {
 			config = *p.Config
 		}
 		made, err := s.notify(j, config, c.legacy)
-		return c.shownConfig(made), err
+		if err != nil {
+			return nil, err
+		}
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.keep()
+		return c.shownConfig(made), nil
 	case "GetTaskPushNotificationConfig":
 		config, ok := j.hooked(id, c.legacy)
 		if !ok {
@@ -242,4 +248,5 @@ func (j *job) unhook(id string) {
 		h.cancel()
 		return true
 	})
+	j.keep()
 }

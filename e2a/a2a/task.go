@@ -25,6 +25,9 @@ type job struct {
 	open  []ask // what waits for the caller, in the order in which it was asked
 	heard []*subscription
 	hooks []*hook
+	chat  bool // a turn has begun
+
+	size int // of the task as JSON; set before done is closed
 }
 
 // ask is a call that waits for a decision, or a question that waits for an answer.
@@ -73,6 +76,7 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 		m := j.says(append([]part{{"text": text}}, parts...))
 		j.task.Status.Message = &m
 	}
+	j.keep()
 	j.publish(event{Status: &statusUpdate{TaskID: j.id, ContextID: j.contextID, Status: j.task.Status, Metadata: j.task.Metadata}})
 	j.tellHooks()
 	if to.ended() {
@@ -81,6 +85,7 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 			sub.end()
 		}
 		j.heard = nil
+		j.size = jsonSize(j.task)
 		close(j.done)
 	}
 }
@@ -135,7 +140,15 @@ func (j *job) asks(a ask) {
 	if !j.task.Status.State.ended() {
 		j.open = append(j.open, a)
 		j.setLocked(inputRequired, a.text, part{"data": a.data, "mediaType": "application/json"})
-		j.task.History = append(j.task.History, *j.task.Status.Message)
+		j.remember(*j.task.Status.Message)
+	}
+}
+
+// remember adds to what was said, under the lock.
+func (j *job) remember(m message) {
+	j.task.History = append(j.task.History, m)
+	if len(j.task.History) > maxHistory {
+		j.task.History = slices.Delete(j.task.History, 1, 2)
 	}
 }
 
@@ -170,6 +183,9 @@ func (j *job) finish(to state, text string, metadata map[string]any) {
 func (j *job) frame(r e2a.Response) {
 	switch r.Kind {
 	case e2a.KindChunk:
+		j.mu.Lock()
+		j.chat = true
+		j.mu.Unlock()
 		j.chunk(r.Body)
 	case e2a.KindComplete:
 		result, _ := r.Body["result"].(map[string]any)

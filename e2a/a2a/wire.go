@@ -20,6 +20,10 @@ const (
 	rejected      state = "TASK_STATE_REJECTED"
 )
 
+func states() []state {
+	return []state{submitted, working, inputRequired, authRequired, completed, failed, canceled, rejected}
+}
+
 // ended says whether nothing follows.
 func (s state) ended() bool {
 	return s == completed || s == failed || s == canceled || s == rejected
