@@ -111,7 +111,9 @@ func (c *call) parse(body []byte) error {
 		return failure(codeRequest, "method is missing")
 	}
 	c.method, c.legacy = modern(*m.Method)
-	c.params = m.Params
+	if c.params = m.Params; !c.legacy {
+		c.params = protoNames(m.Params)
+	}
 	if p := bytes.TrimSpace(m.Params); len(p) > 0 && p[0] != '{' && string(p) != "null" {
 		return failure(codeParams, "params must be an object")
 	}

@@ -3,7 +3,6 @@ package a2a
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/e2a"
@@ -240,13 +239,7 @@ func camel(v any) any {
 	}
 	out := make(map[string]any, len(object))
 	for key, value := range object {
-		words := strings.Split(key, "_")
-		for i, w := range words[1:] {
-			if w != "" {
-				words[i+1] = strings.ToUpper(w[:1]) + w[1:]
-			}
-		}
-		out[strings.Join(words, "")] = value
+		out[camelName(key)] = value
 	}
 	return out
 }
