@@ -125,7 +125,11 @@ func (a *agent) leave(p *place) {
 }
 
 func (a *agent) closePlaces() {
-	for _, p := range a.places { // nothing runs any more
+	a.mu.Lock()
+	places := slices.Collect(maps.Values(a.places))
+	clear(a.places)
+	a.mu.Unlock()
+	for _, p := range places {
 		p.closing()
 	}
 }
