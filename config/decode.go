@@ -29,7 +29,11 @@ func (b *builder) fill(to reflect.Value, v any) error {
 	if v == nil {
 		return nil
 	}
-	if u, ok := to.Addr().Interface().(json.Unmarshaler); ok {
+	if one, isString := v.(string); isString && to.Type() == reflect.TypeFor[Strings]() {
+		to.Set(reflect.ValueOf(Strings{one}))
+		return nil
+	}
+	if u, ok := to.Addr().Interface().(json.Unmarshaler); ok && to.Kind() == reflect.Struct {
 		raw, err := json.Marshal(v)
 		if err != nil {
 			return err
