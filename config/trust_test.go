@@ -68,6 +68,10 @@ func TestWhatNeedsTrust(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "x"}, "b": {"url": "y"}}}`:            "mcpServers.a mcpServers.b",
 		`{"providers": {"openai": {"url": "http://evil", "keyRc": "me@host"}}}`: "providers.openai",
 		`{"providers": null}`:                                                                      "providers",
+		`{"defaultModel": null}`:                                                                   "defaultModel",
+		`{"rules": [{"path": "${cmd:touch x}"}]}`:                                                  "rules",
+		`{"disabledTools": ["${env:SECRET}"]}`:                                                     "disabledTools",
+		`{"welcomeMessage": "${file:~/x}"}`:                                                        "welcomeMessage",
 		`{"customTools": {"t": {"command": "x"}}}`:                                                 "customTools.t",
 		`{"plugins": {"install": ["x"]}}`:                                                          "plugins.install",
 		`{"extraConfigs": ["x.json"]}`:                                                             "extraConfigs",
@@ -151,6 +155,11 @@ func TestStricterOnly(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, c.got, c.want)
 		}
 	}
+	// Nobody both may is not everybody.
+	none := newFolder(t, global, `{"agent": {"own": {"spawnableBy": "explorer"}}}`).load()
+	if got := []string(none.Agents["own"].SpawnableBy); !slices.Equal(got, []string{"code", "plan"}) {
+		t.Errorf("spawnable by %q", got)
+	}
 	o, _ := l.Origin("toolCall", "approval", "deny", "e")
 	if !strings.HasPrefix(o.Source, f.root) {
 		t.Errorf("origin %v", o)
@@ -206,6 +215,10 @@ func TestSum(t *testing.T) {
 	write(t, file, fmt.Sprintf(hook, `, "mcpServers": {"x": {"command": "y"}}`))
 	if sum() == first {
 		t.Error("a server did not change the sum")
+	}
+	write(t, file, strings.Replace(fmt.Sprintf(hook, ""), "date", "halt", 1))
+	if sum() == first {
+		t.Error("another command of the same length did not change the sum")
 	}
 	write(t, file, fmt.Sprintf(hook, ""))
 	for _, path := range []string{script, other} {
