@@ -92,14 +92,14 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request) {
 	limit := time.Duration(q.Mode.TimeoutMS) * time.Millisecond
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	defer context.AfterFunc(h.s.closing, cancel)()
+	defer context.AfterFunc(h.s.leaving, cancel)()
 	id := j.id
 	j, err = h.s.wait(ctx, id)
 	switch {
 	case err == nil:
 	case r.Context().Err() != nil:
 		return // the job goes on: who asks again with the same key gets its answer
-	case h.s.closing.Err() != nil:
+	case h.s.leaving.Err() != nil:
 		h.fail(w, q.ID, &Failure{Code: esrp.BackendUnavailable, Message: "the service is ending; ask again with the same key"})
 		return
 	case errors.Is(err, context.DeadlineExceeded):
