@@ -100,10 +100,12 @@ type Language struct {
 	text    text
 	words   map[string]word
 	outline func(*outline)
+	opaque  func(*lexer) bool     // whether the outline skips what stands in the brace just read, which is in no other bracket
 	private func(first byte) bool // by a name's first byte: it is seen in its own folder only
 
 	classes [256]class
 	tails   [256]bool
+	plain   bool       // names are made of letters, digits and _ only
 	table   []wordSlot // words by hash
 	meaning []word     // by token.word; the first is no word
 	seed    uint64
