@@ -108,7 +108,7 @@ type file struct {
 	mark  bool // it is a landmark: not read, and shown for its name
 	main  bool // a program begins in it
 	defs  []lang.Definition
-	uses  []lang.Use
+	uses  lang.Uses
 
 	named []int32 // by definition: its name; -1 if it has none that others use
 	own   []int32 // names it defines, in the order of defs, each once

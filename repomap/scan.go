@@ -188,7 +188,7 @@ func (u *updating) scan(s *lang.Scanner, c candidate, src []byte) (f *file) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			f.defs, f.uses = nil, nil
+			f.defs, f.uses = nil, lang.Uses{}
 			bug.Reportf("the outline of %s panicked: %v", c.path, p)
 		}
 	}()

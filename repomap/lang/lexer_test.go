@@ -3,6 +3,7 @@ package lang
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -46,16 +47,23 @@ func TestCounter(t *testing.T) {
 			}
 		}
 		uses := c.result()
-		if len(uses) != 5000 {
-			t.Fatalf("round %d: %d names", round, len(uses))
+		if len(uses.Names) != 5000 || len(uses.Counts) != 5000 {
+			t.Fatalf("round %d: %d names", round, len(uses.Names))
 		}
-		for i, u := range uses {
-			if u.Name != uint64(i)<<20 || int(u.Count) != 1+i%3 {
-				t.Fatalf("round %d: %d is %+v", round, i, u)
+		for i, name := range uses.Names {
+			if name != uint64(i)<<20 || int(uses.Counts[i]) != 1+i%3 {
+				t.Fatalf("round %d: %d is %x, %d times", round, i, name, uses.Counts[i])
 			}
 		}
 	}
-	if c.begin(0); len(c.result()) != 0 {
+	c.begin(0)
+	for range MaxCount + 10 {
+		c.add(2)
+	}
+	if uses := c.result(); len(uses.Names) != 1 || uses.Counts[0] != MaxCount {
+		t.Errorf("counted too far: %v", uses)
+	}
+	if c.begin(0); len(c.result().Names) != 0 {
 		t.Error("an empty file has names")
 	}
 }
@@ -69,10 +77,8 @@ func TestHidden(t *testing.T) {
 	if got := render(defs); got != "3 function first: func first()\n7 function Second: func Second()\n9 variable Third: var Third = map[string]int\n" {
 		t.Errorf("defined:\n%s", got)
 	}
-	for _, u := range uses {
-		if u.Name == l.Hash("call") && u.Count != 3 {
-			t.Errorf("call is counted %d times", u.Count)
-		}
+	if i := slices.Index(uses.Names, l.Hash("call")); i < 0 || uses.Counts[i] != 3 {
+		t.Errorf("call is counted: %d of %v", i, uses.Counts)
 	}
 	s.Scan(l, bytes.Replace(src, []byte("{ // }"), []byte("{}}"), 1))
 	for _, tok := range s.lex.tokens {

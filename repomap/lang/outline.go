@@ -55,7 +55,7 @@ type Scanner struct {
 }
 
 // Scan reads one file. The results are the caller's.
-func (s *Scanner) Scan(l *Language, src []byte) ([]Definition, []Use) {
+func (s *Scanner) Scan(l *Language, src []byte) ([]Definition, Uses) {
 	s.lex.reset(l, src)
 	s.lex.run()
 	s.out.reset(l, src, s.lex.tokens)
@@ -214,11 +214,12 @@ func (o *outline) define(kind Kind, name, from, to int) int {
 func (o *outline) defineAs(name string, kind Kind, at int, prefix string, from, to int) int {
 	f := found{kind: kind, line: int(o.at(at).line), parent: o.parent(), sigFrom: len(o.sig)}
 	o.sig = append(o.sig, prefix...)
-	o.sign(from, to, f.sigFrom)
+	f.nameFrom = o.sign(from, to, f.sigFrom, at)
 	f.sigTo = len(o.sig)
-	if i := bytes.Index(o.sig[f.sigFrom:f.sigTo], []byte(name)); i >= 0 {
-		f.nameFrom = f.sigFrom + i
-	} else {
+	if !hasPrefix(o.sig[f.nameFrom:], name) { // it differs from the token's text, or was cut off
+		f.nameFrom = f.sigFrom + bytes.Index(o.sig[f.sigFrom:], []byte(name))
+	}
+	if f.nameFrom < f.sigFrom {
 		f.nameFrom = len(o.sig)
 		o.sig = append(o.sig, name...)
 	}
@@ -227,16 +228,21 @@ func (o *outline) defineAs(name string, kind Kind, at int, prefix string, from, 
 	return len(o.defs) - 1
 }
 
-// sign writes tokens as one line without comments. What is too long is cut.
-func (o *outline) sign(from, to, start int) {
+// sign writes tokens as one line without comments. What is too long is cut. It returns where
+// the token at name begins in what was written, or the beginning of that.
+func (o *outline) sign(from, to, start, name int) (nameFrom int) {
 	const ellipsis = "…"
 	limit := start + MaxSignature - len(ellipsis)
+	nameFrom = start
 	for i := from; i < to && i < len(o.tokens); i++ {
 		t := &o.tokens[i]
 		gap := i > from && o.tokens[i-1].end < t.start
 		part := o.src[t.start:t.end]
 		if gap && (!t.first || t.mark != ')' && t.mark != ']') && (!t.first || !o.isMark(i-1, '(') && !o.isMark(i-1, '[')) {
 			o.sig = append(o.sig, ' ')
+		}
+		if i == name {
+			nameFrom = len(o.sig)
 		}
 		if t.kind == stringToken {
 			for _, c := range part {
@@ -257,7 +263,8 @@ func (o *outline) sign(from, to, start int) {
 				cut--
 			}
 			o.sig = append(o.sig[:cut], ellipsis...)
-			return
+			break
 		}
 	}
+	return min(nameFrom, len(o.sig))
 }

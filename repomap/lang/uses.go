@@ -16,7 +16,7 @@ type counter struct {
 type useSlot struct {
 	hash  uint64
 	round uint32
-	count uint16
+	count uint8
 }
 
 // begin prepares for a file of so many bytes.
@@ -43,7 +43,7 @@ func (c *counter) add(h uint64) {
 	at := c.find(h)
 	s := &c.slots[at]
 	if s.round == c.round {
-		if s.count < 1<<16-1 {
+		if s.count < MaxCount {
 			s.count++
 		}
 		return
@@ -83,11 +83,14 @@ func (c *counter) grow() {
 	}
 }
 
-// result returns the names of the file, in the order of their first use.
-func (c *counter) result() []Use {
-	out := make([]Use, len(c.used))
+// result returns the names of the file.
+func (c *counter) result() Uses {
+	if len(c.used) == 0 {
+		return Uses{}
+	}
+	out := Uses{make([]uint64, len(c.used)), make([]uint8, len(c.used))}
 	for i, at := range c.used {
-		out[i] = Use{c.slots[at].hash, c.slots[at].count}
+		out.Names[i], out.Counts[i] = c.slots[at].hash, c.slots[at].count
 	}
 	return out
 }
