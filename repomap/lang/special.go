@@ -104,67 +104,6 @@ func (x *lexer) stringTo(start, end int) {
 	x.skipTo(end)
 }
 
-// maxHoles bounds strings in code in strings.
-const maxHoles = 12
-
-// endOfQuote returns where a string ends whose content begins at i.
-func endOfQuote(src []byte, i int, q *quote, depth int) int {
-	for i < len(src) {
-		c := src[i]
-		switch {
-		case c == '\n' && !q.lines:
-			return i
-		case q.hole != "" && depth < maxHoles && c == q.hole[0] && hasPrefix(src[i:], q.hole):
-			i = endOfHole(src, i+len(q.hole), q, depth)
-		case c == q.escape && c != 0:
-			i += 2
-		case c == q.close[0] && hasPrefix(src[i:], q.close):
-			i += len(q.close)
-			if q.doubled && hasPrefix(src[i:], q.close) {
-				i += len(q.close)
-				continue
-			}
-			return i
-		default:
-			i++
-		}
-	}
-	return len(src)
-}
-
-// endOfHole returns where the code in a string ends.
-func endOfHole(src []byte, i int, q *quote, depth int) int {
-	closing := byte('}')
-	if q.hole[len(q.hole)-1] == '(' {
-		closing = ')'
-	}
-	open, braces := q.hole[len(q.hole)-1], 1
-	for i < len(src) {
-		switch c := src[i]; {
-		case c == '\n' && !q.lines:
-			return i
-		case c == open:
-			braces++
-			i++
-		case c == closing:
-			i++
-			if braces--; braces == 0 {
-				return i
-			}
-		case open == '(' && q.hole[0] == '$' && c == '\\': // of a shell: the next byte is nothing special
-			i += 2
-		case open == '(' && q.hole[0] == '$' && c == '\'':
-			i = endOfQuote(src, i+1, &quote{close: "'", lines: q.lines}, depth+1)
-		case c == '"' || c == '`' && q.open == "`":
-			inner := quote{close: string(c), escape: '\\', lines: q.lines, hole: q.hole}
-			i = endOfQuote(src, i+1, &inner, depth+1)
-		default:
-			i++
-		}
-	}
-	return len(src)
-}
-
 // hopeful says whether the end of something may be looked for that may have none. It keeps
 // what is looked at for nothing in proportion to what was read.
 func (x *lexer) hopeful() bool {

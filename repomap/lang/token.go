@@ -175,9 +175,15 @@ func (x *lexer) reset(l *Language, src []byte) {
 	x.uses.begin(len(src))
 }
 
+// byteOrderMark may stand before everything, and means nothing.
+const byteOrderMark = "\xef\xbb\xbf"
+
 // run reads everything.
 func (x *lexer) run() {
 	src, l := x.src, x.l
+	if hasPrefix(src, byteOrderMark) {
+		x.pos, x.lineStart = len(byteOrderMark), len(byteOrderMark)
+	}
 	for x.pos < len(src) {
 		c := src[x.pos]
 		switch l.classes[c] {
