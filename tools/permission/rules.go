@@ -77,16 +77,6 @@ func compileSet(name string, set map[string]config.ApprovalRule, restricts bool,
 	return out
 }
 
-// compileRegexp anchors a pattern: the reference matches whole values.
-func compileRegexp(pattern string) (*regexp2.Regexp, error) {
-	re, err := regexp2.Compile(`\A(?:`+pattern+`)\z`, regexp2.None)
-	if err != nil {
-		return nil, err
-	}
-	re.MatchTimeout = matchTimeout
-	return re, nil
-}
-
 // compileNames compiles disabledTools; what is no pattern is taken literally.
 func compileNames(names []string) []*regexp2.Regexp {
 	var out []*regexp2.Regexp
