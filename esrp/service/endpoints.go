@@ -28,10 +28,10 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp
 			return q, j, refuse(http.StatusUnsupportedMediaType, esrp.InvalidInputSchema, "requests are application/json")
 		}
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(h.s.now().Add(bodyTime)) // servers of tests may not have it
 	doc, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.o.MaxBody))
-	_ = control.SetReadDeadline(time.Time{}) // a job may take long
+	if err == nil { // a job may take long; the rest of a request, which the server reads, may not
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	}
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
