@@ -134,3 +134,21 @@ func TestACPProgram(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Some editors start their agents with a PATH and nothing else.
+func TestACPWithoutHome(t *testing.T) {
+	at := newPlace(t)
+	cmd := at.command("acp")
+	cmd.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "OLLAMA_API_URL=http://127.0.0.1:1"}
+	if runtime.GOOS == "windows" {
+		cmd.Env = append(cmd.Env, "SystemRoot="+os.Getenv("SystemRoot"))
+	}
+	in, out := speak(t, cmd, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`+"\n"+
+		`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":`+quoted(at.root)+`,"mcpServers":[]}}`, `"id":2`)
+	var made struct{ Result struct{ SessionID string } }
+	if err := json.Unmarshal([]byte(out.last), &made); err != nil || made.Result.SessionID == "" {
+		t.Fatalf("%s %v", out.last, err)
+	}
+	say(t, in, `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":`+quoted(made.Result.SessionID)+`,"prompt":[{"type":"text","text":"Hello?"}]}}`)
+	out.until(t, `"stopReason"`)
+}

@@ -89,12 +89,6 @@ func TestKillLeavesNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: only Linux can hold this; docs/sandbox.md says what is left elsewhere")
 	}
-	const spawn = `echo $$ >>pids
-setsid sh -c 'echo $$ >>pids; exec sleep 300' &
-(setsid sh -c 'setsid sh -c "echo \$\$ >>pids; exec sleep 300" & exit' &)
-trap '' TERM HUP
-sleep 300
-`
 	const call = "      - calls: [{id: call_1, tool: eca__%s, arguments: %s}]\n"
 	for name, c := range map[string]struct{ config, step string }{
 		"command":        {`{"welcomeMessage": ""}`, fmt.Sprintf(call, "shell_command", `{command: "sh ./spawn.sh"}`)},
@@ -106,7 +100,7 @@ sleep 300
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n"+c.step+"      - {text: done}\nturns: []\n")
 			here := newPlace(t, append(p.env(), `ECA_CONFIG={"chat":{"title":false},`+strings.TrimPrefix(c.config, "{"))...)
-			if err := os.WriteFile(filepath.Join(here.root, "spawn.sh"), []byte(spawn), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(here.root, "spawn.sh"), []byte(spawnScript), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			daemon := here.serve(t)
