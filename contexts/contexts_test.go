@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 const (
@@ -150,9 +151,7 @@ func TestNothingTwice(t *testing.T) {
 }
 
 func TestDirectory(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("makes symbolic links")
-	}
+	needs.Symlinks(t)
 	files := map[string]string{".gitignore": "*.log\n", "x.log": "x", ".env": "x", "pic.png": png, "bin": "\x00", "huge": strings.Repeat("x", maxDirBytes+1), "sub/ok": "ok"}
 	root := folder(t, files)
 	if err := os.Symlink("/etc/passwd", filepath.Join(root, "link")); err != nil {
