@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/internal/filetest"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
@@ -20,17 +21,7 @@ const (
 // folder makes a folder with files.
 func folder(t testing.TB, files map[string]string) string {
 	t.Helper()
-	root := t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
+	return filetest.Folder(t, files)
 }
 
 // render writes blocks and problems as lines, with the root as $WS.

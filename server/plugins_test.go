@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,26 +9,14 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/filetest"
 	"github.com/seed-dec29ce4/eca/internal/needs"
-	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
 // git runs git in a folder and returns what it printed.
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	needs.Git(t)
-	var out bytes.Buffer
-	exit, err := proc.Run(t.Context(), proc.Spec{
-		Path: "git", Dir: dir, Stdout: &out, Stderr: &out,
-		Args: append([]string{"-c", "user.name=n", "-c", "user.email=e@example.com", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"}, args...),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if exit.Code != 0 {
-		t.Fatalf("git %v: %s", args, out.String())
-	}
-	return strings.TrimSpace(out.String())
+	return filetest.Git(t, dir, args...)
 }
 
 // market makes a repository of plugins and returns its address. The plugin kit has all that
