@@ -67,7 +67,7 @@ func TestEdit(t *testing.T) {
 		"the last of equals":  {`{"a": 1, "a": 2}`, []Change{Set(3, "a")}, `{"a": 1, "a": 3}`},
 		"all of equals":       {`{"a": 1, "a": 2}`, []Change{Delete("a")}, `{}`},
 	} {
-		got, err := edit("test", []byte(c.src), c.changes)
+		got, err := edit("configuration", []byte(c.src), c.changes)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if diff := cmp.Diff(c.want, string(got)); diff != "" {
@@ -86,7 +86,7 @@ func TestEdit(t *testing.T) {
 		{`{}`, Set(1, "\xff"), "not a path"},
 		{`{}`, Set(func() {}, "a"), "unsupported type"},
 	} {
-		if got, err := edit("test", []byte(c.src), []Change{c.change}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if got, err := edit("configuration", []byte(c.src), []Change{c.change}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %q, %v", c.src, got, err)
 		}
 	}
@@ -184,7 +184,7 @@ func FuzzEdit(f *testing.F) {
 		if remove {
 			change = Delete(path...)
 		}
-		out, err := edit("test", []byte(src), []Change{change})
+		out, err := edit("configuration", []byte(src), []Change{change})
 		if broken != nil || !utf8.ValidString(key) || !utf8.ValidString(sub) {
 			if err == nil {
 				t.Fatalf("an edit of %q worked: %q", src, out)
@@ -202,7 +202,7 @@ func FuzzEdit(f *testing.F) {
 		if broken != nil || !reflect.DeepEqual(after.content, want) {
 			t.Fatalf("%q became %q: %v", src, out, broken)
 		}
-		if again, err := edit("test", out, []Change{change}); err != nil || string(again) != string(out) {
+		if again, err := edit("configuration", out, []Change{change}); err != nil || string(again) != string(out) {
 			t.Errorf("%q became %q, then %q, %v", src, out, again, err)
 		}
 		standalone := func(s string) []byte { return withNewline([]byte(strings.TrimPrefix(s, "\xef\xbb\xbf"))) }
