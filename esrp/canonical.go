@@ -28,8 +28,20 @@ func Canonical(doc []byte) ([]byte, error) {
 // Canonical returns the canonical form of a value. It is not RFC 8785: members are in the
 // order of their UTF-8 bytes, and other characters are escaped (contract 4).
 func (v Value) Canonical() ([]byte, error) {
-	const usual = 1 << 10
-	return v.append(make([]byte, 0, usual))
+	return v.append(make([]byte, 0, v.size()))
+}
+
+// size is how long the canonical form is if nothing in it has to be escaped.
+func (v Value) size() int {
+	const marks, literal = 3, 5 // of a string with a comma or colon behind it; the longest of the others
+	n := max(len(v.Text)+marks, literal)
+	for _, item := range v.Items {
+		n += item.size()
+	}
+	for _, m := range v.Members {
+		n += len(m.Key) + marks + m.Value.size()
+	}
+	return n
 }
 
 // Hash returns the SHA-256 of the canonical form, in 64 lower-case hexadecimal digits.

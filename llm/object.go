@@ -1,6 +1,6 @@
 package llm
 
-import "encoding/json"
+import "unicode/utf8"
 
 // Object appends a JSON object to a buffer, byte for byte as encoding/json encodes a
 // struct. It is for what is large and encoded often: the messages of a conversation.
@@ -47,11 +47,51 @@ func (o *Object) Pointer(key string, value *string) {
 // End returns the buffer with the object.
 func (o *Object) End() []byte { return append(o.out, '}') }
 
-// AppendText appends a JSON string as encoding/json writes it.
+// AppendText appends a JSON string as encoding/json writes it, which would copy it first.
 func AppendText(out []byte, s string) []byte {
-	raw, err := json.Marshal(s)
-	if err != nil { // a string always encodes
-		return append(out, `""`...)
+	const digits = "0123456789abcdef"
+	out = append(out, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c >= ' ' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&' {
+				i++
+				continue
+			}
+			out = append(out, s[from:i]...)
+			switch c {
+			case '"', '\\':
+				out = append(out, '\\', c)
+			case '\b':
+				out = append(out, `\b`...)
+			case '\f':
+				out = append(out, `\f`...)
+			case '\n':
+				out = append(out, `\n`...)
+			case '\r':
+				out = append(out, `\r`...)
+			case '\t':
+				out = append(out, `\t`...)
+			default: // what browsers would read in a page is escaped too
+				out = append(out, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+			}
+			i++
+			from = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		invalid := r == utf8.RuneError && size == 1
+		if invalid || r == '\u2028' || r == '\u2029' { // the latter end lines in JavaScript
+			out = append(out, s[from:i]...)
+			if invalid {
+				out = append(out, `\ufffd`...)
+			} else {
+				out = append(out, '\\', 'u', '2', '0', '2', digits[r&15])
+			}
+			from = i + size
+		}
+		i += size
 	}
-	return append(out, raw...)
+	return append(append(out, s[from:]...), '"')
 }

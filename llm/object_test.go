@@ -35,3 +35,32 @@ func TestObject(t *testing.T) {
 		}
 	}
 }
+
+// FuzzAppendText compares with encoding/json.
+func FuzzAppendText(f *testing.F) {
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	for _, s := range []string{"", "plain", "<a href=\"x\">&\\", "é\u2028\u2029\U0001f600\ufffd", string(all), "cut \xe2\x80", "\x7f\u0080"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		want, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := AppendText([]byte("x"), s); string(got) != "x"+string(want) {
+			t.Errorf("got %s, want x%s", got, want)
+		}
+	})
+}
+
+func BenchmarkAppendText(b *testing.B) {
+	text := strings.Repeat("func main() {\n\tfmt.Println(\"héllo\")\n}\n", 100)
+	out := make([]byte, 0, 2*len(text))
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		AppendText(out, text)
+	}
+}

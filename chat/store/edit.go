@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -10,7 +9,7 @@ import (
 
 // Cut implements chat.Store.
 func (s *Store) Cut(ctx context.Context, meta chat.Meta, from event.Seq, marker event.Event) error {
-	return s.write(ctx, "cut chat "+meta.ID, func(tx *sql.Tx) error {
+	return s.write(ctx, "cut chat "+meta.ID, func(tx *transaction) error {
 		// Flags that stand in front of the cut were appended behind it.
 		_, err := tx.Exec(`DELETE FROM events WHERE chat = ?1 AND seq >= ?2 AND NOT (kind = ?3
 			AND seq IN (SELECT seq FROM messages WHERE chat = ?1 AND place < ?2))`, meta.ID, from, string(event.KindFlag))
@@ -32,7 +31,7 @@ func (s *Store) Cut(ctx context.Context, meta chat.Meta, from event.Seq, marker 
 
 // RemoveFlag implements chat.Store.
 func (s *Store) RemoveFlag(ctx context.Context, id string, flag event.Seq) error {
-	return s.write(ctx, "remove a flag from chat "+id, func(tx *sql.Tx) error {
+	return s.write(ctx, "remove a flag from chat "+id, func(tx *transaction) error {
 		if _, err := tx.Exec("DELETE FROM events WHERE chat = ? AND seq = ? AND kind = ?", id, flag, string(event.KindFlag)); err != nil {
 			return err
 		}
@@ -45,7 +44,7 @@ func (s *Store) RemoveFlag(ctx context.Context, id string, flag event.Seq) error
 
 // Copy implements chat.Store.
 func (s *Store) Copy(ctx context.Context, from string, to chat.Meta, end, shift event.Seq) error {
-	return s.write(ctx, "copy chat "+from, func(tx *sql.Tx) error {
+	return s.write(ctx, "copy chat "+from, func(tx *transaction) error {
 		if err := putMeta(tx, to); err != nil {
 			return err
 		}
@@ -68,7 +67,7 @@ func (s *Store) Copy(ctx context.Context, from string, to chat.Meta, end, shift 
 	})
 }
 
-func recount(tx *sql.Tx, id string) error {
+func recount(tx *transaction, id string) error {
 	_, err := tx.Exec("UPDATE chats SET messages = (SELECT count(*) FROM messages WHERE chat = ?1) WHERE id = ?1", id)
 	return err
 }

@@ -33,7 +33,7 @@ func (s *Store) MarkImported(ctx context.Context, source string) error {
 // already, or there is a chat with that id, no chat is added; the source is marked in
 // any case.
 func (s *Store) Import(ctx context.Context, source string, meta chat.Meta, events []event.Event) (added bool, err error) {
-	err = s.write(ctx, "import chat "+meta.ID, func(tx *sql.Tx) error {
+	err = s.write(ctx, "import chat "+meta.ID, func(tx *transaction) error {
 		known, err := exists(ctx, tx, "SELECT 1 FROM imports WHERE source = ? UNION ALL SELECT 1 FROM chats WHERE id = ?", source, meta.ID)
 		if err != nil {
 			return err

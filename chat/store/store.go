@@ -42,7 +42,7 @@ type Store struct {
 
 	mu     sync.Mutex // guards what follows
 	dir    string
-	db     *sql.DB // nil until it is first needed
+	db     *database // nil until it is first needed
 	closed bool
 }
 
@@ -68,7 +68,7 @@ func (s *Store) Path() string {
 }
 
 // open opens the file at the first call that can.
-func (s *Store) open() (*sql.DB, error) {
+func (s *Store) open() (*database, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -101,8 +101,10 @@ func (s *Store) open() (*sql.DB, error) {
 		return nil, errors.Join(fmt.Errorf("open chat store %s: %w", path, err), db.Close())
 	}
 	_ = os.Chmod(path, 0o600)
-	s.db = db
-	return db, nil
+	if s.db, err = prepare(db); err != nil {
+		return nil, errors.Join(fmt.Errorf("open chat store %s: %w", path, err), db.Close())
+	}
+	return s.db, nil
 }
 
 // Close closes the file.
@@ -120,7 +122,7 @@ func (s *Store) Close() error {
 
 // Append implements chat.Store.
 func (s *Store) Append(ctx context.Context, meta chat.Meta, events []event.Event) error {
-	return s.write(ctx, "append to chat "+meta.ID, func(tx *sql.Tx) error {
+	return s.write(ctx, "append to chat "+meta.ID, func(tx *transaction) error {
 		if err := putMeta(tx, meta); err != nil {
 			return err
 		}
@@ -129,12 +131,12 @@ func (s *Store) Append(ctx context.Context, meta chat.Meta, events []event.Event
 }
 
 // write runs change in a transaction.
-func (s *Store) write(ctx context.Context, what string, change func(*sql.Tx) error) error {
+func (s *Store) write(ctx context.Context, what string, change func(*transaction) error) error {
 	db, err := s.open()
 	if err != nil {
 		return err
 	}
-	tx, err := db.BeginTx(ctx, nil)
+	tx, err := db.begin(ctx)
 	if err == nil {
 		defer tx.Rollback()
 		err = change(tx)
@@ -148,12 +150,12 @@ func (s *Store) write(ctx context.Context, what string, change func(*sql.Tx) err
 	return nil
 }
 
-func putMeta(tx *sql.Tx, meta chat.Meta) error {
+func putMeta(tx *transaction, meta chat.Meta) error {
 	roots, err := json.Marshal(meta.Roots)
 	if err != nil {
 		return err
 	}
-	res, err := tx.Exec(`UPDATE chats SET updated_at = ?, title = ?, named = ?, model = ?, agent = ?, variant = ?, trust = ? WHERE id = ?`,
+	res, err := tx.of(tx.db.setMeta).Exec(
 		millis(meta.Updated), meta.Title, meta.Named, meta.Model, meta.Agent, meta.Variant, meta.Trust, meta.ID)
 	if err != nil {
 		return err
@@ -168,19 +170,14 @@ func putMeta(tx *sql.Tx, meta chat.Meta) error {
 	return err
 }
 
-func putEvents(tx *sql.Tx, id string, events []event.Event) error {
-	stmt, err := tx.Prepare("INSERT INTO events (chat, seq, turn, at, kind, version, body) VALUES (?, ?, ?, ?, ?, ?, ?)")
-	if err != nil {
-		return err
-	}
-	defer stmt.Close()
-	begun := 0
+func putEvents(tx *transaction, id string, events []event.Event) error {
+	put, begun := tx.of(tx.db.putEvent), 0
 	for _, e := range events {
 		version, body, err := event.EncodeBody(e.Body)
 		if err != nil {
 			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
-		if _, err := stmt.Exec(id, e.Seq, e.Turn, millis(e.Time), string(event.KindOf(e.Body)), version, body); err != nil {
+		if _, err := put.Exec(id, e.Seq, e.Turn, millis(e.Time), string(event.KindOf(e.Body)), version, body); err != nil {
 			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
 		if !e.Begins {
@@ -190,21 +187,22 @@ func putEvents(tx *sql.Tx, id string, events []event.Event) error {
 		if f, ok := e.Body.(event.Flag); ok {
 			place = f.After
 		}
-		if _, err := tx.Exec("INSERT INTO messages (chat, place, seq, name) VALUES (?, ?, ?, ?)", id, place, e.Seq, event.Name(e.Body)); err != nil {
+		if _, err := tx.of(tx.db.putMessage).Exec(id, place, e.Seq, event.Name(e.Body)); err != nil {
 			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
 		begun++
 	}
-	if begun > 0 {
-		_, err = tx.Exec("UPDATE chats SET messages = messages + ? WHERE id = ?", begun, id)
+	if begun == 0 {
+		return nil
 	}
+	_, err := tx.of(tx.db.count).Exec(begun, id)
 	return err
 }
 
 // Extend implements chat.Store.
 func (s *Store) Extend(ctx context.Context, id string, events []event.Event) error {
-	return s.write(ctx, "append to chat "+id, func(tx *sql.Tx) error {
-		res, err := tx.Exec("UPDATE chats SET updated_at = ? WHERE id = ?", millis(events[len(events)-1].Time), id)
+	return s.write(ctx, "append to chat "+id, func(tx *transaction) error {
+		res, err := tx.of(tx.db.touch).Exec(millis(events[len(events)-1].Time), id)
 		if err != nil {
 			return err
 		}
@@ -217,9 +215,9 @@ func (s *Store) Extend(ctx context.Context, id string, events []event.Event) err
 
 // ChangeMeta implements chat.Store.
 func (s *Store) ChangeMeta(ctx context.Context, id string, change func(*chat.Meta)) (meta chat.Meta, err error) {
-	err = s.write(ctx, "change chat "+id, func(tx *sql.Tx) error {
+	err = s.write(ctx, "change chat "+id, func(tx *transaction) error {
 		var found bool
-		if meta, _, found, err = readMeta(ctx, tx, id); err != nil {
+		if meta, _, found, err = readMeta(ctx, tx.of(tx.db.getMeta), id); err != nil {
 			return err
 		}
 		if !found {
@@ -237,20 +235,16 @@ func (s *Store) Meta(ctx context.Context, id string) (chat.Meta, event.Seq, bool
 	if err != nil {
 		return chat.Meta{}, 0, false, err
 	}
-	return readMeta(ctx, db, id)
+	return readMeta(ctx, db.getMeta, id)
 }
 
-// readMeta reads with a connection or in a transaction.
-func readMeta(ctx context.Context, db interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}, id string,
-) (chat.Meta, event.Seq, bool, error) {
+// readMeta reads with getMeta, which may belong to a transaction.
+func readMeta(ctx context.Context, getMeta *sql.Stmt, id string) (chat.Meta, event.Seq, bool, error) {
 	m := chat.Meta{ID: id}
 	var created, updated int64
 	var roots string
 	var last sql.NullInt64
-	err := db.QueryRowContext(ctx, `SELECT created_at, updated_at, title, named, model, agent, variant, trust, roots, parent,
-		(SELECT max(seq) FROM events WHERE chat = id) FROM chats WHERE id = ?`, id).
+	err := getMeta.QueryRowContext(ctx, id).
 		Scan(&created, &updated, &m.Title, &m.Named, &m.Model, &m.Agent, &m.Variant, &m.Trust, &roots, &m.Parent, &last)
 	if errors.Is(err, sql.ErrNoRows) {
 		return chat.Meta{}, 0, false, nil
@@ -297,7 +291,7 @@ func (s *Store) Events(ctx context.Context, id string, from event.Seq, limit int
 
 // Delete implements chat.Store.
 func (s *Store) Delete(ctx context.Context, id string) error {
-	return s.write(ctx, "delete chat "+id, func(tx *sql.Tx) error {
+	return s.write(ctx, "delete chat "+id, func(tx *transaction) error {
 		const gone = "IN (SELECT ?1 UNION ALL SELECT id FROM chats WHERE parent = ?1 AND parent <> '')"
 		for _, q := range []string{"DELETE FROM events WHERE chat " + gone, "DELETE FROM messages WHERE chat " + gone, "DELETE FROM chats WHERE id " + gone} {
 			if _, err := tx.Exec(q, id); err != nil {
@@ -308,13 +302,23 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	})
 }
 
-// Sync implements chat.Store: a checkpoint writes and syncs the log and the file.
+// longLog is from which length on Sync moves the log into the file.
+const longLog = 1 << 20
+
+// Sync implements chat.Store. It syncs the log alone as long as that is short: behind a
+// checkpoint the next commit begins the log anew and waits for the disk.
 func (s *Store) Sync(ctx context.Context) error {
 	s.mu.Lock()
-	db := s.db
+	db, log := s.db, filepath.Join(s.dir, File+"-wal")
 	s.mu.Unlock()
 	if db == nil {
 		return nil
+	}
+	if f, err := os.OpenFile(log, os.O_RDWR, 0); err == nil {
+		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.Size() < longLog {
+			return f.Sync()
+		}
 	}
 	_, err := db.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
 	return err

@@ -258,7 +258,7 @@ func (r *remembered) once(b *bodies, name string, value any, store func() esrp.B
 // place, and whose bodies are still there, are not looked at again.
 func (r *remembered) history(b *bodies, messages []llm.Message) []esrp.Body {
 	lists := make([][]esrp.Body, len(messages))
-	var out []esrp.Body
+	out := make([]esrp.Body, 0, len(r.messages)+len(messages)) // most messages have one body, calls with results more
 	for i, m := range messages {
 		if i < len(r.messages) && reflect.DeepEqual(r.messages[i], m) && b.has(r.bodies[i]...) {
 			lists[i] = r.bodies[i]

@@ -27,7 +27,7 @@ type repository struct{ location, commit string }
 
 // IsGit says whether a location is a repository's address; else it is a folder.
 func IsGit(location string) bool {
-	return regexp.MustCompile(`^(https?|ssh|git|file)://|^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9[][A-Za-z0-9.:\]-]*:[^\\]`).MatchString(location)
+	return strings.Contains(location, ":") && regexp.MustCompile(`^(https?|ssh|git|file)://|^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9[][A-Za-z0-9.:\]-]*:[^\\]`).MatchString(location)
 }
 
 func newRepository(s Source) (repository, error) {

@@ -40,7 +40,7 @@ type (
 
 // responsesInput encodes the conversation.
 func responsesInput(msgs []llm.Message, from string) (json.RawMessage, error) {
-	var items []inputItem
+	items := make([]inputItem, 0, 2*len(msgs)) // results of calls are items of their own
 	for _, m := range msgs {
 		var behind []inputContent // the results
 		for _, part := range m.Parts {
