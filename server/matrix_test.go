@@ -43,7 +43,7 @@ func TestMatrix(t *testing.T) {
 				case later != "" && has:
 					t.Errorf("%s is there: its reason in matrix.txt is out of date", name)
 				case later != "" && need != "-":
-					t.Run(name, func(t *testing.T) { t.Skip("NOT TESTED: " + later) })
+					t.Run(name, func(t *testing.T) { t.Skip("NOT TESTED by this script: " + later) })
 				case !has && (need == "M" || need == "S"):
 					t.Errorf("%s needs %s (%s), and the script has no such section", client, name, need)
 				}
