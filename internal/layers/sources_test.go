@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -106,4 +107,44 @@ func leading(args []ast.Expr) string {
 		return ""
 	}
 	return text
+}
+
+// TestRooms holds each room to a comment that says what it is for, and what it does not do.
+func TestRooms(t *testing.T) {
+	const fewest = 25 // words; less is a name, not a description
+	comments := map[string]string{}
+	for _, src := range sources(t) {
+		if src.test && !forTests(src.room) {
+			continue
+		}
+		comments[src.room] += src.file.Doc.Text()
+	}
+	for room, text := range comments {
+		words := strings.Fields(strings.ToLower(text))
+		switch {
+		case len(words) < 2 || words[0] != "package" && words[0] != "command":
+			t.Errorf("%s has no comment at its package clause", room)
+		case len(words) < fewest && !forTests(room):
+			t.Errorf("the comment of %s has %d words: say what the room owns and guarantees, and what it does not do", room, len(words))
+		case !forTests(room) && !slices.ContainsFunc(words, denies):
+			t.Errorf("the comment of %s does not say what the room does not do", room)
+		}
+	}
+	if len(comments) < 40 {
+		t.Errorf("only %d rooms are seen", len(comments))
+	}
+}
+
+func denies(word string) bool {
+	return slices.Contains([]string{"not", "no", "nothing", "never", "neither", "nobody", "none", "without", "elsewhere"}, strings.Trim(word, ".,:;()"))
+}
+
+// TestFileLength holds files to a length that one can read in a sitting.
+func TestFileLength(t *testing.T) {
+	const most = 500
+	for _, src := range sources(t) {
+		if n := src.places.File(src.file.Pos()).LineCount(); n > most {
+			t.Errorf("%s has %d lines; more than %d want a seam", src.path, n, most)
+		}
+	}
 }
