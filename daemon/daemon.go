@@ -155,7 +155,6 @@ func New(o Options) *Daemon {
 		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
 		logins: newLogins(), servedLogins: newLogins(),
-		maps: newMapper(o),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
@@ -172,6 +171,7 @@ func New(o Options) *Daemon {
 	d.plugins = plugins.New(plugins.Options{
 		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString,
 	})
+	d.maps = d.newMapper()
 	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
 	d.calls = d.newJournal()

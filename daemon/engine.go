@@ -20,7 +20,7 @@ func (d *Daemon) newEngine() *chat.Engine {
 		Instructions: contexts.Nested,
 		Tools:        d.Tools,
 		Policy:       func() tools.Policy { return d.policy.Load() },
-		Files:        undo.New(d.artifacts.Load),
+		Files:        inUse{undo.New(d.artifacts.Load), &d.finder},
 		Commands:     d.commands,
 		Hooks:        d.hooks.Load,
 		Refresh:      func() { d.refreshExtensions() },

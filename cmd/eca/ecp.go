@@ -92,8 +92,7 @@ func serveHTTP(ctx context.Context, a *agent.Agent, f ecpFlags, token string, st
 	address = listener.Addr().String() // with the port that 0 became
 	fmt.Fprintf(stderr, "eca ecp: serving http://%s%s\n", address, ecp.Endpoint)
 	handler := a.Handler(agent.HTTPOptions{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token})
-	const farewell = 500 * time.Millisecond
-	return serveUntil(ctx, listener, handler, farewell, a.Close) // which answers what runs
+	return serveUntil(ctx, listener, handler, a.Close) // which answers what runs
 }
 
 // rpcLimit reads ECP_RPC_TIMEOUT: seconds, finite and above zero (ECP 1.5).

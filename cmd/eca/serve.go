@@ -102,8 +102,7 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			}
 			guard := a2a.Access{Address: address, Token: token, Origins: f.origins, Hosts: f.hosts}
 			fmt.Fprintf(stderr, "eca serve: serving http://%s\n", address)
-			const farewell = 2 * time.Second
-			return serveUntil(cmd.Context(), netutil.LimitListener(listener, maxConnections), guard.Guard(mux), farewell, leave)
+			return serveUntil(cmd.Context(), listener, guard.Guard(mux), leave)
 		},
 	}
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8766", "address to serve at, host:port")
@@ -113,17 +112,23 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
+// httpServer is one that lets go of clients which say nothing.
+func httpServer(handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
+}
+
 // serveUntil serves until ctx ends, has leave stop what runs, and lets what was begun be
-// answered, for as long as farewell.
-func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, farewell time.Duration, leave func()) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
+// answered.
+func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, leave func()) error {
+	server := httpServer(handler)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
 	var err error
 	select {
 	case err = <-served:
 	case <-ctx.Done():
 		leave()
+		const farewell = 2 * time.Second
 		goodbye, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 		defer cancel()
 		if server.Shutdown(goodbye) != nil {
