@@ -28,9 +28,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/command"
 	"github.com/seed-dec29ce4/eca/chat/inline"
 	"github.com/seed-dec29ce4/eca/chat/store"
-	"github.com/seed-dec29ce4/eca/chat/undo"
 	"github.com/seed-dec29ce4/eca/config"
-	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 	"github.com/seed-dec29ce4/eca/extensions"
@@ -150,6 +148,47 @@ type Daemon struct {
 // New assembles a daemon without reading any configuration: call Configure before
 // anything else. Close must be called.
 func New(o Options) *Daemon {
+	o = withDefaults(o)
+	d := &Daemon{
+		opts:   o,
+		store:  store.New(o.StateDir),
+		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
+		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
+		logins: newLogins(), servedLogins: newLogins(),
+
+		network:      netclient.New(o.Getenv),
+		loader:       extensions.NewLoader(o.Now),
+		reconfigured: make(chan struct{}, 1),
+		loginDone:    make(chan struct{}, 1),
+		extended:     make(chan struct{}, 1),
+		served:       make(chan struct{}, 1),
+		trusted:      make(chan struct{}, 1),
+		record:       trust.New(o.StateDir, o.Now),
+		agreed:       pinned.New(o.StateDir, o.Now),
+		pins:         pins{held: map[string]heldLaunch{}, renewing: map[string]int{}},
+		asked:        map[string]bool{},
+	}
+	d.plugins = plugins.New(plugins.Options{
+		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString,
+	})
+	d.maps = d.newMapper()
+	d.dynamic = config.NewCommands(d.runCommand)
+	d.client.Store(&client{})
+	d.calls = d.newJournal()
+	d.keepStateIn(o.StateDir)
+	d.models = newModels(o, d.creds.Load, d.network)
+	d.models.calls = d.calls
+	d.models.settle = func() { d.settle(context.Background()) } // each command has its time limit
+	d.accounts = d.newAccounts()
+	d.mcp = d.newServers()
+	d.commands = d.newCommands()
+	d.engine = d.newEngine()
+	d.inline = d.newInline()
+	return d
+}
+
+// withDefaults fills in what is left to us.
+func withDefaults(o Options) Options {
 	if o.Environ == nil {
 		o.Environ = environ(o)
 	}
@@ -177,67 +216,7 @@ func New(o Options) *Daemon {
 	if o.CacheDir == "" {
 		o.CacheDir = CacheDir(o.Getenv)
 	}
-	d := &Daemon{
-		opts:   o,
-		store:  store.New(o.StateDir),
-		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
-		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
-		logins: newLogins(), servedLogins: newLogins(),
-		maps: newMapper(o),
-
-		network:      netclient.New(o.Getenv),
-		loader:       extensions.NewLoader(o.Now),
-		reconfigured: make(chan struct{}, 1),
-		loginDone:    make(chan struct{}, 1),
-		extended:     make(chan struct{}, 1),
-		served:       make(chan struct{}, 1),
-		trusted:      make(chan struct{}, 1),
-		record:       trust.New(o.StateDir, o.Now),
-		agreed:       pinned.New(o.StateDir, o.Now),
-		pins:         pins{held: map[string]heldLaunch{}, renewing: map[string]int{}},
-		asked:        map[string]bool{},
-	}
-	d.plugins = plugins.New(plugins.Options{
-		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString,
-	})
-	d.dynamic = config.NewCommands(d.runCommand)
-	d.client.Store(&client{})
-	d.calls = d.newJournal()
-	d.keepStateIn(o.StateDir)
-	d.models = newModels(o, d.creds.Load, d.network)
-	d.models.calls = d.calls
-	d.models.settle = func() { d.settle(context.Background()) } // each command has its time limit
-	d.accounts = d.newAccounts()
-	d.mcp = d.newServers()
-	d.commands = d.newCommands()
-	d.engine = chat.New(chat.Deps{
-		Store:        recordedStore{d.store, d.calls},
-		Models:       d.models,
-		ModelIDs:     d.models.ids,
-		Contexts:     jobNews{pointing{contexts.Local{Mapper: d.maps, Web: webPages{d}, Resources: servedResources{d}}, &d.finder}, d},
-		Instructions: contexts.Nested,
-		Tools:        d.Tools,
-		Policy:       func() tools.Policy { return d.policy.Load() },
-		Files:        undo.New(d.artifacts.Load),
-		Commands:     d.commands,
-		Hooks:        d.hooks.Load,
-		Refresh:      func() { d.refreshExtensions() },
-		System:       d.systemSources(),
-		Machine:      d.machine(),
-		Config:       func() *config.Config { return d.config.Load().Config },
-		Roots:        func() []string { return d.workspace.Load().Roots() },
-		Now:          o.Now,
-		NewID:        o.NewID,
-		Log:          o.Log,
-	})
-	d.inline = inline.New(inline.Deps{
-		Machine: d.machine(),
-		Models:  d.models,
-		Config:  d.Config,
-		Roots:   func() []string { return d.workspace.Load().Roots() },
-		Now:     o.Now,
-	})
-	return d
+	return o
 }
 
 // StateDir returns where chats are kept.

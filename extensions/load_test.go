@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // house is a configuration home and two workspace folders.
@@ -228,9 +229,7 @@ func TestLoadIncrementally(t *testing.T) {
 
 // Links are followed, but not in circles, and not for ever.
 func TestLinks(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("links need rights there")
-	}
+	needs.Symlinks(t)
 	h := newHouse(t)
 	h.write("shared/s/SKILL.md", fmt.Sprintf(skillText, "linked"))
 	h.write("ws/.eca/skills/own/SKILL.md", fmt.Sprintf(skillText, "own"))
@@ -246,6 +245,18 @@ func TestLinks(t *testing.T) {
 	want := []string{"skill linked ws/.eca/skills/link/s/SKILL.md", "skill own ws/.eca/skills/own/SKILL.md"}
 	if diff := cmp.Diff(want, h.describe(set)); diff != "" {
 		t.Error(diff)
+	}
+	// Folders outside that lead to each other are looked through once.
+	for _, dir := range []string{"round/a", "round/b"} {
+		if err := os.MkdirAll(filepath.Join(h.dir, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("round/b", "round/a/b")
+	link("round/a", "round/b/a")
+	link("round/a", "ws/.eca/skills/round")
+	if set, _ = h.load(); len(set.Skills) != 2 || len(set.Problems) > 0 {
+		t.Errorf("%v %v", h.describe(set), set.Problems)
 	}
 	for i := range maxFolders + 10 {
 		h.write(fmt.Sprintf("shared/many/%d/x", i), "")

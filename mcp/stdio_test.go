@@ -41,7 +41,7 @@ func TestGoodServer(t *testing.T) {
 	}
 	var steps []string
 	res, err := r.tool("s", "progress").Run(t.Context(), tools.Call{Arguments: json.RawMessage(`{}`)}, func(s string) { steps = append(steps, s) })
-	if err != nil || res.Outputs[0] != "done" || strings.Join(steps, ",") != "step 0,step 1,step 2" {
+	if err != nil || res.Outputs[0] != "done" || strings.Join(steps, "") != "step 0\nstep 1\nstep 2\n" {
 		t.Errorf("progress: %v %v %v", res, err, steps)
 	}
 	plan, err := r.tool("s", "echo").Plan(t.Context(), tools.Call{})
@@ -163,12 +163,23 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-// A list of tools that always goes on comes to an end.
+// A list of tools that always goes on comes to an end, and no text of a server is without
+// one.
 func TestEndlessTools(t *testing.T) {
 	r := newRig(t, map[string]string{"s": "endless"})
 	r.await("s", Running)
-	if n := len(r.m.Tools()); n == 0 || n > maxTools {
+	list := r.m.Tools()
+	if n := len(list); n == 0 || n > maxTools {
 		t.Errorf("%d tools", n)
+	}
+	const mark = 10 // bytes that say that something is cut
+	for _, tool := range list {
+		if spec := tool.Spec(); spec.Name == "large" || len(spec.Description) > maxDescription+mark || len(spec.Schema) > maxSchema {
+			t.Errorf("%s has a description of %d bytes and a schema of %d", spec.Name, len(spec.Description), len(spec.Schema))
+		}
+	}
+	if s, _ := r.m.Status("s"); len(s.Offer.Instructions) > maxInstructions+mark {
+		t.Errorf("%d bytes of instructions", len(s.Offer.Instructions))
 	}
 }
 

@@ -7,12 +7,16 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/net/netutil"
 
+	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
 	"github.com/seed-dec29ce4/eca/ecp"
@@ -60,20 +64,29 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("the workspace is unknown: %w", err)
 			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			listener, err := net.Listen("tcp", address)
+			if errors.Is(err, syscall.EADDRINUSE) {
+				return fmt.Errorf("--listen: %s is in use, perhaps by another eca serve", address)
+			} else if err != nil {
+				return fmt.Errorf("--listen: %w", err)
+			}
+			defer listener.Close()
 			d, err := newDaemon(*sf, log)
 			if err != nil {
 				return err
 			}
 			defer d.Close()
-			listener, err := net.Listen("tcp", address)
-			if err != nil {
-				return err
-			}
-			defer listener.Close()
 			address = listener.Addr().String() // with the port that 0 became
 			g := gateway.New(gateway.Options{Host: d, Workspace: cwd, Log: log.Logger})
 			defer g.Close()
-			s := a2a.New(a2a.Options{Runner: g, Version: version, URL: f.url, Secured: token != "", Log: log.Logger})
+			s := a2a.New(a2a.Options{
+				Runner: g, Version: version, URL: f.url, Secured: token != "", Notifier: d, Log: log.Logger,
+				Records: a2a.RecordsIn(daemon.StateDir(os.Getenv), cwd),
+				Knows:   func(id string) bool { return d.Engine().Known(cmd.Context(), id) },
+			})
 			defer s.Close()
 			evaluated, err := newDaemon(*sf, log) // initialize configures it, without regard to other callers
 			if err != nil {
@@ -97,7 +110,7 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			}
 			guard := a2a.Access{Address: address, Token: token, Origins: f.origins, Hosts: f.hosts}
 			fmt.Fprintf(stderr, "eca serve: serving http://%s\n", address)
-			return serveUntil(cmd.Context(), netutil.LimitListener(listener, maxConnections), guard.Guard(mux), leave)
+			return serveUntil(cmd.Context(), listener, guard.Guard(mux), leave)
 		},
 	}
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8766", "address to serve at, host:port")
@@ -107,12 +120,39 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
+// check refuses addresses that no caller could use.
+func (f serveFlags) check() error {
+	web := func(address string) (*url.URL, bool) {
+		u, err := url.Parse(address)
+		return u, err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	}
+	if _, ok := web(f.url); f.url != "" && !ok {
+		return fmt.Errorf("--url must be a URL like https://example.com/a2a, not %q", f.url)
+	}
+	for _, origin := range f.origins {
+		if u, ok := web(origin); !ok || strings.TrimPrefix(origin, u.Scheme+"://") != u.Host {
+			return fmt.Errorf("--allow-origin must be a page's origin like https://example.com, not %q", origin)
+		}
+	}
+	for _, host := range f.hosts {
+		if strings.ContainsAny(host, "/ ") || host == "" {
+			return fmt.Errorf("--allow-host must be a name without scheme and path, like eca.example.com, not %q", host)
+		}
+	}
+	return nil
+}
+
+// httpServer is one that lets go of clients which say nothing.
+func httpServer(handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
+}
+
 // serveUntil serves until ctx ends, has leave stop what runs, and lets what was begun be
 // answered.
 func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, leave func()) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
+	server := httpServer(handler)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
 	var err error
 	select {
 	case err = <-served:

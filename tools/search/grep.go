@@ -1,6 +1,6 @@
 // Package search holds the native tools grep and glob. They need no external program,
 // respect ignore files and stop when they are cancelled or have enough; grep skips binary
-// files.
+// files. Where they may look is not decided here, but by who lets the call run.
 package search
 
 import (
@@ -52,8 +52,8 @@ func grepTool() tools.Tool {
 			if _, err := regexp.Compile(a.Pattern); err != nil {
 				return tools.Plan{}, fmt.Errorf("INVALID_ARGS: pattern: %w", err)
 			}
-			if a.Include != "" && !doublestar.ValidatePattern(a.Include) {
-				return tools.Plan{}, fmt.Errorf("INVALID_ARGS: include %q is not a glob", a.Include)
+			if err := validGlob("include", a.Include); err != nil {
+				return tools.Plan{}, err
 			}
 			return tools.Plan{
 				Summary: "Searching: " + a.Pattern,
