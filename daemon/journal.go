@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 )
@@ -29,7 +30,8 @@ func (d *Daemon) newJournal() *journal.Journal {
 	})
 }
 
-// recordedStore has the journal do with a chat what the store does: survive, and be gone.
+// recordedStore has the journal do with a chat what the store does: survive, and be gone. Calls
+// that did not run it learns from the chat's log.
 type recordedStore struct {
 	*store.Store
 	calls *journal.Journal
@@ -37,13 +39,32 @@ type recordedStore struct {
 
 var _ chat.Store = recordedStore{}
 
+// Append implements chat.Store.
+func (s recordedStore) Append(ctx context.Context, meta chat.Meta, events []event.Event) error {
+	if err := s.Store.Append(ctx, meta, events); err != nil {
+		return err
+	}
+	s.calls.Log(meta.ID, events)
+	return nil
+}
+
+// Extend implements chat.Store.
+func (s recordedStore) Extend(ctx context.Context, id string, events []event.Event) error {
+	if err := s.Store.Extend(ctx, id, events); err != nil {
+		return err
+	}
+	s.calls.Log(id, events)
+	return nil
+}
+
 // Sync implements chat.Store. Nobody waits for the journal.
 func (s recordedStore) Sync(ctx context.Context) error {
 	s.calls.Sync()
 	return s.Store.Sync(ctx)
 }
 
-// Delete implements chat.Store.
+// Delete implements chat.Store. The journal's comes first: a chat that is still there when the
+// process dies in between can be deleted again.
 func (s recordedStore) Delete(ctx context.Context, id string) error {
-	return errors.Join(s.Store.Delete(ctx, id), s.calls.Erase(id))
+	return errors.Join(s.calls.Erase(id), s.Store.Delete(ctx, id))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/net/netutil"
 
+	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
 	"github.com/seed-dec29ce4/eca/ecp"
@@ -73,7 +74,11 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			address = listener.Addr().String() // with the port that 0 became
 			g := gateway.New(gateway.Options{Host: d, Workspace: cwd, Log: log.Logger})
 			defer g.Close()
-			s := a2a.New(a2a.Options{Runner: g, Version: version, URL: f.url, Secured: token != "", Log: log.Logger})
+			s := a2a.New(a2a.Options{
+				Runner: g, Version: version, URL: f.url, Secured: token != "", Notifier: d, Log: log.Logger,
+				Records: a2a.RecordsIn(daemon.StateDir(os.Getenv), cwd),
+				Knows:   func(id string) bool { return d.Engine().Known(cmd.Context(), id) },
+			})
 			defer s.Close()
 			evaluated, err := newDaemon(*sf, log) // initialize configures it, without regard to other callers
 			if err != nil {

@@ -37,6 +37,9 @@ func runTestAgent(args []string) {
 	}
 	a.begin()
 	in := bufio.NewReader(os.Stdin)
+	if a.mode == "unread" {
+		time.Sleep(time.Hour)
+	}
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
@@ -60,9 +63,17 @@ func (a *testAgent) begin() {
 		for range 1000 {
 			fmt.Fprintln(os.Stderr, strings.Repeat("log ", 100))
 		}
+	case "stderr-flood": // without an end
+		go func() {
+			for {
+				if _, err := os.Stderr.WriteString(strings.Repeat("log ", 1000) + "\n"); err != nil {
+					return
+				}
+			}
+		}()
 	case "env":
 		fmt.Fprintln(os.Stderr, os.Getenv("ECP_RPC_TIMEOUT"))
-	case "fork", "deaf":
+	case "fork", "deaf", "nameless":
 		a.orphan(a.file)
 	}
 }
@@ -101,6 +112,10 @@ func (a *testAgent) say(id json.RawMessage, result any) {
 func (a *testAgent) answer(r agentRequest, line string) {
 	switch r.Method {
 	case "agent/initialize":
+		if a.mode == "nameless" {
+			a.say(r.ID, map[string]any{"name": "", "capabilities": map[string]any{}})
+			return
+		}
 		a.say(r.ID, map[string]any{"name": "test", "capabilities": map[string]any{"config": r.Params.Config}})
 	case "agent/reset":
 		a.steps = 0
@@ -123,8 +138,13 @@ func (a *testAgent) result(input string) map[string]any {
 func (a *testAgent) step(r agentRequest, line string) {
 	result := a.result(r.Params.Input)
 	switch word, rest, _ := strings.Cut(a.mode, ":"); word {
-	case "hang":
+	case "hang", "stderr-flood":
 		time.Sleep(time.Hour)
+	case "closed": // its output, though it lives on
+		_ = os.Stdout.Close()
+		time.Sleep(time.Hour)
+	case "stopped":
+		stopItself()
 	case "log": // what was asked, for the test
 		f, err := os.OpenFile(a.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err == nil {
@@ -165,6 +185,9 @@ func (a *testAgent) step(r agentRequest, line string) {
 		}
 	case "unterminated":
 		fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s,"result":{"status":"done"}}`, r.ID)
+		return
+	case "nan": // as Python writes it
+		fmt.Fprintf(a.out, `{"jsonrpc": "2.0", "id": %s, "result": {"status": "done", "tool_calls": [{"name": "a", "arguments": {"x": NaN}}]}}`+"\n", r.ID)
 		return
 	case "utf8":
 		result["public_output"] = "grün 日本"

@@ -5,3 +5,5 @@ import "syscall"
 func ownSession() *syscall.SysProcAttr { return nil }
 
 func ignoreSignals() {}
+
+func stopItself() {}

@@ -332,6 +332,28 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
+	// An interpreter that is missing ends the reference's inspector.
+	t.Run("30", func(t *testing.T) {
+		m := manifest(t, "no-such-python agent.py", scenario("a", has("x"), "x"))
+		out, r := evaluated(t, m, "--matrix", "target=no-such-python agent.py,/no/such/interpreter x,"+agentTarget(t, "ok"))
+		if got := statuses(r); out.code != exitError || !slices.Equal(got, []string{"error", "error", "passed"}) || !strings.Contains(r.Errors[0].Message, "no-such-python") {
+			t.Errorf("exit %d: %v %+v", out.code, got, r.Errors)
+		}
+		if c := invoke(t, "conformance", "--target", "no-such-python agent.py", "--timeout", "60"); c.code != exitError || !strings.Contains(c.out, "no-such-python") {
+			t.Errorf("exit %d: %s", c.code, c.out)
+		}
+	})
+
+	// An agent that can not be initialised lives on.
+	t.Run("31 leak", func(t *testing.T) {
+		pids := filepath.Join(t.TempDir(), "pids")
+		_, r := evaluated(t, manifest(t, agentTarget(t, "nameless", pids), scenario("a", has("x"), "x")))
+		if len(r.Errors) != 1 || r.Errors[0].Kind != "protocol" || !strings.Contains(r.Errors[0].Message, "name") {
+			t.Errorf("%+v", r.Errors)
+		}
+		gone(t, pids)
+	})
+
 	// The reference's inspector reads YAML by hand: cuts # in quotes, knows no blocks, flows
 	// or anchors.
 	t.Run("31", func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// examples are the manifests that a newcomer runs, with where they are run from.
-func examples(t *testing.T) map[string]string {
+// manifests are those of the examples that a newcomer runs, with where they are run from.
+func manifests(t *testing.T) map[string]string {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOPATH").Output()
 	if err != nil {
@@ -43,7 +43,7 @@ func examples(t *testing.T) map[string]string {
 
 // All examples pass, without a network and without a configuration of the user's.
 func TestExamples(t *testing.T) {
-	for path, dir := range examples(t) {
+	for path, dir := range manifests(t) {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			t.Chdir(dir)
 			if r := invoke(t, "validate", path); r.code != 0 || r.err != "" {
@@ -60,7 +60,7 @@ func TestExamples(t *testing.T) {
 // The reference runtime comes to the same verdicts about the examples, check by check.
 func TestExamplesReference(t *testing.T) {
 	runtime := referenceRuntime(t)
-	for path, dir := range examples(t) {
+	for path, dir := range manifests(t) {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			t.Chdir(dir)
 			cmd := exec.Command(runtime[0], append(runtime[1:], "run", "--manifest", path, "--json", "--timeout", "600")...)

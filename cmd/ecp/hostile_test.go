@@ -1,6 +1,11 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,19 +58,27 @@ func TestHostile(t *testing.T) {
 		"crash":        {"exit", "exit code 9: out of memory"},
 		"kill":         {"exit", "the agent"},
 		"status:x":     {"protocol", "status"},
+		"nan":          {"protocol", "no JSON"},
+		"closed":       {"exit", "closed its output"},
+		"stopped":      {"timeout", "no answer within the time limit"},
+		"unread":       {"timeout", "no answer within the time limit"},
+		"stderr-flood": {"timeout", "its stderr ends: log log"},
 	} {
 		t.Run(mode, func(t *testing.T) {
+			pids := filepath.Join(t.TempDir(), "pids")
+			target := fmt.Sprintf("echo $$ > '%s'; exec %s", pids, agentTarget(t, mode))
 			limit := "60"
 			if want.kind == "timeout" || mode == "flood" {
 				limit = "2"
 			}
-			out, r := evaluated(t, manifest(t, agentTarget(t, mode), scenario("bad", has("x"), "x")), "--timeout", limit)
+			out, r := evaluated(t, manifest(t, target, scenario("bad", has("x"), strings.Repeat("x", 1<<20))), "--timeout", limit)
 			if out.code != exitError || len(r.Errors) != 1 || (want.kind != "" && r.Errors[0].Kind != want.kind) || !strings.Contains(r.Errors[0].Message, want.say) {
 				t.Errorf("exit %d: %+v", out.code, r.Errors)
 			}
-			if len(out.out) > 1<<20 {
+			if len(out.out) > 3<<20 { // the input is in it
 				t.Errorf("a report of %d bytes", len(out.out))
 			}
+			gone(t, pids)
 		})
 	}
 	t.Run("noise", func(t *testing.T) {
@@ -117,4 +130,82 @@ func TestKilled(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	gone(t, pids)
+}
+
+// Whatever a server does ends as an error that says why, and nothing waits for it longer.
+func TestHostileServers(t *testing.T) {
+	quiet(t)
+	garbage, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer garbage.Close()
+	go func() {
+		for {
+			c, err := garbage.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("SSH-2.0-OpenSSH\r\n"))
+			_ = c.Close()
+		}
+	}()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	flush := func(w http.ResponseWriter) { w.(http.Flusher).Flush() }
+	for name, c := range map[string]struct {
+		serve     func(w http.ResponseWriter, r *http.Request)
+		url       string // instead of a server
+		kind, say string
+	}{
+		"stalls":               {serve: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, kind: "timeout", say: "no answer within the time limit"},
+		"stalls after headers": {serve: func(w http.ResponseWriter, r *http.Request) { flush(w); <-r.Context().Done() }, kind: "timeout", say: "no answer within the time limit"},
+		"events without end": {serve: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for r.Context().Err() == nil {
+				fmt.Fprint(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"progress\"}\n\n")
+			}
+		}, kind: "timeout", say: "events that answer nothing"},
+		"a body without end": {serve: func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				_, _ = w.Write(make([]byte, 1<<20))
+			}
+		}, say: "agent/initialize"}, // one of two limits is first
+		"breaks off": {serve: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, "{")
+			flush(w)
+			panic(http.ErrAbortHandler)
+		}, kind: "http", say: "broke off"},
+		"redirects": {serve: func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.String(), http.StatusMovedPermanently)
+		}, kind: "http", say: "redirects (301)"},
+		"an error page": {serve: func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, strings.Repeat("down ", 1<<20), http.StatusBadGateway)
+		}, kind: "http", say: "502"},
+		"no HTTP": {url: "http://" + garbage.Addr().String(), kind: "http", say: "malformed"},
+		"nobody":  {url: "http://" + closed.Addr().String() + "/ecp", kind: "http", say: "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target, limit := c.url, "60"
+			if c.serve != nil {
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body) // before that, a server does not see that the client left
+					c.serve(w, r)
+				}))
+				defer server.Close()
+				target = server.URL + "/ecp"
+			}
+			if c.kind != "http" {
+				limit = "1"
+			}
+			out, r := evaluated(t, manifest(t, target, scenario("bad", has("x"), "x")), "--timeout", limit)
+			if out.code != exitError || len(r.Errors) != 1 || c.kind != "" && r.Errors[0].Kind != c.kind || !strings.Contains(r.Errors[0].Message, c.say) || len(out.out) > 1<<16 {
+				t.Errorf("exit %d, %d bytes: %+v", out.code, len(out.out), r.Errors)
+			}
+		})
+	}
 }

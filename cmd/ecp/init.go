@@ -1,19 +1,15 @@
 package main
 
 import (
-	_ "embed"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/examples"
 )
-
-//go:embed template/agent.py
-var templateAgent string
-
-//go:embed template/manifest.yaml
-var templateManifest string
 
 func initCommand(s streams) *cobra.Command {
 	var force bool
@@ -27,25 +23,45 @@ func initCommand(s streams) *cobra.Command {
 			if len(args) > 0 {
 				dir = args[0]
 			}
-			files := map[string]string{"agent.py": templateAgent, "manifest.yaml": templateManifest}
-			for name := range files {
-				if _, err := os.Lstat(filepath.Join(dir, name)); err == nil && !force {
-					return fmt.Errorf("%s exists; --force replaces it", filepath.Join(dir, name))
-				}
-			}
-			err := os.MkdirAll(dir, 0o755)
-			for name, text := range files {
-				if err == nil {
-					err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)
-				}
-			}
-			if err != nil {
+			if err := writeExample(dir, force); err != nil {
 				return err
 			}
-			fmt.Fprintf(s.out, "Wrote %s and %s.\nNext: ecp run --manifest %[2]s\n", filepath.Join(dir, "agent.py"), filepath.Join(dir, "manifest.yaml"))
+			manifest := filepath.Join(dir, "manifest.yaml")
+			fmt.Fprintf(s.out, "Wrote %s and %s.\nNext: ecp run --manifest %[2]s\n", filepath.Join(dir, "agent.py"), manifest)
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "replace files that are there")
 	return cmd
+}
+
+// writeExample writes all files of the example, or none if one is there and force is not set.
+func writeExample(dir string, force bool) error {
+	example, err := examples.PlainAgent()
+	if err != nil {
+		return err
+	}
+	files, err := fs.Glob(example, "*")
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); err == nil && !force {
+			return fmt.Errorf("%s exists; --force replaces it", path)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range files {
+		data, err := fs.ReadFile(example, name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }

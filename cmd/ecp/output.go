@@ -65,14 +65,18 @@ func (f *runFlags) github(r *report.Report, s streams) error {
 	return errors.Join(err, r.Markdown(out), out.Close())
 }
 
-// writeFile writes a file as a whole: one that is there already stays if it can not be.
+// writeFile writes a file as a whole: one that is there already stays if it can not be. A
+// link stays one, and what leads to no file, or may (/dev/stdout), is added to.
 func writeFile(path string, write func(io.Writer) error) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0) // a pipe or a terminal
+	if info, err := os.Stat(path); err == nil && (!info.Mode().IsRegular() || strings.HasPrefix(path, "/dev/")) {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 		if err != nil {
 			return err
 		}
 		return errors.Join(write(f), f.Close())
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
@@ -96,7 +100,7 @@ func summary(w io.Writer, r *report.Report) {
 		if sc.Status == report.Passed {
 			continue
 		}
-		fmt.Fprintf(w, "%s  %s\n", strings.ToUpper(sc.Status), printable(sc.Name))
+		fmt.Fprintf(w, "%s  %s\n", strings.ToUpper(sc.Status), printable(sc.Title()))
 		for _, e := range sc.Errors {
 			fmt.Fprintf(w, "    error: %s\n", printable(e.Message))
 		}
@@ -116,6 +120,7 @@ func summary(w io.Writer, r *report.Report) {
 			fmt.Fprintln(w, "new pass:", printable(name))
 		}
 	}
+	_ = r.WriteVariants(w, printable)
 	fmt.Fprintf(w, "%s: %d of %d checks passed; scenarios: %d passed, %d failed, %d errors; %.1f s",
 		strings.ToUpper(r.Status), r.Passed, r.Total, r.Counts.Passed, r.Counts.Failed, r.Counts.Error, float64(r.DurationMS)/1000)
 	if r.CostUSD != nil && *r.CostUSD > 0 {
@@ -133,7 +138,7 @@ func printable(text string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return ' '
-		case r < ' ' || r >= 0x7f && r < 0xa0:
+		case r < ' ' || r >= 0x7f && r < 0xa0, report.Turns(r):
 			return -1
 		}
 		return r

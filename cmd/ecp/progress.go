@@ -43,7 +43,7 @@ func (p *progress) event(e runtime.Event) {
 		p.counts[e.Scenario.Status]++
 		if p.verbose {
 			p.clear()
-			fmt.Fprintf(p.w, "%-6s  %s (%d ms)\n", e.Scenario.Status, printable(e.Scenario.Name), e.Scenario.DurationMS)
+			fmt.Fprintf(p.w, "%-6s  %s (%d ms)\n", e.Scenario.Status, printable(e.Scenario.Title()), e.Scenario.DurationMS)
 		}
 	} else {
 		p.last = printable(e.Running)
@@ -57,7 +57,9 @@ func (p *progress) event(e runtime.Event) {
 	if len(name) > 28 {
 		name = append(name[:27], '…')
 	}
-	fmt.Fprintf(p.w, "\r\x1b[K[%s%s] %d/%d  %d passed, %d failed, %d errors  %s", strings.Repeat("#", full), strings.Repeat(".", width-full),
+	// Without wrapping: of a line that is too long for the terminal, the rest could not be
+	// wiped away again.
+	fmt.Fprintf(p.w, "\r\x1b[K\x1b[?7l[%s%s] %d/%d  %d passed, %d failed, %d errors  %s\x1b[?7h", strings.Repeat("#", full), strings.Repeat(".", width-full),
 		e.Done, e.Total, p.counts[report.Passed], p.counts[report.Failed], p.counts[report.Error], string(name))
 }
 

@@ -172,36 +172,17 @@ func TestBaseline(t *testing.T) {
 	if out, r = evaluated(t, m, "--baseline", old, "--max-new-fail", "0"); out.code != 0 || len(r.Baseline.NewFail) != 0 {
 		t.Errorf("known failures: exit %d: %+v", out.code, r.Baseline)
 	}
+	more := manifest(t, agentTarget(t, "ok"), two("x", "other")+scenario("new", has("x"), "x"))
+	if out, r = evaluated(t, more, "--baseline", old, "--max-new-fail", "0"); out.code != 0 || len(r.Baseline.Added) != 1 {
+		t.Errorf("a new scenario that passes: exit %d: %+v", out.code, r.Baseline)
+	}
+	more = manifest(t, agentTarget(t, "ok"), two("x", "other")+scenario("new", has("other"), "x"))
+	if out, r = evaluated(t, more, "--baseline", old, "--max-new-fail", "0"); out.code != exitFailed || len(r.Baseline.NewFail) != 1 {
+		t.Errorf("a new scenario that does not: exit %d: %+v", out.code, r.Baseline)
+	}
 	out, r = evaluated(t, m, "--rerun-failed", old)
 	if out.code != exitFailed || len(r.Scenarios) != 1 || r.Scenarios[0].Name != "b" {
 		t.Errorf("exit %d: %v", out.code, statuses(r))
-	}
-}
-
-func TestOutputs(t *testing.T) {
-	quiet(t)
-	dir := t.TempDir()
-	page := filepath.Join(dir, "summary.md")
-	junit := filepath.Join(dir, "j.xml")
-	t.Setenv("GITHUB_ACTIONS", "true")
-	t.Setenv("GITHUB_STEP_SUMMARY", page)
-	m := manifest(t, agentTarget(t, "say:::error::<script>\x01|*"), scenario("a, b: 100%", has("missing"), "x")+scenario("good", has("error"), "x"))
-	r := invoke(t, "run", "--manifest", m, "--junit", junit)
-	if r.code != exitFailed || strings.Count(r.out, "\n") != 1 || !strings.HasPrefix(r.out, "::error file=") || !strings.Contains(r.out, "line=5,title=ECP failed%3A a%2C b%3A 100%25::step 1") {
-		t.Errorf("exit %d: %q", r.code, r.out)
-	}
-	if data, err := os.ReadFile(page); err != nil || !strings.Contains(string(data), "| 2 | 1 | 1 | 0 | 1 of 2 |") || strings.Contains(string(data), "<script>") {
-		t.Errorf("%v: %s", err, data)
-	}
-	data, err := os.ReadFile(junit)
-	if err != nil || !strings.Contains(string(data), `tests="2" failures="1" errors="0"`) || strings.Contains(string(data), "<script>") || strings.Contains(string(data), "\x01") {
-		t.Errorf("%v: %s", err, data)
-	}
-	if r = invoke(t, "run", "--manifest", m, "--json-out", filepath.Join(dir, "no", "such", "dir.json"), "--report", filepath.Join(dir, "r.html")); r.code != exitError {
-		t.Errorf("an unwritable file: exit %d", r.code)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "r.html")); err != nil {
-		t.Errorf("the other report is lost: %v", err)
 	}
 }
 

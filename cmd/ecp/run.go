@@ -312,7 +312,7 @@ func (f *runFlags) verdict(ctx context.Context, r *report.Report) error {
 		return errors.New("nothing was checked")
 	case r.Failed == 0 || !f.failOnError:
 		return nil
-	case f.maxNewFail >= 0 && r.Baseline != nil && len(r.Baseline.NewFail) <= f.maxNewFail && len(r.Baseline.Added) == 0:
+	case f.maxNewFail >= 0 && r.Baseline != nil && len(r.Baseline.NewFail) <= f.maxNewFail:
 		return nil
 	case f.minPassRate >= 0 && float64(r.Passed) >= f.minPassRate*float64(r.Total):
 		return nil

@@ -89,7 +89,7 @@ func TestStream(t *testing.T) {
 // A call that asks waits for the next message of its task, which must decide.
 func TestInputRequired(t *testing.T) {
 	r := newRig(t, writes, "")
-	out := filepath.Join(r.root, "out.txt")
+	out := filepath.Join(r.Root, "out.txt")
 	task := r.call("SendMessage", says("write"))["task"].(object)
 	if stateOf(task) != "INPUT_REQUIRED" {
 		t.Fatalf("%v", task)
@@ -136,7 +136,7 @@ func TestInputRequired(t *testing.T) {
 // A task goes on without its caller, can be found, followed again, and cancelled.
 func TestCancel(t *testing.T) {
 	r := newRig(t, hangs, "")
-	r.write("notes.txt", "nothing\n")
+	r.Write("notes.txt", "nothing\n")
 	first := r.stream("SendStreamingMessage", says("hi"))
 	task := first.event()["task"].(object)
 	id := object{"id": task["id"]}

@@ -113,7 +113,9 @@ func (c *call) parse(body []byte) error {
 		return failure(codeRequest, "method is missing")
 	}
 	c.method, c.legacy = modern(*m.Method)
-	c.params = m.Params
+	if c.params = m.Params; !c.legacy {
+		c.params = protoNames(m.Params)
+	}
 	if p := bytes.TrimSpace(m.Params); len(p) > 0 && p[0] != '{' && string(p) != "null" {
 		return failure(codeParams, "params must be an object")
 	}
@@ -168,7 +170,8 @@ func (s *Server) call(ctx context.Context, c *call) (result any, stream *subscri
 	case "GetExtendedAgentCard":
 		return nil, nil, failure(codeNoCard, "there is no card but the public one")
 	case "CreateTaskPushNotificationConfig", "GetTaskPushNotificationConfig", "ListTaskPushNotificationConfigs", "DeleteTaskPushNotificationConfig":
-		return nil, nil, failure(codeNoPush, "push notifications are not supported")
+		result, err := s.push(c)
+		return result, nil, err
 	}
 	return nil, nil, failure(codeMethod, "there is no method %q", c.method)
 }

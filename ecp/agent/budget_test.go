@@ -131,7 +131,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// A command that runs when time is up is ended.
+// A command that runs when time is up is ended, and the time that it took is told.
 func TestTimeEndsCommands(t *testing.T) {
 	r := newRig(t, options{model: `
 turns:
@@ -142,6 +142,12 @@ turns:
 	step := c.step("wait")
 	if step.Status != ecp.Paused || step.StopReason != ecp.StopTime {
 		t.Errorf("%+v", step)
+	}
+	if !r.exists("begun") {
+		return // a machine so busy that the command did not start in time
+	}
+	if ms := extra[int64](t, step.ToolCalls[0], ecp.CallDuration); ms <= 0 || ms != step.Timing.ToolMS {
+		t.Errorf("%d ms: %+v", ms, step.Timing)
 	}
 }
 
@@ -184,6 +190,9 @@ turns:
 				t.Error("a tool that is not offered runs, or one that is does not")
 			}
 			has(t, *step.Logs, c.note)
+			if a, b := step.ToolCalls[0].Name, step.ToolCalls[1].Name; a+b != "grepwrite_file" && a+b != "write_filegrep" {
+				t.Errorf("tools that are not offered have other names than those that are: %s, %s", a, b)
+			}
 		})
 	}
 }

@@ -2,7 +2,9 @@ package agent_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/ecp"
@@ -55,6 +57,29 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
+	// Threads of a server get into each other's way: nothing guards the agent.
+	t.Run("26 at once", func(t *testing.T) {
+		var tape strings.Builder
+		tape.WriteString("turns:\n")
+		for i := range 12 {
+			fmt.Fprintf(&tape, "  - {user: \"^question %d$\", steps: [{text: \"question %[1]d\"}]}\n", i)
+		}
+		r := newRig(t, options{model: tape.String()})
+		s := r.site(agent.HTTPOptions{})
+		var all sync.WaitGroup
+		for i := range 12 {
+			all.Go(func() {
+				input := fmt.Sprintf("question %d", i)
+				a := s.do("POST", "/ecp", fmt.Sprintf(`{"jsonrpc":"2.0","method":"agent/step","params":{"input":%q},"id":"id %d"}`, input, i), nil)
+				res, err := ecp.ParseResponse([]byte(a.body))
+				if err != nil || a.status != 200 || string(res.ID) != fmt.Sprintf(`"id %d"`, i) || !strings.Contains(string(res.Result), `"public_output":"`+input+`"`) {
+					t.Errorf("%d: %d %v %s", i, a.status, err, a.body)
+				}
+			})
+		}
+		all.Wait()
+	})
+
 	// Bodies in chunks are lost, foreign hosts are served, OPTIONS and HEAD are unknown.
 	t.Run("27", func(t *testing.T) {
 		r := newRig(t, options{model: say})
@@ -96,6 +121,22 @@ func TestDefects(t *testing.T) {
 			if a := s.do("POST", "/ecp", `{"jsonrpc":"2.0","method":"agent/step","params":{"input":"x"},"id":1}`, header); a.status < 400 || r.asked() > 0 {
 				t.Errorf("%s: %d", name, a.status)
 			}
+		}
+	})
+
+	// A request for a folder, or what else is none of its addresses, ends the server.
+	t.Run("30", func(t *testing.T) {
+		r := newRig(t, options{model: say})
+		s := r.site(agent.HTTPOptions{})
+		for _, path := range []string{"/", "/src", "/src/", "//", "/ecp/..", "/..%2f..%2fetc/passwd", "/%00", "/ecp%00", "/ecp/%ff", "/" + strings.Repeat("a/", 2000)} {
+			for _, method := range []string{"GET", "POST"} {
+				if a := s.do(method, path, resetCall, nil); a.status != 404 || strings.Contains(a.body, "root:") {
+					t.Errorf("%s %.30s: %d %.80s", method, path, a.status, a.body)
+				}
+			}
+		}
+		if a := s.do("POST", "/ecp", resetCall, nil); a.status != 200 || a.body != isTrue {
+			t.Errorf("it does not go on: %d %s", a.status, a.body)
 		}
 	})
 }

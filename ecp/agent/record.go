@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 const (
@@ -53,7 +54,8 @@ type call struct {
 	reason    string // of the policy
 	state     callState
 	result    string
-	elapsed   int64 // milliseconds
+	began     time.Time // zero until it runs
+	elapsed   int64     // milliseconds
 }
 
 type callState int
@@ -91,12 +93,16 @@ func (r *record) add(e event.Event, chat, parent string) {
 		}
 	case event.ToolJudged:
 		r.judged(b, key(b.CallID), chat, parent)
+	case event.ToolStarted:
+		if c := r.byID[key(b.CallID)]; c != nil {
+			c.began = e.Time
+		}
 	case event.ToolFinished:
 		r.finished(r.byID[key(b.CallID)], b)
 		r.mark = e.Time
 		r.logResult(e.Time, r.byID[key(b.CallID)])
 	case event.ToolRejected:
-		r.rejected(r.byID[key(b.CallID)], b)
+		r.rejected(r.byID[key(b.CallID)], b, e.Time)
 		r.mark = e.Time
 		r.logResult(e.Time, r.byID[key(b.CallID)])
 	}
@@ -141,8 +147,8 @@ func (r *record) judged(b event.ToolJudged, key, chat, parent string) {
 	c := &call{
 		id: b.CallID, name: shortName(b.Server, b.Name), chat: chat, parent: parent, arguments: b.Arguments, reason: b.Reason,
 	}
-	if b.Origin == "unknown" {
-		c.name = b.Name
+	if b.Origin == "unknown" { // as the model said it
+		c.name = strings.TrimPrefix(b.Name, tools.Native+"__")
 	}
 	if c.name == "" {
 		c.name = "unknown"
@@ -173,7 +179,7 @@ func (r *record) finished(c *call, b event.ToolFinished) {
 	r.toolMS += b.ElapsedMS
 }
 
-func (r *record) rejected(c *call, b event.ToolRejected) {
+func (r *record) rejected(c *call, b event.ToolRejected, at time.Time) {
 	if c == nil {
 		return
 	}
@@ -187,6 +193,10 @@ func (r *record) rejected(c *call, b event.ToolRejected) {
 		c.result = "a hook refused it"
 	case event.RejectedByStop, event.Interrupted:
 		c.state, c.result = stopped, "it was stopped"
+		if !c.began.IsZero() {
+			c.elapsed = max(0, at.Sub(c.began).Milliseconds())
+			r.toolMS += c.elapsed
+		}
 	}
 	if b.Message != "" && c.state == refused {
 		c.result = b.Message
@@ -247,7 +257,7 @@ func (r *record) logResult(at time.Time, c *call) {
 	case refused:
 		r.log(at, "%s %s: refused: %s", c.name, c.arguments, c.result)
 	case stopped, pending:
-		r.log(at, "%s %s: stopped", c.name, c.arguments)
+		r.log(at, "%s %s: stopped after %d ms", c.name, c.arguments, c.elapsed)
 	}
 }
 

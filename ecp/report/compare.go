@@ -6,7 +6,7 @@ import "fmt"
 type Comparison struct {
 	RunID    string     `json:"run_id,omitempty"`
 	Path     string     `json:"path"`
-	NewFail  []string   `json:"new_fail"` // checks and scenarios that do not pass any more
+	NewFail  []string   `json:"new_fail"` // checks and scenarios that do not pass any more, or are new and do not
 	NewPass  []string   `json:"new_pass"`
 	Missing  []string   `json:"missing"`   // scenarios that are in the baseline only
 	Added    []string   `json:"added"`     // scenarios that are in this run only
@@ -31,7 +31,10 @@ func Compare(old, now *Report, path string) *Comparison {
 			o = names[s.Name]
 		}
 		if o == nil || matched[o] {
-			c.Added = append(c.Added, s.Name)
+			c.Added = append(c.Added, s.Title())
+			if s.Status != Passed {
+				c.add(false, fmt.Sprintf("%s: %s, is new", s.Title(), s.Status))
+			}
 			continue
 		}
 		matched[o] = true
@@ -39,7 +42,7 @@ func Compare(old, now *Report, path string) *Comparison {
 	}
 	for i := range old.Scenarios {
 		if s := &old.Scenarios[i]; !matched[s] {
-			c.Missing = append(c.Missing, s.Name)
+			c.Missing = append(c.Missing, s.Title())
 		}
 	}
 	return c
@@ -67,11 +70,11 @@ func (c *Comparison) scenario(old, now *Scenario) {
 				continue
 			}
 			checks++
-			c.add(check.Passed, fmt.Sprintf("%s: step %d, check %d (%s)", now.Name, i+1, j+1, check.Type))
+			c.add(check.Passed, fmt.Sprintf("%s: step %d, check %d (%s)", now.Title(), i+1, j+1, check.Type))
 		}
 	}
 	if checks == 0 && (old.Status == Passed) != (now.Status == Passed) {
-		c.add(now.Status == Passed, fmt.Sprintf("%s: %s, was %s", now.Name, now.Status, old.Status))
+		c.add(now.Status == Passed, fmt.Sprintf("%s: %s, was %s", now.Title(), now.Status, old.Status))
 	}
 }
 

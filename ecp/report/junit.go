@@ -125,9 +125,12 @@ func (s *Scenario) Failures() (out []string) {
 
 func seconds(ms int64) string { return fmt.Sprintf("%.3f", float64(ms)/1000) }
 
-// clean drops what XML can not hold.
+// clean drops what XML can not hold, and what turns the text around it.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
+		if Turns(r) {
+			return -1
+		}
 		if r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000 {
 			return r
 		}

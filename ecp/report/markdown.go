@@ -26,6 +26,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	if r.Interrupted {
 		b.WriteString("**The run was interrupted; scenarios are missing.**\n\n")
 	}
+	r.compared(&b)
 	r.baseline(&b)
 	listed := 0
 	for i := range r.Scenarios {
@@ -44,6 +45,23 @@ func (r *Report) Markdown(w io.Writer) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// compared is a table of the variants of a matrix.
+func (r *Report) compared(b *bytes.Buffer) {
+	if len(r.Variants) == 0 {
+		return
+	}
+	b.WriteString("| Variant | Passed | Failed | Errors | Checks passed | Tokens | Cost | Time |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	for i := range r.Variants {
+		v := &r.Variants[i]
+		cost := ""
+		if v.CostUSD != nil {
+			cost = fmt.Sprintf("$%.4f", *v.CostUSD)
+		}
+		fmt.Fprintf(b, "| %s | %d | %d | %d | %d of %d | %d | %s | %.1f s |\n", inline(v.Name()), v.Counts.Passed, v.Counts.Failed, v.Counts.Error, v.Passed, v.Total, v.Tokens, cost, float64(v.DurationMS)/1000)
+	}
+	b.WriteByte('\n')
 }
 
 func (r *Report) baseline(b *bytes.Buffer) {

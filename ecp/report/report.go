@@ -53,6 +53,7 @@ type Report struct {
 	CostUSD       *float64  `json:"cost_usd"` // null if no agent said
 	// Interrupted says that scenarios are missing, because the run was stopped.
 	Interrupted bool        `json:"interrupted,omitempty"`
+	Variants    []Variant   `json:"variants,omitempty"` // of the matrix
 	Baseline    *Comparison `json:"baseline,omitempty"`
 }
 
@@ -218,8 +219,14 @@ func verdictOf(steps []Step) string {
 	return Passed
 }
 
-// Sum fills in what follows from the scenarios: counts, usage, cost, errors and status.
+// Sum fills in what follows from the scenarios: counts, usage, cost, errors, status and
+// variants.
 func (r *Report) Sum() {
+	r.total()
+	r.Variants = r.variants()
+}
+
+func (r *Report) total() {
 	r.Passed, r.Total, r.Counts, r.Usage, r.CostUSD, r.Errors = 0, 0, Counts{}, ecp.Usage{}, nil, []Problem{}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]

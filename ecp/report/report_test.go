@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 )
 
 // hostile is a text that means something in every format.
-const hostile = "</script><script>alert(1)</script> ]]> \x00\x1b[31m\u2028 :: %0A::error::x | * _ ` \xff {{.}} é😀"
+const hostile = "</script><script>alert(1)</script> ]]> \x00\x1b[31m\u2028 :: %0A::error::x | * _ ` \xff {{.}} é😀 \u202eback\u202c"
 
 func full() *Report {
 	text := hostile
@@ -49,7 +50,10 @@ func TestHostile(t *testing.T) {
 	if n := strings.Count(page, "<script>"); n != 1 {
 		t.Errorf("%d scripts", n)
 	}
-	for _, foreign := range []string{"http://", "https://", "src=", "url(", "@import", "<link", "<img", "alert(1)</script>"} {
+	if strings.Contains(page, "%!") || !strings.Contains(page, "<b>$0.5000</b>cost") {
+		t.Error("a value is printed as something else")
+	}
+	for _, foreign := range []string{"\x1b", "\u202e", "http://", "https://", "src=", "url(", "@import", "<link", "<img", "alert(1)</script>"} {
 		if strings.Contains(page, foreign) {
 			t.Errorf("the page has %s", foreign)
 		}
@@ -80,6 +84,93 @@ func TestHostile(t *testing.T) {
 	var again bytes.Buffer
 	if err := back.JSON(&again); err != nil || again.String() != text.String() {
 		t.Errorf("%v: %s", err, cmp.Diff(text.String(), again.String()))
+	}
+}
+
+// Calls of tools can be read: letters are letters, results are text, and what is odd is shown.
+func TestTrace(t *testing.T) {
+	call := func(text string) (c ecp.ToolCall) {
+		if err := json.Unmarshal([]byte(text), &c); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for name, c := range map[string]struct {
+		call ecp.ToolCall
+		want trace
+	}{
+		"full": {
+			call(`{"name":"grep","arguments":{"text":"\u00e9<b>"},"result":"a\nb","is_error":true,"duration_ms":1234.5,"id":"1","refused":true}`),
+			trace{Name: "grep", Brief: `{ "text": "é<b>" }`, Arguments: "{\n  \"text\": \"é<b>\"\n}", Result: "a\nb", Failed: true, Refused: true, Duration: "1.23 s", More: "{\n  \"id\": \"1\"\n}"},
+		},
+		"bare":  {call(`{"name":"x"}`), trace{Name: "x"}},
+		"empty": {call(`{"name":"x","arguments":{}}`), trace{Name: "x"}},
+		"odd": {
+			call(`{"name":"x","result":{"big":12345678901234567890},"is_error":"yes","duration_ms":null}`),
+			trace{Name: "x", More: "{\n  \"is_error\": \"yes\",\n  \"result\": {\n    \"big\": 12345678901234567890\n  }\n}"},
+		},
+	} {
+		if diff := cmp.Diff(c.want, traceOf(c.call)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// The variants of a matrix are summed up each.
+func TestVariants(t *testing.T) {
+	cost := 0.5
+	step := func(passed bool) []Step {
+		return []Step{{Usage: &ecp.Usage{InputTokens: 2, OutputTokens: 1}, CostUSD: &cost, Checks: []Check{{Passed: passed}}}}
+	}
+	r := &Report{Scenarios: []Scenario{
+		{Name: "s", Status: Passed, Variant: map[string]string{"model": "a|b", "seed": "1"}, DurationMS: 5, Steps: step(true)},
+		{Name: "s", Status: Failed, Variant: map[string]string{"model": "c", "seed": "1"}, DurationMS: 7, Steps: step(false)},
+		{Name: "t", Status: Error, Variant: map[string]string{"model": "a|b", "seed": "1"}, DurationMS: 1},
+	}}
+	r.Sum()
+	one := 0.5
+	want := []Variant{
+		{Labels: r.Scenarios[0].Variant, Counts: Counts{Passed: 1, Error: 1}, Passed: 1, Total: 1, Tokens: 3, CostUSD: &one, DurationMS: 6},
+		{Labels: r.Scenarios[1].Variant, Counts: Counts{Failed: 1}, Total: 1, Tokens: 3, CostUSD: &one, DurationMS: 7},
+	}
+	if diff := cmp.Diff(want, r.Variants); diff != "" {
+		t.Error(diff)
+	}
+	var page, text, lines bytes.Buffer
+	if err := errors.Join(r.HTML(&page), r.Markdown(&text), r.WriteVariants(&lines, strings.ToUpper)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(page.String(), "<td>model=a|b seed=1</td>") || !strings.Contains(text.String(), `| model=a\|b seed=1 | 1 | 0 | 1 | 1 of 1 | 3 | $0.5000 | 0.0 s |`) {
+		t.Errorf("%s", text.String())
+	}
+	if want := "MODEL=A|B SEED=1  1 of 2 scenarios passed, 1 of 1 checks, 0.0 s, $0.5000\nMODEL=C SEED=1    0 of 1"; !strings.HasPrefix(lines.String(), want) {
+		t.Errorf("%s", lines.String())
+	}
+}
+
+// What is new and does not pass is a new failure; what is new and passes is not.
+func TestCompareAdded(t *testing.T) {
+	old := &Report{Scenarios: []Scenario{{Name: "a", ID: "0", Status: Passed}, {Name: "gone", ID: "1", Status: Passed}}}
+	now := &Report{Scenarios: []Scenario{
+		{Name: "a", ID: "0", Status: Passed}, {Name: "b", ID: "1", Status: Passed},
+		{Name: "c", ID: "2", Status: Failed, Variant: map[string]string{"model": "m"}},
+	}}
+	c := Compare(old, now, "p")
+	if diff := cmp.Diff([]any{[]string{"c [model=m]: failed, is new"}, []string{"b", "c [model=m]"}, []string{"gone"}}, []any{c.NewFail, c.Added, c.Missing}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -100: "-100", -1000: "-1,000"} {
+		if got := thousands(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+	for ms, want := range map[float64]string{0: "0.0 ms", 9.94: "9.9 ms", 12.3: "12 ms", 1500: "1.50 s", 125000: "2 min 05 s"} {
+		if got := duration(ms); got != want {
+			t.Errorf("%v: %s", ms, got)
+		}
 	}
 }
 

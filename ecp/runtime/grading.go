@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -125,9 +126,14 @@ func limits(c Constraints, r ecp.StepResult, made []grade.Call) (out []report.Ch
 	return out
 }
 
-// tokens counts all that a step used.
-func tokens(u *ecp.Usage) int64 {
-	return int64(u.InputTokens) + int64(u.OutputTokens) + int64(u.CacheReadTokens) + int64(u.CacheWriteTokens)
+// tokens counts all that a step used. What an agent says is below nothing is nothing.
+func tokens(u *ecp.Usage) (sum int64) {
+	for _, n := range []int{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens} {
+		if sum += int64(max(n, 0)); sum < 0 {
+			return math.MaxInt64
+		}
+	}
+	return sum
 }
 
 // calls reads the arguments of tool calls, numbers exactly.

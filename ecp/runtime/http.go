@@ -120,9 +120,10 @@ func (c *httpConn) read(resp *http.Response, id []byte) (ecp.Response, error) {
 	return r, nil
 }
 
-// readEvents reads a stream until the event that answers; others may come before it.
+// readEvents reads a stream until the event that answers; others may come before it. The
+// last one may lack its blank line: JSON says itself whether it is whole.
 func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
-	events := llm.NewSSEReader(body)
+	events := llm.NewSSEReader(io.MultiReader(body, strings.NewReader("\n\n")))
 	for {
 		e, err := events.Next()
 		if errors.Is(err, io.EOF) {

@@ -33,6 +33,14 @@ func ReadJournal(path string) (lines []Line, size int64, err error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("journal: %w", err)
 	}
+	if lines, size, err = parseJournal(data); err != nil {
+		return nil, 0, fmt.Errorf("journal: %s:%w", path, err)
+	}
+	return lines, size, nil
+}
+
+// parseJournal reads the whole lines; an error begins with the number of the line.
+func parseJournal(data []byte) (lines []Line, size int64, err error) {
 	for n := 1; ; n++ {
 		i := bytes.IndexByte(data, '\n')
 		if i < 0 {
@@ -41,7 +49,7 @@ func ReadJournal(path string) (lines []Line, size int64, err error) {
 		if text := bytes.TrimSpace(data[:i]); len(text) > 0 {
 			var line Line
 			if err := json.Unmarshal(text, &line); err != nil || line.ID == "" || line.Digest == "" {
-				return nil, 0, fmt.Errorf("journal: %s:%d: no line of a journal", path, n)
+				return nil, 0, fmt.Errorf("%d: no line of a journal", n)
 			}
 			lines = append(lines, line)
 		}

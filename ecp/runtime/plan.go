@@ -2,19 +2,13 @@ package runtime
 
 import (
 	"crypto/sha256"
-	"encoding/csv"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/seed-dec29ce4/eca/ecp/grade"
 )
 
 // Case is one scenario to run: of one variant, with one record of its dataset.
@@ -29,9 +23,6 @@ type Case struct {
 	target  string // resolved
 	variant Variant
 }
-
-// maxRecords bounds a dataset.
-const maxRecords = 100000
 
 // Plan lists the cases of a manifest in order, without those that the options filter out,
 // and says what is odd about them.
@@ -116,169 +107,6 @@ func expand(sc Scenario, i int, dir string, o Options) ([]Case, error) {
 		out = append(out, Case{ID: fmt.Sprintf("%s#%d", id, n+1), Scenario: filled, Record: r})
 	}
 	return out, nil
-}
-
-// readDataset reads records: a CSV with a header, or a JSON object in each line.
-func readDataset(path string) ([]map[string]string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var out []map[string]string
-	if strings.EqualFold(filepath.Ext(path), ".csv") {
-		out, err = readCSV(f)
-	} else {
-		out, err = readJSONL(f)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("%s: it has no records", path)
-	}
-	return out, nil
-}
-
-func readCSV(r io.Reader) (out []map[string]string, err error) {
-	lines := csv.NewReader(r)
-	header, err := lines.Read()
-	if errors.Is(err, io.EOF) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	header[0] = strings.TrimPrefix(header[0], "\uFEFF")
-	for {
-		line, err := lines.Read()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		record := map[string]string{}
-		for i, name := range header {
-			record[strings.TrimSpace(name)] = line[i]
-		}
-		if out = append(out, record); len(out) > maxRecords {
-			return nil, fmt.Errorf("more than %d records", maxRecords)
-		}
-	}
-}
-
-func readJSONL(r io.Reader) (out []map[string]string, err error) {
-	dec := json.NewDecoder(r)
-	dec.UseNumber()
-	for {
-		var object map[string]any
-		err := dec.Decode(&object)
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("record %d: %w", len(out)+1, err)
-		}
-		record := map[string]string{}
-		for k, v := range object {
-			if text, ok := v.(string); ok {
-				record[k] = text
-			} else {
-				raw, _ := json.Marshal(v) // it was JSON
-				record[k] = string(raw)
-			}
-		}
-		if out = append(out, record); len(out) > maxRecords {
-			return nil, fmt.Errorf("more than %d records", maxRecords)
-		}
-	}
-}
-
-// fill puts a record's values into the texts of a scenario, where they say {{name}}.
-func fill(sc Scenario, record map[string]string) (Scenario, error) {
-	f := filler{record: record}
-	out := sc
-	out.Name = f.text(sc.Name)
-	out.Steps = make([]Step, len(sc.Steps))
-	for i, st := range sc.Steps {
-		st.Input = f.text(st.Input)
-		st.Graders = f.specs(st.Graders)
-		st.Constraints.Checks = f.specs(st.Constraints.Checks)
-		out.Steps[i] = st
-	}
-	if out.Setup.Config != nil {
-		out.Setup.Config, _ = f.value(sc.Setup.Config).(map[string]any)
-	}
-	for _, st := range out.Steps {
-		for _, s := range slices.Concat(st.Graders, st.Constraints.Checks) {
-			if p := s.Check(); len(p) > 0 && f.err == nil {
-				f.err = fmt.Errorf("%s: %s", p[0].Key, p[0].Message)
-			}
-		}
-	}
-	return out, f.err
-}
-
-// filler replaces {{name}} and remembers the first name that no record has.
-type filler struct {
-	record map[string]string
-	err    error
-}
-
-func (f *filler) text(s string) string {
-	var b strings.Builder
-	for {
-		before, rest, ok := strings.Cut(s, "{{")
-		name, after, closed := strings.Cut(rest, "}}")
-		if !ok || !closed {
-			b.WriteString(s)
-			return b.String()
-		}
-		b.WriteString(before)
-		value, known := f.record[strings.TrimSpace(name)]
-		if !known && f.err == nil {
-			f.err = fmt.Errorf("there is no {{%s}}; it has %s", name, strings.Join(slices.Sorted(maps.Keys(f.record)), ", "))
-		}
-		b.WriteString(value)
-		s = after
-	}
-}
-
-func (f *filler) value(v any) any {
-	switch v := v.(type) {
-	case string:
-		return f.text(v)
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = f.value(v[i])
-		}
-		return out
-	case map[string]any:
-		out := map[string]any{}
-		for k := range v {
-			out[k] = f.value(v[k])
-		}
-		return out
-	}
-	return v
-}
-
-func (f *filler) specs(list []grade.Spec) []grade.Spec {
-	out := slices.Clone(list)
-	for i := range out {
-		s := &out[i]
-		if s.Value != nil {
-			v := f.text(*s.Value)
-			s.Value = &v
-		}
-		s.Pattern, s.Prompt, s.ToolName, s.Path, s.Run = f.text(s.Pattern), f.text(s.Prompt), f.text(s.ToolName), f.text(s.Path), f.text(s.Run)
-		if s.Arguments != nil {
-			s.Arguments, _ = f.value(s.Arguments).(map[string]any)
-		}
-	}
-	return out
 }
 
 // sum is a digest of all that decides what a case does.

@@ -182,10 +182,10 @@ func (r *run) spend(a report.Attempt) {
 	defer r.mu.Unlock()
 	for _, st := range a.Steps {
 		if st.Usage != nil {
-			r.tokens += tokens(st.Usage)
+			r.tokens = max(r.tokens+tokens(st.Usage), r.tokens) // not around the end of numbers
 		}
 		if st.CostUSD != nil {
-			r.cost += *st.CostUSD
+			r.cost += max(*st.CostUSD, 0)
 		}
 	}
 	b := r.opts.Budget

@@ -34,7 +34,7 @@ const (
 type stdio struct {
 	child proc.Child
 	in    *os.File // ours to write to
-	out   *os.File
+	out   io.ReadCloser
 	errs  *os.File
 	tail  *tail
 	noise noise
@@ -139,7 +139,7 @@ func (c *stdio) readLines() error {
 		case len(line) == 0:
 		case err != nil: // a line without its end is none
 			c.noise.add("output without a line's end", line)
-		case line[0] != '{' || !json.Valid(line):
+		case line[0] != '{' || !json.Valid(line) && !meantAsAnswer(line):
 			c.noise.add("output that is no JSON object", line)
 			junk += len(line)
 		default:
@@ -157,6 +157,13 @@ func (c *stdio) readLines() error {
 			return fmt.Errorf("the agent printed more than %d MiB that answer nothing", maxNoise>>20)
 		}
 	}
+}
+
+// meantAsAnswer says whether a line that is no JSON is an answer all the same, so that
+// nobody need wait for another: Python, for one, writes NaN, which JSON does not have.
+func meantAsAnswer(line []byte) bool {
+	return bytes.HasSuffix(line, []byte("}")) && bytes.Contains(line, []byte(`"jsonrpc"`)) &&
+		(bytes.Contains(line, []byte(`"result"`)) || bytes.Contains(line, []byte(`"error"`)))
 }
 
 var errLongLine = errors.New("line too long")
@@ -245,12 +252,28 @@ func (c *stdio) answer(raw, id []byte) (r ecp.Response, mine bool, err error) {
 	switch {
 	case r.Answers(id):
 		return r, true, err
+	case r.ID == nil && !json.Valid(raw):
+		return r, true, fmt.Errorf("the answer is no JSON: %s", whyNoJSON(raw))
 	case r.ID == nil:
 		c.noise.add("JSON that answers nothing", raw)
 	default:
 		c.noise.add("answers with another id than that of the call ("+clip(string(r.ID), 40)+")", raw)
 	}
 	return r, false, nil
+}
+
+// whyNoJSON says what is wrong, and shows the place.
+func whyNoJSON(raw []byte) string {
+	var v any
+	err := json.Unmarshal(raw, &v)
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return fmt.Sprint(err)
+	}
+	const around = 40
+	at := int(syntax.Offset)
+	part := raw[max(0, at-around):min(len(raw), at+around)]
+	return fmt.Sprintf("%v, in %s", err, clip(string(part), maxShown))
 }
 
 // expired says that time is up.

@@ -12,8 +12,10 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// bodyTime is how long a request may take to arrive.
-const bodyTime = time.Minute
+const (
+	bodyTime     = time.Minute      // how long a request may take to arrive
+	artifactTime = 10 * time.Minute // and an artifact to be read
+)
 
 // request reads and takes on what a POST brings. The id is the request's as soon as it is
 // known.
@@ -92,14 +94,14 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request) {
 	limit := time.Duration(q.Mode.TimeoutMS) * time.Millisecond
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	defer context.AfterFunc(h.s.closing, cancel)()
+	defer context.AfterFunc(h.s.leaving, cancel)()
 	id := j.id
 	j, err = h.s.wait(ctx, id)
 	switch {
 	case err == nil:
 	case r.Context().Err() != nil:
 		return // the job goes on: who asks again with the same key gets its answer
-	case h.s.closing.Err() != nil:
+	case h.s.leaving.Err() != nil:
 		h.fail(w, q.ID, &Failure{Code: esrp.BackendUnavailable, Message: "the service is ending; ask again with the same key"})
 		return
 	case errors.Is(err, context.DeadlineExceeded):
@@ -216,6 +218,7 @@ func (h *handler) artifact(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, esrp.UUID{}, err)
 		return
 	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(artifactTime))
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("ETag", `"sha256:`+esrp.HashBytes(data)+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))

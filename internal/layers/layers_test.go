@@ -34,7 +34,7 @@ func level(room string) int {
 		return 4
 	case room == "workspace", room == "config", room == "auth", room == "auth/oauth", room == "esrp/artifact":
 		return 5
-	case slices.Contains([]string{"chat/event", "server/protocol", "esrp", "ecp", "e2a"}, room), strings.HasPrefix(room, "internal/"):
+	case slices.Contains([]string{"chat/event", "server/protocol", "esrp", "ecp", "e2a", "examples"}, room), strings.HasPrefix(room, "internal/"):
 		return 6
 	}
 	return 0
@@ -110,7 +110,7 @@ func onlyImporter(path string) string {
 
 // forTests says whether a room is for tests only.
 func forTests(room string) bool {
-	return slices.Contains([]string{"editors/fake", "internal/txtest", "internal/nettest", "internal/nodetest"}, room)
+	return slices.Contains([]string{"editors/fake", "internal/txtest", "internal/nettest", "internal/nodetest", "internal/e2atest"}, room)
 }
 
 type pkg struct {

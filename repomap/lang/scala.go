@@ -29,7 +29,7 @@ func scala() *Language {
 				super then this throw true false try while yield`),
 			all(word{role: reserved, soft: true}, "end using extension as String Int Boolean Unit Any Long Double Seq List Option"),
 		),
-		outline: (&braces{lines: true, indents: true, name: scalaName}).read,
+		outline: (&braces{lines: true, indents: true, name: scalaName, operators: "+-*/%&|^!=<>?:~#@\\"}).read,
 	}
 }
 
@@ -63,7 +63,8 @@ func backticked(x *lexer) bool {
 			return false
 		}
 		x.pos = end + 1
-		x.add(nameToken, start, end+1).hash = hash(x.src[start+1:end]) ^ x.l.seed
+		x.add(nameToken, start, end+1)
+		x.used(hash(x.src[start+1:end])^x.l.seed, start, end+1)
 		return true
 	}
 	return false

@@ -1,0 +1,92 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+)
+
+// trace is a tool call as a page shows it.
+type trace struct {
+	Name      string
+	Brief     string // the arguments in one line
+	Arguments string // empty if there are none
+	Result    string
+	Failed    bool
+	Refused   bool
+	Duration  string // empty if the agent did not say
+	More      string // what else it said of the call
+}
+
+// maxBrief bounds the arguments in one line, in characters.
+const maxBrief = 120
+
+// traceOf reads what agents say of a call. What has another shape than expected is shown as
+// it is.
+func traceOf(c ecp.ToolCall) trace {
+	t := trace{Name: c.Name}
+	if len(c.Arguments) > 0 && string(c.Arguments) != "{}" {
+		t.Arguments = readable(c.Arguments)
+		t.Brief = shorten(strings.Join(strings.Fields(t.Arguments), " "), maxBrief)
+	}
+	more := maps.Clone(c.Extra)
+	if more == nil {
+		return t
+	}
+	take(more, ecp.CallResult, &t.Result)
+	take(more, ecp.CallIsError, &t.Failed)
+	take(more, "refused", &t.Refused)
+	var ms *float64
+	if take(more, ecp.CallDuration, &ms); ms != nil {
+		t.Duration = duration(*ms)
+	}
+	if len(more) > 0 {
+		t.More = readable(more)
+	}
+	return t
+}
+
+// take moves a value out of an object, if it has the type.
+func take[T any](fields map[string]json.RawMessage, key string, into *T) {
+	var v T
+	if raw, ok := fields[key]; ok && json.Unmarshal(raw, &v) == nil {
+		*into = v
+		delete(fields, key)
+	}
+}
+
+// readable writes JSON for people: with indents, and with letters instead of escapes.
+func readable(v any) string {
+	var raw bytes.Buffer
+	enc := json.NewEncoder(&raw)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err.Error()
+	}
+	var plain any
+	dec := json.NewDecoder(&raw)
+	dec.UseNumber()
+	if err := dec.Decode(&plain); err != nil {
+		return err.Error()
+	}
+	var out bytes.Buffer
+	enc = json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(plain); err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// Labels lists the variant of a scenario as key=value.
+func (s *Scenario) Labels() (out []string) {
+	for _, k := range slices.Sorted(maps.Keys(s.Variant)) {
+		out = append(out, k+"="+s.Variant[k])
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Variant sums up the scenarios of one variant of a matrix.
+type Variant struct {
+	Labels     map[string]string `json:"labels"`
+	Counts     Counts            `json:"counts"`   // scenarios
+	Passed     int               `json:"passed"`   // checks, of all attempts
+	Total      int               `json:"total"`    // checks, of all attempts
+	Tokens     int               `json:"tokens"`   // in and out, cached ones included
+	CostUSD    *float64          `json:"cost_usd"` // null if no agent said
+	DurationMS int64             `json:"duration_ms"`
+}
+
+// Name is the variant's values in one line.
+func (v *Variant) Name() string {
+	var parts []string
+	for _, k := range sortedKeys(v.Labels) {
+		parts = append(parts, k+"="+v.Labels[k])
+	}
+	return strings.Join(parts, " ")
+}
+
+// variants sums up each variant of a matrix, in the order of their first scenarios; there
+// are none if there was no matrix.
+func (r *Report) variants() (out []Variant) {
+	places := map[string]int{}
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		if len(s.Variant) == 0 {
+			continue
+		}
+		v := Variant{Labels: s.Variant}
+		name := v.Name()
+		at, ok := places[name]
+		if !ok {
+			at = len(out)
+			places[name] = at
+			out = append(out, v)
+		}
+		out[at].add(s)
+	}
+	return out
+}
+
+func (v *Variant) add(s *Scenario) {
+	one := Report{Scenarios: []Scenario{*s}}
+	one.total()
+	v.Counts.Passed += one.Counts.Passed
+	v.Counts.Failed += one.Counts.Failed
+	v.Counts.Error += one.Counts.Error
+	v.Passed += one.Passed
+	v.Total += one.Total
+	u := one.Usage
+	v.Tokens += u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
+	v.DurationMS += s.DurationMS
+	if one.CostUSD != nil {
+		sum := *one.CostUSD
+		if v.CostUSD != nil {
+			sum += *v.CostUSD
+		}
+		v.CostUSD = &sum
+	}
+}
+
+// WriteVariants writes a line for each variant of a matrix, for people; nothing without one.
+func (r *Report) WriteVariants(w io.Writer, printable func(string) string) error {
+	width := 0
+	for i := range r.Variants {
+		width = max(width, len([]rune(r.Variants[i].Name())))
+	}
+	for i := range r.Variants {
+		v := &r.Variants[i]
+		cost := ""
+		if v.CostUSD != nil {
+			cost = fmt.Sprintf(", $%.4f", *v.CostUSD)
+		}
+		if _, err := fmt.Fprintf(w, "%-*s  %d of %d scenarios passed, %d of %d checks, %.1f s%s\n", width, printable(v.Name()),
+			v.Counts.Passed, v.Counts.Passed+v.Counts.Failed+v.Counts.Error, v.Passed, v.Total, float64(v.DurationMS)/1000, cost); err != nil {
+			return err
+		}
+	}
+	return nil
+}

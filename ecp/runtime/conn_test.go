@@ -1,0 +1,168 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	goruntime "runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+)
+
+// An answer that comes too late is lost, and takes no other with it: the next call gets its
+// own.
+func TestLateAnswer(t *testing.T) {
+	if goruntime.GOOS == "windows" {
+		t.Skip("the agent is a script of a POSIX shell")
+	}
+	pool := proc.NewPool("")
+	defer pool.Close()
+	// It answers nothing before it is told to reset, and then the step first.
+	c, err := startStdio(`while read -r line; do case $line in *agent/reset*)
+		echo '{"jsonrpc":"2.0","id":1,"result":{"status":"done","public_output":"late"}}'
+		echo '{"jsonrpc":"2.0","id":2,"result":true}' ;; esac; done`, nil, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close(true)
+	ids := &ids{}
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var failed *CallError
+	if _, err := call(soon, c, ids, ecp.MethodStep, ecp.StepParams{Input: "x"}); !errors.As(err, &failed) || failed.Kind != kindTimeout {
+		t.Fatalf("%v", err)
+	}
+	raw, err := call(t.Context(), c, ids, ecp.MethodReset, struct{}{})
+	if err != nil || string(raw) != "true" {
+		t.Errorf("%s, %v", raw, err)
+	}
+	if notes := strings.Join(c.notes(), "\n"); !strings.Contains(notes, "another id") {
+		t.Errorf("the late answer is not noted: %s", notes)
+	}
+}
+
+// lines reads what an agent would print, and returns what may be answers.
+func readAll(data []byte) (c *stdio, answers []string, err error) {
+	c = &stdio{out: io.NopCloser(bytes.NewReader(data)), answers: make(chan []byte), quit: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() {
+		done <- c.readLines()
+		close(c.answers)
+	}()
+	for raw := range c.answers {
+		answers = append(answers, string(raw))
+	}
+	return c, answers, <-done
+}
+
+// What an agent prints is sorted into what may be an answer and what is noise.
+func TestLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                              "",
+		"\n \r\n":                       "",
+		"{}\r\n\r\n{\"a\":1}\n":         "{}|{\"a\":1}",
+		"loading...\n[1]\n\"x\"\n{}":    "",
+		"{\n\"jsonrpc\": \"2.0\",\n}\n": "", // printed over several lines
+		`{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}` + "\n":     `{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"log","x":NaN}` + "\n": "",
+	} {
+		_, got, err := readAll([]byte(text))
+		if err != nil || strings.Join(got, "|") != want {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}
+
+func FuzzLines(f *testing.F) {
+	f.Add([]byte("noise\n{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":true}\n{\"cut\""))
+	f.Add([]byte("{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":NaN}\n\xff\xfe\x00\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, got, err := readAll(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, answer := range got {
+			if answer[0] != '{' || strings.Contains(answer, "\n") || !bytes.Contains(data, []byte(answer)) {
+				t.Fatalf("%q of %q", answer, data)
+			}
+			r, mine, err := c.answer([]byte(answer), []byte("7"))
+			if mine && err == nil && (r.Result == nil) == (r.Err == nil) {
+				t.Fatalf("%s: %+v", answer, r)
+			}
+			if !mine && json.Valid([]byte(answer)) && strings.HasPrefix(answer, `{"jsonrpc":"2.0","id":7,"result":true}`) {
+				t.Fatalf("%s is not taken", answer)
+			}
+		}
+		for _, note := range c.notes() {
+			if strings.ContainsAny(note, "\r\n") || len(note) > 2*maxShown {
+				t.Fatalf("%q", note)
+			}
+		}
+	})
+}
+
+// An event that answers is found, wherever it stands in a stream.
+func TestEvents(t *testing.T) {
+	const answer = `{"jsonrpc":"2.0","id":7,"result":true}`
+	for text, want := range map[string]string{
+		"data: " + answer + "\n\n": "",
+		"data: " + answer + "\n":   "", // the end of the stream ends the event
+		"data: " + answer:          "",
+		"data: {\"jsonrpc\":\"2.0\",\ndata: \"id\":7,\"result\":true}\n\n":                         "",
+		": hi\r\nid: 3\r\nevent: message\r\ndata:" + answer + "\r\n\r\n":                           "",
+		"data: {\"jsonrpc\":\"2.0\",\"method\":\"progress\"}\n\ndata:\n\ndata: " + answer + "\n\n": "",
+		"data: " + answer[:20] + "\n":                                                              "ended without an answer; it sent: events that are no JSON",
+		"data: {\"jsonrpc\":\"2.0\",\"id\":8,\"result\":true}\n\n":                                 "ended without an answer; it sent: events that answer nothing",
+		"": "ended without an answer",
+	} {
+		r, err := (&httpConn{}).readEvents(strings.NewReader(text), []byte("7"))
+		switch {
+		case want == "" && (err != nil || string(r.Result) != "true"):
+			t.Errorf("%q: %+v, %v", text, r, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte("event: x\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":true}\n\n"))
+	f.Add([]byte("data:\r\n\r\ndata: {}\n\n:c\ndata: ["))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := (&httpConn{}).readEvents(bytes.NewReader(data), []byte("7"))
+		if err == nil && ((r.Result == nil) == (r.Err == nil) || !r.Answers([]byte("7"))) {
+			t.Fatalf("%q: %+v", data, r)
+		}
+	})
+}
+
+// Python's answers with NaN are no JSON, which is said at once and not when time is up.
+func TestNaN(t *testing.T) {
+	c := &stdio{}
+	for raw, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":7,"result":{"status":"done","x":NaN}}`: "invalid character 'N' looking for beginning of value, in",
+		`{"jsonrpc":"2.0","id":7,"result":{"x":-Infinity}}`:           "no JSON",
+	} {
+		if _, mine, err := c.answer([]byte(raw), []byte("7")); !mine || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v %v", raw, mine, err)
+		}
+	}
+}
+
+// A manifest's target is a shell's line: whatever it is, only names of files and python change.
+func FuzzResolve(f *testing.F) {
+	f.Add("python3 agent.py --x='a.py' $(ls) && ./b.sh")
+	f.Fuzz(func(t *testing.T, target string) {
+		p := places{exists: func(string) bool { return false }, found: func(string) bool { return false }, dir: t.TempDir()}
+		if got, notes := p.resolve(target); got != target || len(notes) > 0 {
+			t.Fatal(fmt.Sprintf("%q became %q: %v", target, got, notes))
+		}
+	})
+}

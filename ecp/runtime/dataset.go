@@ -1,0 +1,227 @@
+package runtime
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/ecp/grade"
+)
+
+// Limits of a dataset.
+const (
+	maxRecords = 100000
+	maxDataset = 256 << 20 // bytes
+)
+
+// readDataset reads records: a CSV with a header, or a JSON object in each line.
+func readDataset(path string) ([]map[string]string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: it is no file", path)
+	case info.Size() > maxDataset:
+		return nil, fmt.Errorf("%s: it is larger than %d MiB", path, maxDataset>>20)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	out, err := parseDataset(data, strings.EqualFold(filepath.Ext(path), ".csv"))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return out, nil
+}
+
+// parseDataset reads the text of a dataset; there is at least one record.
+func parseDataset(data []byte, isCSV bool) (out []map[string]string, err error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if !utf8.Valid(data) {
+		return nil, errors.New("it is no text in UTF-8")
+	}
+	if isCSV {
+		out, err = readCSV(bytes.NewReader(data))
+	} else {
+		out, err = readJSONL(bytes.NewReader(data))
+	}
+	if err == nil && len(out) == 0 {
+		err = errors.New("it has no records")
+	}
+	return out, err
+}
+
+func readCSV(r io.Reader) (out []map[string]string, err error) {
+	lines := csv.NewReader(r)
+	header, err := lines.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range header {
+		header[i] = strings.TrimSpace(header[i])
+		if slices.Contains(header[:i], header[i]) {
+			return nil, fmt.Errorf("two columns are called %q", header[i])
+		}
+	}
+	for {
+		line, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		record := map[string]string{}
+		for i, name := range header {
+			record[name] = line[i]
+		}
+		if out = append(out, record); len(out) > maxRecords {
+			return nil, fmt.Errorf("more than %d records", maxRecords)
+		}
+	}
+}
+
+func readJSONL(r io.Reader) (out []map[string]string, err error) {
+	dec := json.NewDecoder(r)
+	dec.UseNumber()
+	for {
+		var object map[string]any
+		err := dec.Decode(&object)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err == nil && object == nil {
+			err = errors.New("null is no object")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("record %d: %w", len(out)+1, err)
+		}
+		record := map[string]string{}
+		for k, v := range object {
+			if text, ok := v.(string); ok {
+				record[k] = text
+			} else {
+				raw, _ := json.Marshal(v) // it was JSON
+				record[k] = string(raw)
+			}
+		}
+		if out = append(out, record); len(out) > maxRecords {
+			return nil, fmt.Errorf("more than %d records", maxRecords)
+		}
+	}
+}
+
+// fill puts a record's values into the texts of a scenario, where they say {{name}}.
+func fill(sc Scenario, record map[string]string) (Scenario, error) {
+	f := filler{record: record}
+	out := sc
+	out.Name = f.text(sc.Name)
+	out.Steps = make([]Step, len(sc.Steps))
+	for i, st := range sc.Steps {
+		st.Input = f.text(st.Input)
+		st.Graders = f.specs(st.Graders)
+		st.Constraints.Checks = f.specs(st.Constraints.Checks)
+		st.Constraints.ForbiddenTools = f.texts(st.Constraints.ForbiddenTools)
+		out.Steps[i] = st
+	}
+	if out.Setup.Config != nil {
+		out.Setup.Config, _ = f.value(sc.Setup.Config).(map[string]any)
+	}
+	if w := out.Setup.Workspace; w != nil {
+		out.Setup.Workspace = &Fixture{Copy: f.text(w.Copy), Git: w.Git}
+	}
+	for _, st := range out.Steps {
+		for _, s := range slices.Concat(st.Graders, st.Constraints.Checks) {
+			if p := s.Check(); len(p) > 0 && f.err == nil {
+				f.err = fmt.Errorf("%s: %s", p[0].Key, p[0].Message)
+			}
+		}
+	}
+	return out, f.err
+}
+
+// filler replaces {{name}} and remembers the first name that no record has.
+type filler struct {
+	record map[string]string
+	err    error
+}
+
+func (f *filler) text(s string) string {
+	var b strings.Builder
+	for {
+		before, rest, ok := strings.Cut(s, "{{")
+		name, after, closed := strings.Cut(rest, "}}")
+		if !ok || !closed {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(before)
+		name = strings.TrimSpace(name)
+		value, known := f.record[name]
+		if !known && f.err == nil {
+			f.err = fmt.Errorf("there is no {{%s}}; it has %s", name, strings.Join(slices.Sorted(maps.Keys(f.record)), ", "))
+		}
+		b.WriteString(value)
+		s = after
+	}
+}
+
+// texts keeps nil, which says something else than an empty list.
+func (f *filler) texts(list []string) []string {
+	out := slices.Clone(list)
+	for i := range out {
+		out[i] = f.text(out[i])
+	}
+	return out
+}
+
+func (f *filler) value(v any) any {
+	switch v := v.(type) {
+	case string:
+		return f.text(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = f.value(v[i])
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for k := range v {
+			out[k] = f.value(v[k])
+		}
+		return out
+	}
+	return v
+}
+
+func (f *filler) specs(list []grade.Spec) []grade.Spec {
+	out := slices.Clone(list)
+	for i := range out {
+		s := &out[i]
+		if s.Value != nil {
+			v := f.text(*s.Value)
+			s.Value = &v
+		}
+		s.Pattern, s.Prompt, s.ToolName, s.Path, s.Run = f.text(s.Pattern), f.text(s.Prompt), f.text(s.ToolName), f.text(s.Path), f.text(s.Run)
+		s.Tools, s.Only, s.Includes = f.texts(s.Tools), f.texts(s.Only), f.texts(s.Includes)
+		if s.Arguments != nil {
+			s.Arguments, _ = f.value(s.Arguments).(map[string]any)
+		}
+	}
+	return out
+}

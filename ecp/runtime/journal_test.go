@@ -1,0 +1,95 @@
+package runtime
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+)
+
+func line(id string) Line {
+	return Line{ID: id, Digest: "d" + id, Scenario: report.Scenario{Name: "s" + id, Status: report.Passed, Steps: []report.Step{}, Errors: []report.Problem{}}}
+}
+
+// What was written is read again; a line that was cut is written over.
+func TestJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	put := func(keep int64, ids ...string) {
+		t.Helper()
+		j, err := OpenJournal(path, keep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			if err := j.Write(line(id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(0, "1", "2")
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"id":"3","di`); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	lines, size, err := ReadJournal(path)
+	if diff := cmp.Diff([]Line{line("1"), line("2")}, lines); err != nil || diff != "" {
+		t.Fatalf("%v %s", err, diff)
+	}
+	put(size, "4")
+	lines, _, err = ReadJournal(path)
+	if diff := cmp.Diff([]Line{line("1"), line("2"), line("4")}, lines); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	put(0, "5") // a new run keeps the old journal beside its own
+	if old, _, err := ReadJournal(path + ".old"); err != nil || len(old) != 3 {
+		t.Errorf("%v %v", old, err)
+	}
+	if _, _, err := ReadJournal(path + ".missing"); err == nil {
+		t.Error("a journal that is not there can be read")
+	}
+}
+
+// The last line of a case counts, and only with the digest that it has now.
+func TestFinished(t *testing.T) {
+	first, second, other := line("1"), line("1"), line("1")
+	first.Scenario.Status, second.Scenario.Name, other.Digest = report.Error, "again", "changed"
+	got := finished([]Line{first, second, other})
+	if got["1d1"].Scenario.Name != "again" || got["1d1"].Scenario.Status != report.Passed || len(got) != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What a journal keeps is whole lines, and reads the same again.
+func FuzzJournal(f *testing.F) {
+	f.Add([]byte(`{"id":"0","digest":"x","scenario":{"name":"a","steps":[],"status":"passed"}}` + "\n{\"id\""))
+	f.Add([]byte("\n \n{}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		lines, size, err := parseJournal(data)
+		if err != nil {
+			if !strings.Contains(err.Error(), "no line of a journal") {
+				t.Fatal(err)
+			}
+			return
+		}
+		kept := data[:size]
+		if len(kept) > 0 && kept[size-1] != '\n' || bytes.ContainsRune(data[size:], '\n') {
+			t.Fatalf("%q is kept of %q", kept, data)
+		}
+		again, n, err := parseJournal(kept)
+		if err != nil || n != size || len(again) != len(lines) {
+			t.Fatalf("%d lines of %d bytes, %v", len(again), n, err)
+		}
+	})
+}

@@ -1,0 +1,14 @@
+// Package examples has what a newcomer runs and reads: manifests, each in a folder of its
+// own. It owns no behaviour; what it hands out is what `ecp init` writes.
+package examples
+
+import (
+	"embed"
+	"io/fs"
+)
+
+//go:embed plain-agent/agent.py plain-agent/manifest.yaml
+var plainAgent embed.FS
+
+// PlainAgent has agent.py, an agent in Python, and manifest.yaml, an evaluation of it.
+func PlainAgent() (fs.FS, error) { return fs.Sub(plainAgent, "plain-agent") }

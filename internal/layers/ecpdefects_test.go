@@ -1,0 +1,104 @@
+package layers
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestECPDefects holds docs/ecp-defects.md to its numbers, each once and in order, and to the
+// tests that it names, which are there.
+func TestECPDefects(t *testing.T) {
+	const (
+		top  = "../../"
+		last = 32 // of the contract, section 3
+	)
+	doc, err := os.ReadFile(filepath.FromSlash(top + "docs/ecp-defects.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`^\| (\d+) \| .+ \| (.+) \|$`)
+	name := regexp.MustCompile("`([a-z0-9/]+)\\.(Test[A-Za-z0-9]+)(?:/([^`]+))?`")
+	tests, parts := map[string]map[string]bool{}, map[string]map[string]bool{} // by room
+	next := 1
+	for line := range strings.Lines(string(doc)) {
+		m := row.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		if n, _ := strconv.Atoi(m[1]); n != next {
+			t.Errorf("%d stands where %d should", n, next)
+		}
+		next++
+		named := name.FindAllStringSubmatch(m[2], -1)
+		if len(named) == 0 {
+			t.Errorf("%s has no test", m[1])
+		}
+		for _, n := range named {
+			room, test, part := n[1], n[2], n[3]
+			if tests[room] == nil {
+				dir := filepath.FromSlash(top + room)
+				tests[room], parts[room] = testsOf(t, dir), partsOf(t, dir)
+			}
+			if !tests[room][test] || part != "" && !parts[room][test+"/"+part] {
+				t.Errorf("%s: %s has no %s %s", m[1], room, test, part)
+			}
+		}
+	}
+	if next != last+1 {
+		t.Errorf("%d of %d defects are there", next-1, last)
+	}
+}
+
+// partsOf lists the subtests of a room that are called by a literal name, as Test/name.
+func partsOf(t *testing.T, dir string) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]bool{}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv != nil || f.Body == nil {
+				continue
+			}
+			ast.Inspect(f.Body, func(n ast.Node) bool {
+				if name, ok := ranBy(n); ok {
+					out[f.Name.Name+"/"+name] = true
+				}
+				return true
+			})
+		}
+	}
+	return out
+}
+
+// ranBy returns the name in t.Run("name", ...).
+func ranBy(n ast.Node) (name string, ok bool) {
+	call, ok := n.(*ast.CallExpr)
+	if !ok || len(call.Args) != 2 {
+		return "", false
+	}
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || selector.Sel.Name != "Run" {
+		return "", false
+	}
+	literal, ok := call.Args[0].(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return "", false
+	}
+	name, err := strconv.Unquote(literal.Value)
+	return name, err == nil
+}
