@@ -118,8 +118,8 @@ func TestEvents(t *testing.T) {
 		"data: {\"jsonrpc\":\"2.0\",\ndata: \"id\":7,\"result\":true}\n\n":                         "",
 		": hi\r\nid: 3\r\nevent: message\r\ndata:" + answer + "\r\n\r\n":                           "",
 		"data: {\"jsonrpc\":\"2.0\",\"method\":\"progress\"}\n\ndata:\n\ndata: " + answer + "\n\n": "",
-		"data: " + answer[:20] + "\n":                                                              "ended without an answer; it sent: events that are no JSON",
-		"data: {\"jsonrpc\":\"2.0\",\"id\":8,\"result\":true}\n\n":                                 "ended without an answer; it sent: events that answer nothing",
+		"data: " + answer[:20] + "\n":                              "ended without an answer; it sent: events that are no JSON",
+		"data: {\"jsonrpc\":\"2.0\",\"id\":8,\"result\":true}\n\n": "ended without an answer; it sent: events that answer nothing",
 		"": "ended without an answer",
 	} {
 		r, err := (&httpConn{}).readEvents(strings.NewReader(text), []byte("7"))
