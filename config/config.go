@@ -70,6 +70,8 @@ type Config struct {
 
 	Journal Journal `json:"journal"`
 
+	A2A A2A `json:"a2a"`
+
 	// IncludeParentAgentsFiles says that AGENTS.md of the folders above counts too.
 	IncludeParentAgentsFiles bool `json:"includeParentAgentsFiles"`
 	// ClaudeMDFallback says that CLAUDE.md counts in folders without AGENTS.md.
@@ -246,6 +248,16 @@ type Journal struct {
 	Enabled       bool `json:"enabled"`
 	MaxSizeMb     int  `json:"maxSizeMb"`     // of records and contents together; 0 is no limit
 	RetentionDays int  `json:"retentionDays"` // of sealed segments; 0 is forever
+}
+
+// A2A is the a2a section: what callers of eca serve can have.
+type A2A struct {
+	Push struct {
+		Enabled      bool     `json:"enabled"`
+		AllowHosts   []string `json:"allowHosts"` // empty: all
+		DenyHosts    []string `json:"denyHosts"`
+		PrivateHosts []string `json:"privateHosts"` // hosts and networks that may be private, and without TLS
+	} `json:"push"`
 }
 
 // Chat is the chat section.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -110,6 +111,11 @@ func TestProblems(t *testing.T) {
 	}
 	if l := Load(Inputs{Getenv: env(nil), ConfigFile: "/does/not/exist.json"}); len(l.Problems) != 1 || !strings.Contains(l.Problems[0].String(), "does not exist") {
 		t.Errorf("missing --config-file: %v", l.Problems)
+	}
+	if runtime.GOOS != "windows" {
+		if l := Load(Inputs{Getenv: env(nil), ConfigFile: "/dev/zero"}); len(l.Problems) != 1 || !strings.Contains(l.Problems[0].String(), "no regular file") {
+			t.Errorf("a file without end: %v", l.Problems)
+		}
 	}
 }
 

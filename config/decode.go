@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -15,14 +16,92 @@ import (
 func (b *builder) decode() *Config {
 	b.prune(b.merged, reflect.TypeFor[Config](), nil)
 	cfg := &Config{}
-	raw, err := json.Marshal(b.merged)
-	if err == nil {
-		err = json.Unmarshal(raw, cfg)
-	}
-	if err != nil {
+	if err := b.fill(reflect.ValueOf(cfg).Elem(), b.merged); err != nil {
 		bug.Reportf("configuration does not decode after pruning: %v", err)
 	}
 	return cfg
+}
+
+// fill sets what encoding/json would set if it decoded the value. To have it do that, the
+// whole configuration would be written as JSON first, and encoding/json would make encoders
+// for all its types: a third of the time it takes to read a configuration.
+func (b *builder) fill(to reflect.Value, v any) error {
+	if v == nil {
+		return nil
+	}
+	if one, isString := v.(string); isString && to.Type() == reflect.TypeFor[Strings]() {
+		to.Set(reflect.ValueOf(Strings{one}))
+		return nil
+	}
+	if u, ok := to.Addr().Interface().(json.Unmarshaler); ok && to.Kind() == reflect.Struct {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		return u.UnmarshalJSON(raw)
+	}
+	switch to.Kind() {
+	case reflect.Pointer:
+		to.Set(reflect.New(to.Type().Elem()))
+		return b.fill(to.Elem(), v)
+	case reflect.Interface:
+		to.Set(reflect.ValueOf(cloned(v)))
+	case reflect.Int, reflect.Int64:
+		f, _ := v.(float64)
+		to.SetInt(int64(f))
+	case reflect.Slice:
+		list, _ := v.([]any)
+		to.Set(reflect.MakeSlice(to.Type(), len(list), len(list)))
+		for i, e := range list {
+			if err := b.fill(to.Index(i), e); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		m, _ := v.(map[string]any)
+		to.Set(reflect.MakeMapWithSize(to.Type(), len(m)))
+		for key, sub := range m {
+			elem := reflect.New(to.Type().Elem()).Elem()
+			if err := b.fill(elem, sub); err != nil {
+				return err
+			}
+			to.SetMapIndex(reflect.ValueOf(key).Convert(to.Type().Key()), elem)
+		}
+	case reflect.Struct:
+		m, _ := v.(map[string]any)
+		fields := b.fieldsOf(to.Type())
+		for _, key := range slices.Sorted(maps.Keys(m)) { // of two spellings the last counts
+			f, known := fields.named[strings.ToLower(key)]
+			if !known {
+				continue
+			}
+			if err := b.fill(to.FieldByIndex(f.Index), m[key]); err != nil {
+				return err
+			}
+		}
+	default:
+		to.Set(reflect.ValueOf(v).Convert(to.Type()))
+	}
+	return nil
+}
+
+// cloned copies a JSON value.
+func cloned(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, sub := range v {
+			out[key] = cloned(sub)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = cloned(e)
+		}
+		return out
+	}
+	return v
 }
 
 // prune removes from a value what does not fit a type, keys of objects and elements of
@@ -63,13 +142,13 @@ func (b *builder) prune(v any, typ reflect.Type, path []string) (any, bool) {
 		return left, ok
 	case reflect.Map, reflect.Struct:
 		m, ok := v.(map[string]any)
-		fields, rest := jsonFields(typ)
+		fields := b.fieldsOf(typ)
 		for key, sub := range m {
-			elem, known := fields[strings.ToLower(key)]
-			if !known && rest != nil {
-				elem, known = rest, true
+			elem := fields.rest
+			if f, known := fields.named[strings.ToLower(key)]; known {
+				elem = f.Type
 			}
-			if !known {
+			if elem == nil {
 				continue
 			}
 			if sub, fits := b.pruned(sub, elem, append(slices.Clone(path), key)); fits {
@@ -103,21 +182,35 @@ func (b *builder) originOf(path []string) Origin {
 	return Origin{Source: "configuration"}
 }
 
-// jsonFields returns the types of a struct's fields by lower-cased JSON name, and the type
-// of the values whose keys users choose, if there are such.
-func jsonFields(typ reflect.Type) (fields map[string]reflect.Type, rest reflect.Type) {
-	fields = map[string]reflect.Type{}
-	if typ.Kind() == reflect.Map {
-		return fields, typ.Elem()
+// jsonFields are the fields of a struct by their lower-cased JSON names.
+type jsonFields struct {
+	named map[string]reflect.StructField
+	rest  reflect.Type // of the values whose keys users choose; nil if there are none
+}
+
+// fieldsOf looks at each type once.
+func (b *builder) fieldsOf(typ reflect.Type) jsonFields {
+	if f, ok := b.fields[typ]; ok {
+		return f
 	}
+	f := fieldsOf(typ)
+	b.fields[typ] = f
+	return f
+}
+
+func fieldsOf(typ reflect.Type) jsonFields {
+	if typ.Kind() == reflect.Map {
+		return jsonFields{rest: typ.Elem()}
+	}
+	out := jsonFields{named: map[string]reflect.StructField{}}
 	for _, f := range reflect.VisibleFields(typ) {
 		if f.Tag.Get("rest") != "" {
-			rest = f.Type.Elem()
+			out.rest = f.Type.Elem()
 		} else if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
-			fields[strings.ToLower(name)] = f.Type
+			out.named[strings.ToLower(name)] = f
 		}
 	}
-	return fields, rest
+	return out
 }
 
 func typeName(typ reflect.Type) string {

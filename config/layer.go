@@ -87,7 +87,7 @@ func parse(source string, data []byte) (*layer, *Problem) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return l, nil
 	}
-	root, err := hujson.Parse(withNewline(data))
+	root, err := hujson.Parse(slices.Clone(withNewline(data))) // which Standardize writes into
 	if err != nil {
 		line, column, cause := splitPosition(err.Error())
 		// The parser's text may have one line more.
@@ -105,10 +105,11 @@ func parse(source string, data []byte) (*layer, *Problem) {
 	if _, ok := root.Value.(*hujson.Object); !ok {
 		return nil, &Problem{Origin: Origin{Source: source, Line: 1}, Cause: "the configuration must be a JSON object"}
 	}
-	l.index(newLines(data), &root, nil)
-	std := root.Clone()
-	std.Standardize()
-	if err := json.Unmarshal(std.Pack(), &l.content); err != nil {
+	if source != defaults { // which are no file that somebody could open at a line
+		l.index(newLines(data), &root, nil)
+	}
+	root.Standardize()
+	if err := json.Unmarshal(root.Pack(), &l.content); err != nil {
 		return nil, &Problem{Origin: Origin{Source: source}, Cause: err.Error()}
 	}
 	return l, nil

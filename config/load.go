@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -137,7 +138,7 @@ func Home(getenv func(string) string) string {
 
 // Load reads and merges all layers.
 func Load(in Inputs) *Loaded {
-	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, texts: map[string][]byte{}}
+	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, texts: map[string][]byte{}, fields: map[reflect.Type]jsonFields{}}
 	b.text(defaults, builtinDefaults())
 	b.prompts()
 	b.fragments()
@@ -198,6 +199,7 @@ type builder struct {
 	pending  bool
 	units    []Unit
 	stricter []tightening
+	fields   map[reflect.Type]jsonFields
 }
 
 func (b *builder) problem(o Origin, format string, args ...any) {

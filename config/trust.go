@@ -324,8 +324,7 @@ func localPaths(v any) bool {
 // knownKey says whether eca knows a key of the configuration, in whatever case: decoding
 // does not mind the case.
 func knownKey(key string) bool {
-	fields, _ := jsonFields(configType())
-	_, known := fields[strings.ToLower(key)]
+	_, known := fieldsOf(configType()).named[strings.ToLower(key)]
 	return known
 }
 

@@ -67,35 +67,39 @@ func TestWhatNeedsTrust(t *testing.T) {
 		`{"Hooks": {"h": {}}}`: "Hooks.h",
 		`{"mcpServers": {"a": {"command": "x"}, "b": {"url": "y"}}}`:            "mcpServers.a mcpServers.b",
 		`{"providers": {"openai": {"url": "http://evil", "keyRc": "me@host"}}}`: "providers.openai",
-		`{"providers": null}`:                                                                      "providers",
-		`{"customTools": {"t": {"command": "x"}}}`:                                                 "customTools.t",
-		`{"plugins": {"install": ["x"]}}`:                                                          "plugins.install",
-		`{"extraConfigs": ["x.json"]}`:                                                             "extraConfigs",
-		`{"otlp": {"endpoint": "http://evil"}, "remote": {"enabled": true}}`:                       "otlp.endpoint remote.enabled",
-		`{"chat": {"defaultTrust": true}}`:                                                         "chat.defaultTrust",
-		`{"toolCall": {"approval": {"byDefault": "allow"}}}`:                                       "toolCall.approval.byDefault",
-		`{"toolCall": {"approval": {"allow": {"x": {}}}}}`:                                         "toolCall.approval.allow",
-		`{"toolCall": {"approval": null}}`:                                                         "toolCall.approval",
-		`{"toolCall": {"approval": {"deny": null}}}`:                                               "toolCall.approval.deny",
-		`{"toolCall": {"approval": {"deny": {"x": null}}}}`:                                        "toolCall.approval.deny",
-		`{"toolCall": {"shellCommand": {"path": "/evil"}}}`:                                        "toolCall.shellCommand",
-		`{"toolCall": {"sandbox": "off"}}`:                                                         "toolCall.sandbox",
-		`{"toolCall": 7}`:                                                                          "toolCall",
-		`{"disabledTools": null}`:                                                                  "disabledTools",
-		`{"agent": {"plan": null}}`:                                                                "agent.plan",
-		`{"agent": {"plan": {"readOnly": false}}}`:                                                 "agent.plan.readOnly",
-		`{"agent": {"plan": {"inherit": ["general"]}}}`:                                            "agent.plan.inherit",
+		`{"providers": null}`:                                                "providers",
+		`{"defaultModel": null}`:                                             "defaultModel",
+		`{"rules": [{"path": "${cmd:touch x}"}]}`:                            "rules",
+		`{"disabledTools": ["${env:SECRET}"]}`:                               "disabledTools",
+		`{"welcomeMessage": "${file:~/x}"}`:                                  "welcomeMessage",
+		`{"customTools": {"t": {"command": "x"}}}`:                           "customTools.t",
+		`{"plugins": {"install": ["x"]}}`:                                    "plugins.install",
+		`{"extraConfigs": ["x.json"]}`:                                       "extraConfigs",
+		`{"otlp": {"endpoint": "http://evil"}, "remote": {"enabled": true}}`: "otlp.endpoint remote.enabled",
+		`{"chat": {"defaultTrust": true}}`:                                   "chat.defaultTrust",
+		`{"toolCall": {"approval": {"byDefault": "allow"}}}`:                 "toolCall.approval.byDefault",
+		`{"toolCall": {"approval": {"allow": {"x": {}}}}}`:                   "toolCall.approval.allow",
+		`{"toolCall": {"approval": null}}`:                                   "toolCall.approval",
+		`{"toolCall": {"approval": {"deny": null}}}`:                         "toolCall.approval.deny",
+		`{"toolCall": {"approval": {"deny": {"x": null}}}}`:                  "toolCall.approval.deny",
+		`{"toolCall": {"shellCommand": {"path": "/evil"}}}`:                  "toolCall.shellCommand",
+		`{"toolCall": {"sandbox": "off"}}`:                                   "toolCall.sandbox",
+		`{"toolCall": 7}`:                                                    "toolCall",
+		`{"disabledTools": null}`:                                            "disabledTools",
+		`{"agent": {"plan": null}}`:                                          "agent.plan",
+		`{"agent": {"plan": {"readOnly": false}}}`:                           "agent.plan.readOnly",
+		`{"agent": {"plan": {"inherit": ["general"]}}}`:                      "agent.plan.inherit",
 		`{"agent": {"plan": {"toolCall": {"approval": {"allow": {"x": {}}, "deny": {"y": {}}}}}}}`: "agent.plan.toolCall.approval.allow",
-		`{"rules": [{"path": "../x"}]}`:                                                            "rules",
-		`{"skills": [{"path": "/etc"}]}`:                                                           "skills",
-		`{"commands": [{"path": "~/x"}], "rules": [{"path": "a/~"}]}`:                              "commands",
-		`{"welcomeMessage": "${cmd:id}"}`:                                                          "welcomeMessage",
-		`{"welcomeMessage": "${env:SECRET}"}`:                                                      "welcomeMessage",
-		`{"agent": {"code": {"systemPrompt": "${netrc:host}"}}}`:                                   "agent.code.systemPrompt",
-		`{"defaultModel": "${file:` + outside + `}"}`:                                              "defaultModel",
-		`{"defaultModel": "${file:../../x}"}`:                                                      "defaultModel",
-		`{"defaultModel": "${file:${env:SECRET}}"}`:                                                "defaultModel",
-		`{"env": "test", "pureConfig": true, "netrcFile": "x", "prompts": {"chat": "x"}}`:          "env netrcFile prompts.chat pureConfig",
+		`{"rules": [{"path": "../x"}]}`:                                                   "rules",
+		`{"skills": [{"path": "/etc"}]}`:                                                  "skills",
+		`{"commands": [{"path": "~/x"}], "rules": [{"path": "a/~"}]}`:                     "commands",
+		`{"welcomeMessage": "${cmd:id}"}`:                                                 "welcomeMessage",
+		`{"welcomeMessage": "${env:SECRET}"}`:                                             "welcomeMessage",
+		`{"agent": {"code": {"systemPrompt": "${netrc:host}"}}}`:                          "agent.code.systemPrompt",
+		`{"defaultModel": "${file:` + outside + `}"}`:                                     "defaultModel",
+		`{"defaultModel": "${file:../../x}"}`:                                             "defaultModel",
+		`{"defaultModel": "${file:${env:SECRET}}"}`:                                       "defaultModel",
+		`{"env": "test", "pureConfig": true, "netrcFile": "x", "prompts": {"chat": "x"}}`: "env netrcFile prompts.chat pureConfig",
 	} {
 		f := newFolder(t, "{}", text)
 		l := f.load()
@@ -150,6 +154,11 @@ func TestStricterOnly(t *testing.T) {
 		if fmt.Sprint(c.got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %v, want %v", what, c.got, c.want)
 		}
+	}
+	// Nobody both may is not everybody.
+	none := newFolder(t, global, `{"agent": {"own": {"spawnableBy": "explorer"}}}`).load()
+	if got := []string(none.Agents["own"].SpawnableBy); !slices.Equal(got, []string{"code", "plan"}) {
+		t.Errorf("spawnable by %q", got)
 	}
 	o, _ := l.Origin("toolCall", "approval", "deny", "e")
 	if !strings.HasPrefix(o.Source, f.root) {
@@ -206,6 +215,10 @@ func TestSum(t *testing.T) {
 	write(t, file, fmt.Sprintf(hook, `, "mcpServers": {"x": {"command": "y"}}`))
 	if sum() == first {
 		t.Error("a server did not change the sum")
+	}
+	write(t, file, strings.Replace(fmt.Sprintf(hook, ""), "date", "halt", 1))
+	if sum() == first {
+		t.Error("another command of the same length did not change the sum")
 	}
 	write(t, file, fmt.Sprintf(hook, ""))
 	for _, path := range []string{script, other} {

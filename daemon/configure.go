@@ -26,7 +26,10 @@ func (d *Daemon) Configure(initOptions json.RawMessage, roots []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.initOptions, d.roots = initOptions, roots
+	var warm sync.WaitGroup
+	warm.Go(d.models.catalog.Warm) // a client that starts waits for both
 	d.loadLocked(true)
+	warm.Wait()
 	if d.set.Load() != nil {
 		d.extendLocked()
 	}

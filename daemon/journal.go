@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 )
@@ -29,13 +30,32 @@ func (d *Daemon) newJournal() *journal.Journal {
 	})
 }
 
-// recordedStore has the journal do with a chat what the store does: survive, and be gone.
+// recordedStore has the journal do with a chat what the store does: survive, and be gone. Calls
+// that did not run it learns from the chat's log.
 type recordedStore struct {
 	*store.Store
 	calls *journal.Journal
 }
 
 var _ chat.Store = recordedStore{}
+
+// Append implements chat.Store.
+func (s recordedStore) Append(ctx context.Context, meta chat.Meta, events []event.Event) error {
+	if err := s.Store.Append(ctx, meta, events); err != nil {
+		return err
+	}
+	s.calls.Log(meta.ID, events)
+	return nil
+}
+
+// Extend implements chat.Store.
+func (s recordedStore) Extend(ctx context.Context, id string, events []event.Event) error {
+	if err := s.Store.Extend(ctx, id, events); err != nil {
+		return err
+	}
+	s.calls.Log(id, events)
+	return nil
+}
 
 // Sync implements chat.Store. Nobody waits for the journal.
 func (s recordedStore) Sync(ctx context.Context) error {

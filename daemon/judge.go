@@ -97,7 +97,8 @@ func (j *Judge) resolve(name string) (chat.Model, error) {
 		Provider: "openai", URL: base + "/chat/completions", Headers: headers, Limits: limits, Now: time.Now,
 		Client: j.Network.Client(netclient.Options{Connect: limits.Connect}),
 	}
-	return chat.Model{Name: name, Client: llm.WithRetry(openai.NewWhole(at), llm.DefaultRetry())}, nil
+	client := llm.WithRetry(openai.NewWhole(at), llm.DefaultRetry())
+	return chat.Model{Name: name, Client: j.assembled().calls.Model(client, "openai/"+name)}, nil
 }
 
 // assembled returns a daemon with the user's own configuration: that of the folder an

@@ -231,6 +231,12 @@ func TestLimitsAndRetry(t *testing.T) {
 	if got := d.models.limits(p); got != want {
 		t.Errorf("limits %+v", got)
 	}
+	// Who says nothing has all of them.
+	usual := newDaemon(t, `{"providers": {"a": {"api": "openai-chat"}}}`, nil)
+	want = llm.Limits{Connect: 15 * time.Second, FirstByte: 300 * time.Second, Idle: 120 * time.Second, Total: 3600 * time.Second}
+	if got := usual.models.limits(usual.Config().Providers["a"]); got != want || llm.DefaultLimits() != want {
+		t.Errorf("limits without a word %+v, %+v", got, llm.DefaultLimits())
+	}
 	r := d.models.retryPolicy(p)
 	if r.MaxRetries != 1 || r.MaxPremature != 0 || r.MaxContinues != 7 || r.BaseDelay != 5*time.Millisecond || r.Multiplier != 3 || r.MaxDelay != 9*time.Millisecond || r.MaxWait != 4*time.Second {
 		t.Errorf("retry %+v", r)

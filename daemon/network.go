@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -29,19 +30,40 @@ func (d *Daemon) pages(cfg *config.Config) *fetch.Getter {
 	return fetch.New(d.network, fetch.Rules{Allow: w.AllowHosts, Deny: w.DenyHosts, Private: w.PrivateHosts}, "eca (+https://github.com/seed-dec29ce4/eca)")
 }
 
-// badHosts names entries of toolCall.webFetch that are no hosts. One that should restrict
-// must not be overlooked.
+// Webhooks says whether callers of eca serve can name addresses that are notified.
+func (d *Daemon) Webhooks() bool { return d.Config().A2A.Push.Enabled }
+
+// CheckWebhook says why nothing would be sent to an address that a caller of eca serve
+// names (docs/a2a.md).
+func (d *Daemon) CheckWebhook(address string) error { return d.webhooks().Check(address) }
+
+// PostWebhook sends a notification to such an address and returns the status of the answer.
+func (d *Daemon) PostWebhook(ctx context.Context, address string, header http.Header, body []byte) (status int, err error) {
+	return d.webhooks().Post(ctx, address, header, body)
+}
+
+// webhooks sends notifications by the rules that count now.
+func (d *Daemon) webhooks() *fetch.Poster {
+	p := d.Config().A2A.Push
+	return fetch.NewPoster(d.network, fetch.Rules{Allow: p.AllowHosts, Deny: p.DenyHosts, Private: p.PrivateHosts, Section: "a2a.push"}, "eca/"+d.opts.Version)
+}
+
+// badHosts names entries of toolCall.webFetch and a2a.push that are no hosts. One that
+// should restrict must not be overlooked.
 func badHosts(cfg *config.Loaded) []config.Problem {
-	w := cfg.ToolCall.WebFetch
+	w, p := cfg.ToolCall.WebFetch, cfg.A2A.Push
 	var out []config.Problem
 	for _, of := range []struct {
-		key  string
-		list []string
-	}{{"allowHosts", w.AllowHosts}, {"denyHosts", w.DenyHosts}, {"privateHosts", w.PrivateHosts}} {
+		section, key string
+		list         []string
+	}{
+		{"toolCall.webFetch", "allowHosts", w.AllowHosts}, {"toolCall.webFetch", "denyHosts", w.DenyHosts}, {"toolCall.webFetch", "privateHosts", w.PrivateHosts},
+		{"a2a.push", "allowHosts", p.AllowHosts}, {"a2a.push", "denyHosts", p.DenyHosts}, {"a2a.push", "privateHosts", p.PrivateHosts},
+	} {
 		for _, host := range of.list {
 			if err := fetch.Valid(host); err != nil {
-				origin, _ := cfg.Origin("toolCall", "webFetch", of.key)
-				out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("toolCall.webFetch.%s: %.100q is no host: %v", of.key, host, err)})
+				origin, _ := cfg.Origin(append(strings.Split(of.section, "."), of.key)...)
+				out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("%s.%s: %.100q is no host: %v", of.section, of.key, host, err)})
 			}
 		}
 	}

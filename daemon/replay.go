@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/chat/undo"
 	"github.com/seed-dec29ce4/eca/config"
@@ -34,15 +36,15 @@ type Replayed struct {
 // Replay runs a recorded chat again: the engine is given its prompts, and the answers of
 // models and tools from the record. No model is called, no tool runs, nothing of the user's
 // is changed. An error is the first difference between what the engine asks and what is on
-// record, or says why nothing could be replayed. System prompts, descriptions of tools and
-// titles are taken as they are.
+// record, or says why nothing could be replayed. System prompts, descriptions of tools,
+// titles, decisions about calls, and when the conversation was full, are taken as they are.
 func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed, error) {
 	record, err := chain.Conversation(chatID)
 	if err != nil {
 		return Replayed{}, err
 	}
 	if len(record.Turns) == 0 {
-		return Replayed{}, fmt.Errorf("nothing of the chat %s can be replayed: %s", chatID, record.Left)
+		return Replayed{}, fmt.Errorf("nothing of the chat %s can be replayed: %s", chatID, cmp.Or(record.Left, "it has no turns"))
 	}
 	dir, err := os.MkdirTemp("", "esrp-replay-")
 	if err != nil {
@@ -56,6 +58,12 @@ func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed,
 	if err != nil {
 		return Replayed{}, err
 	}
+	p.session = s
+	ctx, cancel := context.WithCancel(ctx)
+	var deciding sync.WaitGroup
+	deciding.Go(func() { p.decide(ctx, s.Next()) })
+	defer deciding.Wait()
+	defer cancel()
 	for n, turn := range record.Turns {
 		p.begin(turn)
 		accepted, err := s.Submit(chat.Prompt{Text: turn.Prompt, Model: turn.Model, Agent: turn.Agent}).Wait(ctx)
@@ -76,20 +84,41 @@ func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed,
 
 // replaying plays what is on record to an engine.
 type replaying struct {
-	record journal.Conversation
+	record  journal.Conversation
+	session *chat.Session
 
 	mu       sync.Mutex // guards what follows
 	turn     journal.Turn
-	asked    int // requests of the turn
+	asked    int                       // requests of the turn
+	calls    map[string]journal.Played // of the turn, by id
 	requests int
 	tools    int
+	compacts int   // how often the conversation was said to be full
 	err      error // the first difference
 }
 
 func (p *replaying) begin(t journal.Turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.turn, p.asked = t, 0
+	p.turn, p.asked, p.calls = t, 0, map[string]journal.Played{}
+}
+
+// decide refuses what the user refused.
+func (p *replaying) decide(ctx context.Context, from event.Seq) {
+	for e, err := range p.session.Events(ctx, from) {
+		if err != nil {
+			return // what waits is ended with the replay
+		}
+		if b, ok := e.Body.(event.ToolJudged); ok && b.Manual {
+			p.session.Decide(b.CallID, chat.Decision{GoOn: p.call(b.CallID).GoOn})
+		}
+	}
+}
+
+func (p *replaying) call(id string) journal.Played {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls[id]
 }
 
 // end says what was different in the turn.
@@ -112,7 +141,8 @@ func (p *replaying) differs(format string, args ...any) error {
 
 func (p *replaying) engine(dir string) (*chat.Engine, func()) {
 	cfg := config.Load(config.Inputs{Getenv: func(string) string { return "" }, ConfigHome: dir}).Config
-	cfg.Chat.Title, cfg.AutoCompactPercentage = false, 0
+	const share = 90 // percent; whether it is reached is what the answers say
+	cfg.Chat.Title, cfg.AutoCompactPercentage = false, share
 	for name, agent := range cfg.Agents {
 		agent.AutoCompactPercentage = nil
 		cfg.Agents[name] = agent
@@ -124,10 +154,10 @@ func (p *replaying) engine(dir string) (*chat.Engine, func()) {
 	}
 	registry := tools.NewRegistry(list...)
 	e := chat.New(chat.Deps{
-		Store: events, Models: p, ModelIDs: func() []string { return nil }, Contexts: playedContexts{p},
-		Tools: func() *tools.Registry { return registry }, Policy: func() tools.Policy { return playedPolicy{} },
-		Files: undo.New(func() *artifact.Store { return kept }), Commands: noCommands{},
-		Config: func() *config.Config { return cfg }, Roots: func() []string { return nil },
+		Store: events, Models: p, ModelIDs: func() []string { return nil }, Contexts: playedContexts{p}, Commands: playedCommands{p},
+		Tools: func() *tools.Registry { return registry }, Policy: func() tools.Policy { return playedPolicy{p} },
+		Files:  undo.New(func() *artifact.Store { return kept }),
+		Config: func() *config.Config { return p.config(cfg) }, Roots: func() []string { return nil },
 		Now: time.Now, NewID: uuid.NewString, Log: slog.New(slog.DiscardHandler),
 	})
 	return e, func() {
@@ -136,9 +166,25 @@ func (p *replaying) engine(dir string) (*chat.Engine, func()) {
 	}
 }
 
+// config is that of the turn.
+func (p *replaying) config(base *config.Config) *config.Config {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	cfg := *base
+	cfg.Compact.Model = p.turn.Writer
+	return &cfg
+}
+
 // Resolve implements chat.Models.
 func (p *replaying) Resolve(name, _ string) (chat.Model, error) {
-	m := chat.Model{ID: name, Name: name, Client: playedModel{p}}
+	m := chat.Model{ID: name, Name: name, Client: playedModel{p}, Retry: llm.DefaultRetry()}
+	p.mu.Lock()
+	for _, a := range p.turn.Requests {
+		if a.Model == name {
+			m.Limit.Context = a.Context
+		}
+	}
+	p.mu.Unlock()
 	if p.record.Reasoning {
 		m.Reads = func(string) bool { return true }
 	}
@@ -162,14 +208,25 @@ func (c playedContexts) Resolve(context.Context, contexts.Query) ([]contexts.Blo
 type playedModel struct{ p *replaying }
 
 // Stream implements llm.Model.
-func (m playedModel) Stream(_ context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+func (m playedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		answer, err := m.p.answer(req)
+		answer, used, err := m.p.answer(req)
+		if err == nil && answer.Says != "" {
+			m.p.session.Steer(answer.Says)
+			// It is there when this, behind it, is done.
+			_, err = m.p.session.Change(func(*chat.Meta) {}).Wait(ctx)
+		}
 		if err != nil {
 			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: err.Error()})
 			return
 		}
-		for _, d := range answer {
+		for _, d := range answer.Answer {
+			if d.Kind == llm.UsageDelta {
+				continue
+			}
+			if d.Kind == llm.StopDelta && !yield(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: used}}, nil) {
+				return
+			}
 			if !yield(d, nil) {
 				return
 			}
@@ -177,20 +234,37 @@ func (m playedModel) Stream(_ context.Context, req llm.Request) iter.Seq2[llm.De
 	}
 }
 
-// answer compares a request with the next one on record and returns its answer.
-func (p *replaying) answer(req llm.Request) ([]llm.Delta, error) {
+// answer compares a request with the next one on record and returns that with its answer. used
+// is how many tokens the conversation has, as far as it matters: nearly none, or so many more
+// than ever that it is compacted, as it was then.
+func (p *replaying) answer(req llm.Request) (on *journal.Asked, used int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asked >= len(p.turn.Requests) {
-		return nil, p.differs("the engine makes a request that is not on record, after %d others", p.asked)
+		return nil, 0, p.differs("the engine makes a request that is not on record, after %d others", p.asked)
 	}
-	on := p.turn.Requests[p.asked]
+	on = p.turn.Requests[p.asked]
 	p.asked++
+	if summary := req.Purpose == llm.PurposeCompact; summary != on.Summary {
+		return nil, 0, p.differs("request %d, line %d of the journal: on record is one for %s, replayed one for %s", p.asked, on.Seq, purpose(on.Summary), purpose(summary))
+	}
 	if at, want, got := on.Compare(req.Messages); at >= 0 {
-		return nil, p.differs("request %d, line %d of the journal, message %d:\non record: %s\nreplayed:  %s", p.asked, on.Seq, at+1, want, got)
+		return nil, 0, p.differs("request %d, line %d of the journal, message %d:\non record: %s\nreplayed:  %s", p.asked, on.Seq, at+1, want, got)
 	}
 	p.requests++
-	return on.Answer, nil
+	if used = 1; on.Full {
+		const full = 1 << 40
+		p.compacts++
+		used = full * int64(p.compacts)
+	}
+	return on, used, nil
+}
+
+func purpose(summary bool) llm.Purpose {
+	if summary {
+		return llm.PurposeCompact
+	}
+	return llm.PurposeTurn
 }
 
 // playedTool has the results that are on record.
@@ -212,19 +286,25 @@ func (t playedTool) Spec() tools.Spec {
 	return tools.Spec{Server: server, Name: name, Origin: origin, Description: t.spec.Description, Schema: t.spec.Schema}
 }
 
-// Plan implements tools.Tool.
-func (t playedTool) Plan(context.Context, tools.Call) (tools.Plan, error) { return tools.Plan{}, nil }
+// Plan implements tools.Tool: it finds what became of the call.
+func (t playedTool) Plan(_ context.Context, call tools.Call) (tools.Plan, error) {
+	t.p.mu.Lock()
+	defer t.p.mu.Unlock()
+	on, ok := t.p.turn.Take(call.ID, t.spec.Name, call.Arguments)
+	if !ok {
+		return tools.Plan{}, t.p.differs("the engine calls %s with %s, which is not on record", t.spec.Name, shortened(call.Arguments))
+	}
+	t.p.calls[call.ID] = on
+	t.p.tools++
+	if on.Refused == journal.RefusedInvalid {
+		return tools.Plan{}, errors.New(strings.Join(on.Result.Outputs, "\n"))
+	}
+	return tools.Plan{}, nil
+}
 
 // Run implements tools.Tool.
 func (t playedTool) Run(_ context.Context, call tools.Call, _ tools.Sink) (tools.Result, error) {
-	t.p.mu.Lock()
-	defer t.p.mu.Unlock()
-	on, ok := t.p.turn.Call(t.spec.Name, call.Arguments)
-	if !ok {
-		return tools.Result{}, t.p.differs("the engine calls %s with %s, which is not on record", t.spec.Name, shortened(call.Arguments))
-	}
-	t.p.tools++
-	return on, nil
+	return t.p.call(call.ID).Result, nil
 }
 
 func shortened(data json.RawMessage) string {
@@ -235,11 +315,19 @@ func shortened(data json.RawMessage) string {
 	return string(data)
 }
 
-type playedPolicy struct{}
+// playedPolicy says what was decided, by the configuration or by the user.
+type playedPolicy struct{ p *replaying }
 
 // Judge implements tools.Policy.
-func (playedPolicy) Judge(tools.Call, tools.Spec, tools.Plan) tools.Verdict {
-	return tools.Verdict{Decision: tools.Allow, Rule: "replay", Reason: "its result is on record"}
+func (p playedPolicy) Judge(call tools.Call, _ tools.Spec, _ tools.Plan) tools.Verdict {
+	v := tools.Verdict{Decision: tools.Allow, Rule: "replay", Reason: "it is on record"}
+	switch p.p.call(call.ID).Refused {
+	case event.RejectedByUser:
+		v.Decision = tools.Ask
+	case event.RejectedByConfig:
+		v.Decision = tools.Deny
+	}
+	return v
 }
 
 // Remember implements tools.Policy.
@@ -250,7 +338,12 @@ func (playedPolicy) Remember(tools.Call, tools.Spec, tools.Plan, tools.Scope) er
 // Hidden implements tools.Policy.
 func (playedPolicy) Hidden(string, tools.Spec) bool { return false }
 
-type noCommands struct{}
+// playedCommands knows the one command that matters to a conversation: that it be compacted.
+type playedCommands struct{ p *replaying }
 
 // Find implements chat.Commands.
-func (noCommands) Find(string) (chat.Command, bool) { return chat.Command{}, false }
+func (c playedCommands) Find(string) (chat.Command, bool) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	return chat.Command{}, c.p.turn.Compact
+}

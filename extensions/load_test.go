@@ -247,6 +247,18 @@ func TestLinks(t *testing.T) {
 	if diff := cmp.Diff(want, h.describe(set)); diff != "" {
 		t.Error(diff)
 	}
+	// Folders outside that lead to each other are looked through once.
+	for _, dir := range []string{"round/a", "round/b"} {
+		if err := os.MkdirAll(filepath.Join(h.dir, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("round/b", "round/a/b")
+	link("round/a", "round/b/a")
+	link("round/a", "ws/.eca/skills/round")
+	if set, _ = h.load(); len(set.Skills) != 2 || len(set.Problems) > 0 {
+		t.Errorf("%v %v", h.describe(set), set.Problems)
+	}
 	for i := range maxFolders + 10 {
 		h.write(fmt.Sprintf("shared/many/%d/x", i), "")
 	}

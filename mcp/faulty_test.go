@@ -125,7 +125,11 @@ func (f *faulty) handle(m message) {
 			f.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32601,"message":"initialize is history"}}`)
 			return
 		}
-		f.answer(m.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"faulty","version":"1"},"instructions":"be kind"}`)
+		instructions := "be kind"
+		if f.mode == "endless" {
+			instructions = strings.Repeat("x", 2*maxInstructions)
+		}
+		f.answer(m.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"faulty","version":"1"},"instructions":"`+instructions+`"}`)
 	case "server/discover":
 		f.answer(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"serverInfo":{"name":"modern","version":"2"},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"modern","version":"2"}}}`)
 	case "tools/list":
@@ -147,7 +151,10 @@ func (f *faulty) handle(m message) {
 func (f *faulty) list(m message) {
 	if f.mode == "endless" { // each page leads to another one
 		f.pages++
-		var page []string
+		page := []string{`{"name":"wordy","description":"` + strings.Repeat("x", 2*maxDescription) + `"}`, `{"name":"large","inputSchema":{"type":"object","title":"` + strings.Repeat("x", maxSchema) + `"}}`}
+		if f.pages > 1 {
+			page = nil
+		}
 		for i := range 10 {
 			page = append(page, fmt.Sprintf(`{"name":"t%d_%d"}`, f.pages, i))
 		}

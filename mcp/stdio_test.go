@@ -163,12 +163,23 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-// A list of tools that always goes on comes to an end.
+// A list of tools that always goes on comes to an end, and no text of a server is without
+// one.
 func TestEndlessTools(t *testing.T) {
 	r := newRig(t, map[string]string{"s": "endless"})
 	r.await("s", Running)
-	if n := len(r.m.Tools()); n == 0 || n > maxTools {
+	list := r.m.Tools()
+	if n := len(list); n == 0 || n > maxTools {
 		t.Errorf("%d tools", n)
+	}
+	const mark = 10 // bytes that say that something is cut
+	for _, tool := range list {
+		if spec := tool.Spec(); spec.Name == "large" || len(spec.Description) > maxDescription+mark || len(spec.Schema) > maxSchema {
+			t.Errorf("%s has a description of %d bytes and a schema of %d", spec.Name, len(spec.Description), len(spec.Schema))
+		}
+	}
+	if s, _ := r.m.Status("s"); len(s.Offer.Instructions) > maxInstructions+mark {
+		t.Errorf("%d bytes of instructions", len(s.Offer.Instructions))
 	}
 }
 

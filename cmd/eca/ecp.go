@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
-	"net/http"
 	"os"
 	"strconv"
 	"sync"
@@ -93,30 +91,8 @@ func serveHTTP(ctx context.Context, a *agent.Agent, f ecpFlags, token string, st
 	}
 	address = listener.Addr().String() // with the port that 0 became
 	fmt.Fprintf(stderr, "eca ecp: serving http://%s%s\n", address, ecp.Endpoint)
-	server := &http.Server{
-		Handler:           a.Handler(agent.HTTPOptions{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token}),
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    64 << 10,
-	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	select {
-	case err = <-served:
-	case <-ctx.Done():
-		a.Close() // which answers what runs
-		const farewell = 500 * time.Millisecond
-		goodbye, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
-		defer cancel()
-		if server.Shutdown(goodbye) != nil {
-			_ = server.Close()
-		}
-		err = <-served
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
+	handler := a.Handler(agent.HTTPOptions{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token})
+	return serveUntil(ctx, listener, handler, a.Close) // which answers what runs
 }
 
 // rpcLimit reads ECP_RPC_TIMEOUT: seconds, finite and above zero (ECP 1.5).

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/net/netutil"
 
+	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
 	"github.com/seed-dec29ce4/eca/ecp"
@@ -73,7 +74,11 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			address = listener.Addr().String() // with the port that 0 became
 			g := gateway.New(gateway.Options{Host: d, Workspace: cwd, Log: log.Logger})
 			defer g.Close()
-			s := a2a.New(a2a.Options{Runner: g, Version: version, URL: f.url, Secured: token != "", Log: log.Logger})
+			s := a2a.New(a2a.Options{
+				Runner: g, Version: version, URL: f.url, Secured: token != "", Notifier: d, Log: log.Logger,
+				Records: a2a.RecordsIn(daemon.StateDir(os.Getenv), cwd),
+				Knows:   func(id string) bool { return d.Engine().Known(cmd.Context(), id) },
+			})
 			defer s.Close()
 			evaluated, err := newDaemon(*sf, log) // initialize configures it, without regard to other callers
 			if err != nil {
@@ -97,7 +102,7 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			}
 			guard := a2a.Access{Address: address, Token: token, Origins: f.origins, Hosts: f.hosts}
 			fmt.Fprintf(stderr, "eca serve: serving http://%s\n", address)
-			return serveUntil(cmd.Context(), netutil.LimitListener(listener, maxConnections), guard.Guard(mux), leave)
+			return serveUntil(cmd.Context(), listener, guard.Guard(mux), leave)
 		},
 	}
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8766", "address to serve at, host:port")
@@ -107,12 +112,17 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
+// httpServer is one that lets go of clients which say nothing.
+func httpServer(handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
+}
+
 // serveUntil serves until ctx ends, has leave stop what runs, and lets what was begun be
 // answered.
 func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, leave func()) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
+	server := httpServer(handler)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
 	var err error
 	select {
 	case err = <-served:

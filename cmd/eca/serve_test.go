@@ -3,14 +3,20 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/seed-dec29ce4/eca/internal/nettest"
 	"github.com/seed-dec29ce4/eca/internal/nodetest"
 )
 
@@ -68,6 +74,7 @@ func TestServe(t *testing.T) {
 		want        int
 	}{
 		{"/.well-known/agent-card.json", "", 200},
+		{"/.well-known/other", "", 401},
 		{"/a2a", "", 401},
 		{"/e2a", "", 401},
 		{"/ecp", "", 401},
@@ -91,6 +98,29 @@ func TestServe(t *testing.T) {
 		_ = res.Body.Close()
 		if res.StatusCode != c.want {
 			t.Errorf("GET %s with token %q: %d, want %d", c.path, c.token, res.StatusCode, c.want)
+		}
+	}
+	// A page that is open in a browser here reaches none of them, under whatever name.
+	for _, path := range []string{"/.well-known/agent-card.json", "/a2a", "/e2a", "/ecp"} {
+		for name, change := range map[string]func(*http.Request){
+			"origin":       func(q *http.Request) { q.Header.Set("Origin", "https://evil.example") },
+			"no origin":    func(q *http.Request) { q.Header.Set("Origin", "null") },
+			"rebound name": func(q *http.Request) { q.Host = "evil.example" },
+		} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header = http.Header{"Authorization": {"Bearer s3cret"}, "Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
+			change(req)
+			res, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = res.Body.Close()
+			if res.StatusCode != http.StatusForbidden || res.Header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s with another %s: %d %v", path, name, res.StatusCode, res.Header)
+			}
 		}
 	}
 	p.env = append(p.env, serveTokenVariable+"=")
@@ -129,4 +159,53 @@ end
 	if text, err := os.ReadFile(filepath.Join(p.root, "out.txt")); string(text) != "hello" {
 		t.Errorf("%q %v", text, err)
 	}
+}
+
+// Who connects and says nothing, or only the beginning of a request, is let go after a while.
+func TestServeLetsGo(t *testing.T) {
+	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	for text, want := range map[string]string{"GET / HTTP/1.1\r\nHost:": "", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n": "HTTP/1.1 204 "} {
+		if answer, after := nettest.Stalled(t, httpServer(ok), text); !strings.HasPrefix(answer, want) || after > 2*time.Minute {
+			t.Errorf("%q: %q after %s", text, answer, after)
+		}
+	}
+}
+
+// crowd is a listener whose clients come at once, and say nothing.
+type crowd struct {
+	came   atomic.Int32
+	closed chan struct{}
+}
+
+func (c *crowd) Accept() (net.Conn, error) {
+	select {
+	case <-c.closed:
+		return nil, net.ErrClosed
+	default:
+	}
+	c.came.Add(1)
+	_, conn := net.Pipe()
+	return conn, nil
+}
+
+func (c *crowd) Close() error { close(c.closed); return nil }
+
+func (c *crowd) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+// However many clients there are, so many are served at a time.
+func TestServeTakesSoMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := &crowd{closed: make(chan struct{})}
+		ended := make(chan error, 1)
+		go func() { ended <- serveUntil(ctx, l, http.NotFoundHandler(), func() {}) }()
+		synctest.Wait()
+		if n := l.came.Load(); n != maxConnections {
+			t.Errorf("%d connections", n)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

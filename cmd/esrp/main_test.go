@@ -107,6 +107,19 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// A service whose callers need no token is not started.
+func TestServeNeedsAToken(t *testing.T) {
+	t.Setenv(tokenVariable, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // should it start, it ends
+	t.Chdir(t.TempDir())
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	var out, errs bytes.Buffer
+	if code := run(ctx, []string{"serve", "--listen", "127.0.0.1:0"}, strings.NewReader(""), &out, &errs); code != 1 || !strings.Contains(errs.String(), "ESRP_TOKEN is not set") {
+		t.Errorf("%d %s%s", code, out.String(), errs.String())
+	}
+}
+
 func TestHelpListsTheCommands(t *testing.T) {
 	code, out, _ := call("", "--help")
 	for _, want := range []string{"validate", "canonicalize", "hash", "parse", "Usage"} {

@@ -12,12 +12,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/ecp/grade"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
@@ -49,6 +51,9 @@ bearer token in ` + tokenVariable + `. Who has it can use the models of this use
 configuration allows, and, with ecp run, any program.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.jobs < 1 || f.rate <= 0 {
+				return errors.New("--jobs and --rate must be more than 0")
+			}
 			return step("Failed to serve", f.serve(cmd.Context(), cmd.ErrOrStderr()))
 		},
 	}
@@ -89,11 +94,11 @@ func operations(log *slog.Logger) (*daemon.Daemon, *service.Engine, error) {
 	o.Supervisor = o.Executable
 	d := daemon.New(o)
 	d.Configure(nil, []string{cwd})
-	return d, service.NewEngine(d, evaluate(o.Supervisor, cwd)), nil
+	return d, service.NewEngine(d, evaluate(o, cwd)), nil
 }
 
-// evaluate runs manifests as if they lay in dir.
-func evaluate(supervisor, dir string) service.Evaluate {
+// evaluate runs manifests as if they lay in dir. Models judge as with ecp run.
+func evaluate(eca daemon.Options, dir string) service.Evaluate {
 	return func(ctx context.Context, manifest []byte, progress func(service.Progress)) ([]byte, error) {
 		m, problems := runtime.Parse(manifest, "manifest.yaml")
 		wrong := slices.DeleteFunc(problems, func(p runtime.Problem) bool { return p.Warning })
@@ -103,15 +108,27 @@ func evaluate(supervisor, dir string) service.Evaluate {
 		m.Path = filepath.Join(dir, "manifest.yaml") // what it names is found from here
 		network := netclient.New(os.Getenv)
 		defer network.Close()
+		eca.Getenv = os.Getenv
+		judge := &daemon.Judge{Options: eca, Network: network}
+		defer judge.Close()
+		var finished atomic.Int64
 		o := runtime.Options{
-			Version: version, Supervisor: supervisor, Path: os.Getenv("PATH"), Now: time.Now, NewID: uuid.NewString,
+			Version: version, Supervisor: eca.Supervisor, Path: os.Getenv("PATH"), Now: time.Now, NewID: uuid.NewString,
 			Client: network.Client(netclient.Options{HTTP1: true, Connect: runtime.DefaultTimeout}),
+			Tools:  grade.Tools{Judge: judge, Votes: 1},
 		}
 		cases, _, err := runtime.Plan(m, o)
 		if err != nil {
 			return nil, &service.Failure{Code: esrp.InvalidInputSemantic, Message: err.Error()}
 		}
-		progress(service.Progress{Message: "evaluating", Total: int64(len(cases))})
+		tell := func(done int64) {
+			progress(service.Progress{Message: "evaluating", Current: done, Total: int64(len(cases))})
+		}
+		tell(0)
+		o.Record = func(runtime.Line) error {
+			tell(finished.Add(1))
+			return nil
+		}
 		r, err := runtime.Run(ctx, m, cases, o)
 		if err != nil {
 			return nil, err
@@ -165,7 +182,6 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 	server := &http.Server{
 		Handler:           s.Handler(service.HTTPOptions{Address: address, Hosts: f.hosts, Origins: f.origins, Rate: f.rate}),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -173,12 +189,18 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 	case err = <-served:
 		return err
 	case <-ctx.Done():
-		_ = server.Close()
-		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
 	}
+	s.Leave() // who waits for a job is answered
+	const farewell = 5 * time.Second
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	if server.Shutdown(patience) != nil {
+		_ = server.Close()
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }
 
 func workerCommand() *cobra.Command {
@@ -191,6 +213,9 @@ func workerCommand() *cobra.Command {
 to that NATS, unless the URL has credentials.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if jobs < 1 {
+				return errors.New("--jobs must be more than 0")
+			}
 			ctx, log := cmd.Context(), logger(cmd.ErrOrStderr())
 			d, ops, err := operations(log)
 			if err != nil {

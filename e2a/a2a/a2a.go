@@ -1,9 +1,10 @@
 // Package a2a is the A2A face: other agents send messages to eca over HTTP, and get tasks.
 //
 // It owns A2A's wire, 1.0 and the names and shapes of 0.3 (wire.go, legacy.go), tasks and
-// what becomes of them (task.go, store.go), the methods over JSON-RPC (rpc.go, methods.go),
-// the agent card (card.go), and who may call over HTTP at all (access.go). Messages become
-// E2A envelopes, and a task is made of the frames that e2a/gateway answers with.
+// what becomes of them (task.go, store.go, records.go), who is notified of that (push.go,
+// deliver.go), the methods over JSON-RPC (rpc.go, methods.go), the agent card (card.go), and
+// who may call over HTTP at all (access.go). Messages become E2A envelopes, and a task is
+// made of the frames that e2a/gateway answers with.
 //
 // It guarantees: a message is answered with a task; a task goes on when its caller leaves,
 // until it ends, is cancelled, or the server closes; a subscriber is told all that happens
@@ -11,8 +12,11 @@
 // task TASK_STATE_INPUT_REQUIRED, and runs only if the next message of the task says so; a
 // task ends once.
 //
-// It does not keep tasks on disk: those of a server that ended are unknown to the next one,
-// while their chats (contextId) go on. It was written without A2A's Go SDK: see docs/a2a.md.
+// Tasks are kept on the disk, within limits, for the next server of the same folder
+// (records.go); it shows those that the last one left running as failed. Pieces of an answer
+// that was not finished are not among that: they are in the chat (contextId).
+//
+// It was written without A2A's Go SDK: see docs/a2a.md.
 package a2a
 
 import (
@@ -27,6 +31,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/e2a"
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/llm"
 )
 
 // Endpoint is where JSON-RPC is served; CardPath is where the agent card is.
@@ -49,6 +54,16 @@ type Options struct {
 	Now     func() time.Time
 	NewID   func() string
 	Log     *slog.Logger
+
+	// Records is where tasks are kept for the next server (RecordsIn); empty: nowhere.
+	Records string
+	// Knows says whether there is a chat; nil: there is. Tasks go with their chats.
+	Knows func(contextID string) bool
+
+	// Notifier sends push notifications; nil: there are none.
+	Notifier Notifier
+	// Sleep waits between tries to send one; default: for real.
+	Sleep func(context.Context, time.Duration) error
 }
 
 // Server serves A2A. Close must be called.
@@ -62,32 +77,56 @@ type Server struct {
 	log     *slog.Logger
 	started time.Time
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	work   sync.WaitGroup
-	tasks  store
+	notifier Notifier
+	sleep    func(context.Context, time.Duration) error
+	posts    chan struct{}   // has one for each notification on its way
+	posting  context.Context // ends a moment after Close began
+
+	ctx         context.Context // ends with Close
+	cancel      context.CancelFunc
+	stopPosting context.CancelFunc
+	work        sync.WaitGroup
+	tasks       store
+	records     *records
 }
 
 // New returns a server.
 func New(o Options) *Server {
-	s := &Server{runner: o.Runner, version: o.Version, url: o.URL, secured: o.Secured, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default())}
+	s := &Server{
+		runner: o.Runner, version: o.Version, url: o.URL, secured: o.Secured, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default()),
+		notifier: o.Notifier, sleep: o.Sleep, posts: make(chan struct{}, maxPosting),
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}
 	if s.newID == nil {
 		s.newID = uuid.NewString
 	}
+	if s.sleep == nil {
+		s.sleep = llm.Sleep
+	}
 	s.started = s.now()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.posting, s.stopPosting = context.WithCancel(context.Background())
+	if o.Records != "" {
+		var err error
+		if s.records, err = openRecords(o.Records, s.log); err != nil {
+			s.log.Warn("tasks are not kept for after the end", "err", err)
+		}
+		s.restore(o.Knows)
+	}
 	return s
 }
 
 // Close cancels the tasks that run, and has streams end. Messages that come later are
-// refused.
+// refused. Notifications of these ends have a moment.
 func (s *Server) Close() {
 	s.tasks.close()
 	s.cancel()
+	defer time.AfterFunc(farewell, s.stopPosting).Stop()
 	s.work.Wait()
+	s.stopPosting()
+	s.records.close()
 }
 
 // Handler serves Endpoint and CardPath. It asks for no token: see Access.

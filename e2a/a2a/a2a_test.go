@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
+	"github.com/seed-dec29ce4/eca/internal/nettest"
 )
 
 const talks = `
@@ -87,7 +89,7 @@ func TestStream(t *testing.T) {
 // A call that asks waits for the next message of its task, which must decide.
 func TestInputRequired(t *testing.T) {
 	r := newRig(t, writes, "")
-	out := filepath.Join(r.root, "out.txt")
+	out := filepath.Join(r.Root, "out.txt")
 	task := r.call("SendMessage", says("write"))["task"].(object)
 	if stateOf(task) != "INPUT_REQUIRED" {
 		t.Fatalf("%v", task)
@@ -134,7 +136,7 @@ func TestInputRequired(t *testing.T) {
 // A task goes on without its caller, can be found, followed again, and cancelled.
 func TestCancel(t *testing.T) {
 	r := newRig(t, hangs, "")
-	r.write("notes.txt", "nothing\n")
+	r.Write("notes.txt", "nothing\n")
 	first := r.stream("SendStreamingMessage", says("hi"))
 	task := first.event()["task"].(object)
 	id := object{"id": task["id"]}
@@ -325,6 +327,7 @@ func TestAccess(t *testing.T) {
 		{"page of others", func(q *http.Request) { q.Header.Set("Origin", "https://evil.example") }, 403},
 		{"page without a name", func(q *http.Request) { q.Header.Set("Origin", "null") }, 403},
 		{"rebound name", func(q *http.Request) { q.Host = "evil.example" + port }, 403},
+		{"other address", func(q *http.Request) { q.Host = "10.0.0.1" + port }, 403},
 	} {
 		res := r.post(r.body("ListTasks", object{}), c.change)
 		_ = res.Body.Close()
@@ -366,3 +369,16 @@ type recorder struct{ status int }
 func (*recorder) Header() http.Header         { return http.Header{} }
 func (*recorder) Write(b []byte) (int, error) { return len(b), nil }
 func (r *recorder) WriteHeader(status int)    { r.status = status }
+
+// Who begins a call and stops in the middle of it is let go after a while.
+func TestStalledCaller(t *testing.T) {
+	s := a2a.New(a2a.Options{Version: "1"})
+	t.Cleanup(s.Close)
+	call := "POST " + a2a.Endpoint + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+	guarded := a2a.Access{Address: "127.0.0.1:80", Token: "s3cret"}.Guard(s.Handler())
+	for want, handler := range map[string]http.Handler{"400": s.Handler(), "401": guarded} {
+		if answer, after := nettest.Stalled(t, &http.Server{Handler: handler}, call); !strings.HasPrefix(answer, "HTTP/1.1 "+want) || after > 2*time.Minute {
+			t.Errorf("%s: %q after %s", want, answer, after)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Access says who may call a server of HTTP. Whoever calls may have programs run, so that
@@ -52,6 +53,9 @@ func (a Access) Guard(next http.Handler) http.Handler {
 // ServeHTTP implements http.Handler.
 func (g *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if r.ContentLength != 0 { // also of what is refused: the server reads it before it answers
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // servers of tests may not have it
+	}
 	if !g.knownHost(r.Host) {
 		http.Error(w, "this host is not served: a page may have pointed its name here", http.StatusForbidden)
 		return

@@ -47,7 +47,7 @@ func (s *Server) card(url string) map[string]any {
 			map[string]any{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
 			map[string]any{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
 		},
-		"capabilities":       map[string]any{"streaming": true, "pushNotifications": false, "extendedAgentCard": false},
+		"capabilities":       map[string]any{"streaming": true, "pushNotifications": s.pushes(), "extendedAgentCard": false},
 		"defaultInputModes":  []any{"text/plain", "application/json", "image/png", "image/jpeg", "image/webp", "image/gif"},
 		"defaultOutputModes": []any{"text/plain"},
 		"skills": []any{map[string]any{

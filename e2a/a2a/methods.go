@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -23,10 +24,28 @@ func (s *Server) send(ctx context.Context, p *sendParams, stream, legacy bool) (
 	if err := check(p, legacy); err != nil {
 		return nil, err
 	}
-	if p.Message.TaskID != "" {
-		return s.goOn(ctx, p)
+	if push := cmp.Or(p.Configuration.Push, p.Configuration.LegacyPush); push != nil {
+		if !s.pushes() {
+			return nil, failure(codeNoPush, "push notifications are not supported")
+		}
+		if err := s.checkPush(push); err != nil {
+			return nil, err
+		}
 	}
-	return s.begin(p, stream)
+	if p.Message.TaskID != "" {
+		return s.goOn(ctx, p, legacy)
+	}
+	return s.begin(p, stream, legacy)
+}
+
+// hookUp has a task's changes told as its message wants it.
+func (s *Server) hookUp(j *job, p *sendParams, legacy bool) error {
+	push := cmp.Or(p.Configuration.Push, p.Configuration.LegacyPush)
+	if push == nil {
+		return nil
+	}
+	_, err := s.notify(j, *push, legacy)
+	return err
 }
 
 // check refuses messages that say nothing, or that ask for or bring what no turn could use.
@@ -104,7 +123,7 @@ func checkPart(p part) *rpcError {
 }
 
 // begin starts a task.
-func (s *Server) begin(p *sendParams, stream bool) (*subscription, error) {
+func (s *Server) begin(p *sendParams, stream, legacy bool) (*subscription, error) {
 	m := *p.Message
 	m.TaskID = s.newID()
 	if m.ContextID == "" {
@@ -118,10 +137,16 @@ func (s *Server) begin(p *sendParams, stream bool) (*subscription, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.tasks.add(j); err != nil {
+	if err := s.hookUp(j, p, legacy); err != nil {
 		return nil, err
 	}
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
+	gone, err := s.tasks.add(j)
+	if err != nil {
+		j.forget()
+		return nil, err
+	}
+	s.drop(gone)
 	sub := j.subscribe(p.Configuration.HistoryLength)
 	s.work.Go(func() { j.run(e) })
 	return sub, nil
@@ -173,7 +198,11 @@ func (j *job) run(e e2a.Envelope) {
 		if err := j.s.order(context.WithoutCancel(j.ctx), j.contextID, "chat.interrupt", nil); err != nil {
 			j.s.log.Warn("a cancelled turn may still run", "task", j.id, "err", err)
 		}
-		j.finish(canceled, "The task was cancelled.", nil)
+		why := "The task was cancelled."
+		if j.s.ctx.Err() != nil {
+			why = cutShort
+		}
+		j.finish(canceled, why, nil)
 		return
 	}
 	j.s.log.Warn("a turn ended without saying so", "task", j.id, "err", err)
@@ -181,7 +210,7 @@ func (j *job) run(e e2a.Envelope) {
 }
 
 // goOn takes what a task waits for.
-func (s *Server) goOn(ctx context.Context, p *sendParams) (*subscription, error) {
+func (s *Server) goOn(ctx context.Context, p *sendParams, legacy bool) (*subscription, error) {
 	m := *p.Message
 	j, err := s.tasks.find(m.TaskID)
 	if err != nil {
@@ -191,6 +220,9 @@ func (s *Server) goOn(ctx context.Context, p *sendParams) (*subscription, error)
 		return nil, failure(codeParams, "task %q is of context %q, not %q", j.id, j.contextID, m.ContextID)
 	}
 	m.ContextID = j.contextID
+	if err := s.hookUp(j, p, legacy); err != nil {
+		return nil, err
+	}
 	j.mu.Lock()
 	if len(j.open) == 0 {
 		now := j.task.Status.State
@@ -205,9 +237,11 @@ func (s *Server) goOn(ctx context.Context, p *sendParams) (*subscription, error)
 	for _, r := range replies {
 		j.open = slices.DeleteFunc(j.open, func(a ask) bool { return a.id == r.to.id })
 	}
-	j.task.History = append(j.task.History, m)
+	j.remember(m)
 	if len(j.open) == 0 {
 		j.setLocked(working, "")
+	} else {
+		j.keep()
 	}
 	sub := j.subscribeLocked(p.Configuration.HistoryLength)
 	j.mu.Unlock()
@@ -255,7 +289,7 @@ func (s *Server) listTasks(p listParams) (any, error) {
 		size = *p.PageSize
 	}
 	after, err := time.Parse(time.RFC3339Nano, p.StatusTimestampAfter)
-	states := []state{"", submitted, working, inputRequired, authRequired, completed, failed, canceled, rejected, "TASK_STATE_UNSPECIFIED"}
+	const unspecified = "TASK_STATE_UNSPECIFIED"
 	switch {
 	case size < 1 || size > maxPage:
 		return nil, failure(codeParams, "pageSize must be 1 to %d, not %d", maxPage, size)
@@ -263,12 +297,12 @@ func (s *Server) listTasks(p listParams) (any, error) {
 		return nil, failure(codeParams, "historyLength must not be negative")
 	case p.StatusTimestampAfter != "" && err != nil:
 		return nil, failure(codeParams, "statusTimestampAfter is no RFC 3339 time")
-	case !slices.Contains(states, p.Status):
+	case !slices.Contains(append(states(), "", unspecified), p.Status):
 		return nil, failure(codeParams, "status %q is none", p.Status)
 	}
 	all := slices.DeleteFunc(s.tasks.list(), func(t *task) bool {
 		at, _ := time.Parse(time.RFC3339Nano, t.Status.Timestamp)
-		return p.ContextID != "" && t.ContextID != p.ContextID || p.Status != "" && p.Status != states[len(states)-1] && t.Status.State != p.Status ||
+		return p.ContextID != "" && t.ContextID != p.ContextID || p.Status != "" && p.Status != unspecified && t.Status.State != p.Status ||
 			p.StatusTimestampAfter != "" && at.Before(after)
 	})
 	total := len(all)

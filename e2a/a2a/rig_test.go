@@ -8,81 +8,56 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
-	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
-	"github.com/seed-dec29ce4/eca/llm/cassette"
+	"github.com/seed-dec29ce4/eca/internal/e2atest"
 )
 
-func TestMain(m *testing.M) {
-	// The pattern matcher keeps one clock for a moment after a match with a time limit.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
-}
+func TestMain(m *testing.M) { e2atest.Main(m) }
 
 // rig is an A2A server over real HTTP on a real daemon, with a scripted model.
 type rig struct {
+	*e2atest.World
 	t     testing.TB
-	root  string
 	url   string // of the server
 	token string
 	next  int
+	stop  func() // ends the server before the test does
 }
 
 func newRig(t testing.TB, model, token string) *rig {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &rig{t: t, root: filepath.Join(dir, "workspace"), token: token}
-	if err := os.Mkdir(r.root, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	player, err := cassette.Parse([]byte("cassette: 1\n" + model))
-	if err != nil {
-		t.Fatal(err)
-	}
-	provider := httptest.NewServer(player.Handler(nil))
-	t.Cleanup(provider.Close)
-	config, err := json.Marshal(map[string]any{
-		"defaultModel": "mock/m", "chat": map[string]any{"title": false},
-		"providers": map[string]any{"mock": map[string]any{
-			"api": "openai-responses", "url": provider.URL + "/v1", "key": "sk-mock-0123456789", "fetchModels": false,
-			"retry":  map[string]any{"baseDelayMs": 1, "maxRetries": 1},
-			"models": map[string]any{"m": map[string]any{}},
-		}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := map[string]string{"ECA_CONFIG": string(config), "OLLAMA_API_URL": "http://127.0.0.1:1", "XDG_CONFIG_HOME": filepath.Join(dir, "config"), "PATH": os.Getenv("PATH")}
-	host := daemon.New(daemon.Options{Getenv: func(k string) string { return env[k] }, StateDir: filepath.Join(dir, "state"), CacheDir: filepath.Join(dir, "cache")})
-	t.Cleanup(host.Close)
-	g := gateway.New(gateway.Options{Host: host, Workspace: r.root})
-	t.Cleanup(g.Close)
-	server := httptest.NewUnstartedServer(nil)
-	s := a2a.New(a2a.Options{Runner: g, Version: "1.2.3", Secured: token != ""})
-	server.Config.Handler = a2a.Access{Address: server.Listener.Addr().String(), Token: token}.Guard(s.Handler())
-	server.Start()
-	t.Cleanup(server.Close)
-	t.Cleanup(s.Close)
-	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	r.url = server.URL
-	return r
+	return startRig(t, e2atest.New(t, model, nil), token, nil)
 }
 
-func (r *rig) write(name, text string) {
-	r.t.Helper()
-	if err := os.WriteFile(filepath.Join(r.root, name), []byte(text), 0o644); err != nil {
-		r.t.Fatal(err)
+// startRig starts a server in a world. change may be nil.
+func startRig(t testing.TB, world *e2atest.World, token string, change func(*a2a.Options)) *rig {
+	t.Helper()
+	r := &rig{World: world, t: t, token: token}
+	host := r.Daemon()
+	g := gateway.New(gateway.Options{Host: host, Workspace: r.Root})
+	server := httptest.NewUnstartedServer(nil)
+	o := a2a.Options{Runner: g, Version: "1.2.3", Secured: token != "", Notifier: host}
+	if change != nil {
+		change(&o)
 	}
+	s := a2a.New(o)
+	server.Config.Handler = a2a.Access{Address: server.Listener.Addr().String(), Token: token}.Guard(s.Handler())
+	server.Start()
+	r.stop = sync.OnceFunc(func() {
+		http.DefaultClient.CloseIdleConnections()
+		s.Close()
+		server.Close()
+		g.Close()
+		host.Close()
+	})
+	t.Cleanup(r.stop)
+	r.url = server.URL
+	return r
 }
 
 // post sends a body to the endpoint. change may be nil.

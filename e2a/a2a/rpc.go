@@ -43,7 +43,9 @@ func (s *Server) serveRPC(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // servers of tests may not have it
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = control.SetReadDeadline(time.Time{})
+	if err == nil { // else the rest of it, which the server reads, must not take for ever
+		_ = control.SetReadDeadline(time.Time{})
+	}
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
@@ -111,7 +113,9 @@ func (c *call) parse(body []byte) error {
 		return failure(codeRequest, "method is missing")
 	}
 	c.method, c.legacy = modern(*m.Method)
-	c.params = m.Params
+	if c.params = m.Params; !c.legacy {
+		c.params = protoNames(m.Params)
+	}
 	if p := bytes.TrimSpace(m.Params); len(p) > 0 && p[0] != '{' && string(p) != "null" {
 		return failure(codeParams, "params must be an object")
 	}
@@ -166,7 +170,8 @@ func (s *Server) call(ctx context.Context, c *call) (result any, stream *subscri
 	case "GetExtendedAgentCard":
 		return nil, nil, failure(codeNoCard, "there is no card but the public one")
 	case "CreateTaskPushNotificationConfig", "GetTaskPushNotificationConfig", "ListTaskPushNotificationConfigs", "DeleteTaskPushNotificationConfig":
-		return nil, nil, failure(codeNoPush, "push notifications are not supported")
+		result, err := s.push(c)
+		return result, nil, err
 	}
 	return nil, nil, failure(codeMethod, "there is no method %q", c.method)
 }

@@ -7,8 +7,10 @@ import (
 )
 
 const (
-	maxRunning = 64   // tasks that have not ended
-	maxKept    = 1000 // tasks that have; the oldest go first
+	maxRunning   = 64       // tasks that have not ended
+	maxKept      = 1000     // tasks that have; the oldest go first
+	maxKeptBytes = 64 << 20 // of them all, as JSON
+	maxHistory   = 100      // messages of a task: the first and the last
 )
 
 // store knows the tasks of a server.
@@ -19,12 +21,13 @@ type store struct {
 	closed bool
 }
 
-// add takes in a new task, unless its context is busy: a chat has one turn at a time.
-func (st *store) add(j *job) error {
+// add takes in a new task, unless its context is busy: a chat has one turn at a time. Tasks
+// that are not kept any more come back.
+func (st *store) add(j *job) (gone []*job, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.closed {
-		return failure(codeInternal, "eca is ending")
+		return nil, failure(codeInternal, "eca is ending")
 	}
 	running := 0
 	for _, other := range st.order {
@@ -33,23 +36,41 @@ func (st *store) add(j *job) error {
 		}
 		running++
 		if other.contextID == j.contextID {
-			return failure(codeUnsupported, "context %q is busy with task %q: answer that one, wait for its end, or cancel it", j.contextID, other.id)
+			return nil, failure(codeUnsupported, "context %q is busy with task %q: answer that one, wait for its end, or cancel it", j.contextID, other.id)
 		}
 	}
 	if running >= maxRunning {
-		return failure(codeInternal, "%d tasks run already; no more are taken", maxRunning)
+		return nil, failure(codeInternal, "%d tasks run already; no more are taken", maxRunning)
 	}
+	return st.putLocked(j), nil
+}
+
+// put takes in a task that has ended. Those that are not kept any more come back.
+func (st *store) put(j *job) (gone []*job) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.putLocked(j)
+}
+
+func (st *store) putLocked(j *job) (gone []*job) {
 	if st.jobs == nil {
 		st.jobs = map[string]*job{}
 	}
 	st.jobs[j.id] = j
 	st.order = append(st.order, j)
-	for drop := len(st.order) - running - 1 - maxKept; drop > 0; drop-- {
-		i := slices.IndexFunc(st.order, (*job).over)
-		delete(st.jobs, st.order[i].id)
-		st.order = slices.Delete(st.order, i, i+1)
+	kept, bytes := 0, 0
+	for _, other := range slices.Backward(st.order) {
+		if !other.over() {
+			continue
+		}
+		kept, bytes = kept+1, bytes+other.size
+		if kept > maxKept || bytes > maxKeptBytes && kept > 1 {
+			gone = append(gone, other)
+			delete(st.jobs, other.id)
+		}
 	}
-	return nil
+	st.order = slices.DeleteFunc(st.order, func(other *job) bool { return st.jobs[other.id] == nil })
+	return gone
 }
 
 func (j *job) over() bool {
@@ -58,6 +79,14 @@ func (j *job) over() bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// forget ends what still is done for a task that nobody can ask for.
+func (j *job) forget() {
+	j.cancel()
+	for _, h := range j.listeners() {
+		h.cancel()
 	}
 }
 

@@ -3,7 +3,6 @@ package a2a
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/e2a"
@@ -24,6 +23,10 @@ type job struct {
 	task  task
 	open  []ask // what waits for the caller, in the order in which it was asked
 	heard []*subscription
+	hooks []*hook
+	chat  bool // a turn has begun
+
+	size int // of the task as JSON; set before done is closed
 }
 
 // ask is a call that waits for a decision, or a question that waits for an answer.
@@ -72,13 +75,16 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 		m := j.says(append([]part{{"text": text}}, parts...))
 		j.task.Status.Message = &m
 	}
+	j.keep()
 	j.publish(event{Status: &statusUpdate{TaskID: j.id, ContextID: j.contextID, Status: j.task.Status, Metadata: j.task.Metadata}})
+	j.tellHooks()
 	if to.ended() {
 		j.open = nil
 		for _, sub := range j.heard {
 			sub.end()
 		}
 		j.heard = nil
+		j.size = jsonSize(j.task)
 		close(j.done)
 	}
 }
@@ -133,7 +139,15 @@ func (j *job) asks(a ask) {
 	if !j.task.Status.State.ended() {
 		j.open = append(j.open, a)
 		j.setLocked(inputRequired, a.text, part{"data": a.data, "mediaType": "application/json"})
-		j.task.History = append(j.task.History, *j.task.Status.Message)
+		j.remember(*j.task.Status.Message)
+	}
+}
+
+// remember adds to what was said, under the lock.
+func (j *job) remember(m message) {
+	j.task.History = append(j.task.History, m)
+	if len(j.task.History) > maxHistory {
+		j.task.History = slices.Delete(j.task.History, 1, 2)
 	}
 }
 
@@ -168,6 +182,9 @@ func (j *job) finish(to state, text string, metadata map[string]any) {
 func (j *job) frame(r e2a.Response) {
 	switch r.Kind {
 	case e2a.KindChunk:
+		j.mu.Lock()
+		j.chat = true
+		j.mu.Unlock()
 		j.chunk(r.Body)
 	case e2a.KindComplete:
 		result, _ := r.Body["result"].(map[string]any)
@@ -222,13 +239,7 @@ func camel(v any) any {
 	}
 	out := make(map[string]any, len(object))
 	for key, value := range object {
-		words := strings.Split(key, "_")
-		for i, w := range words[1:] {
-			if w != "" {
-				words[i+1] = strings.ToUpper(w[:1]) + w[1:]
-			}
-		}
-		out[strings.Join(words, "")] = value
+		out[camelName(key)] = value
 	}
 	return out
 }

@@ -20,6 +20,10 @@ const (
 	rejected      state = "TASK_STATE_REJECTED"
 )
 
+func states() []state {
+	return []state{submitted, working, inputRequired, authRequired, completed, failed, canceled, rejected}
+}
+
 // ended says whether nothing follows.
 func (s state) ended() bool {
 	return s == completed || s == failed || s == canceled || s == rejected
@@ -142,7 +146,10 @@ type configuration struct {
 	ReturnImmediately   bool     `json:"returnImmediately"`
 	HistoryLength       *int     `json:"historyLength"`
 
-	Blocking *bool `json:"blocking"` // 0.3's; nothing said is true
+	Push *pushConfig `json:"taskPushNotificationConfig"`
+
+	Blocking   *bool       `json:"blocking"`               // 0.3's; nothing said is true
+	LegacyPush *pushConfig `json:"pushNotificationConfig"` // 0.3's
 }
 
 // decode reads params. What is of the wrong type is an error that says where.

@@ -41,7 +41,7 @@ func TestTurn(t *testing.T) {
 	if got, want := story(updates), "agent_thought agent_message call(pending) call_update() call_update(in_progress) call_update(completed) agent_message"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if text, err := os.ReadFile(filepath.Join(r.root, "out.txt")); string(text) != "hello\nworld\n" {
+	if text, err := os.ReadFile(filepath.Join(r.Root, "out.txt")); string(text) != "hello\nworld\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 	if len(c.asked) != 1 {
@@ -49,7 +49,7 @@ func TestTurn(t *testing.T) {
 	}
 	call := c.asked[0]["params"].(object)["toolCall"].(object)
 	diff := call["content"].([]any)[0].(object)
-	if diff["type"] != "diff" || diff["newText"] != "hello\nworld\n" || diff["oldText"] != nil || diff["path"] != filepath.Join(r.root, "out.txt") {
+	if diff["type"] != "diff" || diff["newText"] != "hello\nworld\n" || diff["oldText"] != nil || diff["path"] != filepath.Join(r.Root, "out.txt") {
 		t.Errorf("%v", diff)
 	}
 	if call["toolCallId"] != "c1" || call["kind"] != "edit" || call["rawInput"] == nil || call["locations"] == nil || call["title"] == "" {
@@ -81,7 +81,7 @@ func TestPermission(t *testing.T) {
 	r := newRig(t, writes)
 	c := r.connect()
 	id := c.start(r, nil)
-	out := filepath.Join(r.root, "out.txt")
+	out := filepath.Join(r.Root, "out.txt")
 	for _, answer := range []object{
 		{"outcome": object{"outcome": "selected", "optionId": "reject_once"}},
 		{"outcome": object{"outcome": "cancelled"}},

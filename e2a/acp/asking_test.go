@@ -114,9 +114,9 @@ func TestPlaces(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
 	c := r.connect()
 	c.call("initialize", object{"protocolVersion": 1})
-	more := filepath.Join(r.state, "more")
+	more := filepath.Join(r.State(), "more")
 	params := object{
-		"cwd": r.root, "additionalDirectories": []any{more, r.root, 3},
+		"cwd": r.Root, "additionalDirectories": []any{more, r.Root, 3},
 		"mcpServers": []any{
 			object{"name": "a", "command": "no-such-program", "args": []any{"x"}, "env": []any{object{"name": "K", "value": "v"}}},
 			object{"name": "b", "type": "http", "url": "http://127.0.0.1:1/", "headers": []any{object{"name": "H", "value": "v"}}},
@@ -125,13 +125,13 @@ func TestPlaces(t *testing.T) {
 	if code, why := c.fails("session/new", params); code != -32602 || !strings.Contains(why, "additionalDirectories") {
 		t.Errorf("%d %s", code, why)
 	}
-	params["additionalDirectories"] = []any{more, r.root}
+	params["additionalDirectories"] = []any{more, r.Root}
 	first := c.call("session/new", params)["sessionId"].(string)
 	second := c.call("session/new", params)["sessionId"].(string)
 	if r.opened != 1 || first == second {
 		t.Errorf("%d places, %s and %s", r.opened, first, second)
 	}
-	if got := strings.Join(r.last.Folders, " "); got != r.root+" "+more {
+	if got := strings.Join(r.last.Folders, " "); got != r.Root+" "+more {
 		t.Errorf("folders %s", got)
 	}
 	want := `{"mcpServers":{"a":{"args":["x"],"command":"no-such-program","env":{"K":"v"}},"b":{"headers":{"H":"v"},"url":"http://127.0.0.1:1/"}}}`

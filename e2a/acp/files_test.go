@@ -22,7 +22,7 @@ default:
 func TestClientFiles(t *testing.T) {
 	for _, how := range []string{"offered", "failing", "nothing"} {
 		r := newRig(t, edits)
-		path, buffer, methods := r.write("a.txt", "saved\nunsaved on disk\n"), "one\nunsaved text\n", map[string]int{}
+		path, buffer, methods := r.Write("a.txt", "saved\nunsaved on disk\n"), "one\nunsaved text\n", map[string]int{}
 		c := r.connect()
 		capabilities := object{"fs": object{"readTextFile": true, "writeTextFile": true}}
 		if how == "nothing" {
@@ -93,13 +93,13 @@ default:
 		case "session/request_permission":
 			c.send(object{"id": m["id"], "result": choosing("allow_once")("", nil)})
 		case "fs/write_text_file", "fs/read_text_file":
-			if p := m["params"].(object)["path"].(string); !strings.HasPrefix(p, r.root) {
+			if p := m["params"].(object)["path"].(string); !strings.HasPrefix(p, r.Root) {
 				t.Errorf("%v of %s", m["method"], p)
 			}
 			c.send(object{"id": m["id"], "error": object{"code": -32603, "message": "no"}})
 		}
 	}
-	if text, err := os.ReadFile(filepath.Join(r.root, "a.txt")); string(text) != "new" {
+	if text, err := os.ReadFile(filepath.Join(r.Root, "a.txt")); string(text) != "new" {
 		t.Errorf("%q, %v", text, err)
 	}
 	told := ""

@@ -6,34 +6,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
-	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/e2a/acp"
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
-	"github.com/seed-dec29ce4/eca/llm/cassette"
+	"github.com/seed-dec29ce4/eca/internal/e2atest"
 )
 
-func TestMain(m *testing.M) {
-	// The pattern matcher keeps one clock for a moment after a match with a time limit.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
-}
+func TestMain(m *testing.M) { e2atest.Main(m) }
 
 type object = map[string]any
 
 // rig is an agent on real daemons, with a scripted model behind real HTTP.
 type rig struct {
+	*e2atest.World
 	t      testing.TB
-	root   string
-	env    map[string]string
-	state  string
 	opened int // places
 	closed int
 	last   acp.Place
@@ -41,53 +30,11 @@ type rig struct {
 
 func newRig(t testing.TB, model string) *rig {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &rig{t: t, root: filepath.Join(dir, "workspace"), state: dir}
-	if err := os.Mkdir(r.root, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	player, err := cassette.Parse([]byte("cassette: 1\n" + model))
-	if err != nil {
-		t.Fatal(err)
-	}
-	provider := httptest.NewServer(player.Handler(nil))
-	t.Cleanup(provider.Close)
-	config, err := json.Marshal(object{
-		"defaultModel": "mock/m", "chat": object{"title": false},
-		"providers": object{"mock": object{
-			"api": "openai-responses", "url": provider.URL + "/v1", "key": "sk-mock-0123456789", "fetchModels": false,
-			"retry": object{"baseDelayMs": 1, "maxRetries": 1},
-			"models": object{
-				"m": object{"variants": object{"low": object{"effort": 1}, "high": object{"effort": 2}}, "limit": object{"context": 1000, "output": 100}},
-				"n": object{},
-			},
-		}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.env = map[string]string{
-		"ECA_CONFIG": string(config), "OLLAMA_API_URL": "http://127.0.0.1:1", "XDG_CONFIG_HOME": filepath.Join(dir, "config"), "PATH": os.Getenv("PATH"),
-	}
-	return r
-}
-
-func (r *rig) write(name, text string) string {
-	r.t.Helper()
-	path := filepath.Join(r.root, name)
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		r.t.Fatal(err)
-	}
-	return path
+	return &rig{World: e2atest.New(t, model, nil), t: t}
 }
 
 func (r *rig) open(p acp.Place) (*gateway.Gateway, func(), error) {
-	host := daemon.New(daemon.Options{
-		Getenv: func(k string) string { return r.env[k] }, StateDir: filepath.Join(r.state, "state"), CacheDir: filepath.Join(r.state, "cache"),
-	})
+	host := r.Daemon()
 	g := gateway.New(gateway.Options{Host: host, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions, Editor: p.Editor})
 	r.opened++
 	r.last = p
@@ -119,7 +66,7 @@ func (r *rig) connect() *client {
 	c := &client{t: r.t, in: toAgent, out: bufio.NewReader(fromAgent), done: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		err := acp.Serve(ctx, in, out, acp.Options{Open: r.open, Cwd: r.root, Version: "test"})
+		err := acp.Serve(ctx, in, out, acp.Options{Open: r.open, Cwd: r.Root, Version: "test"})
 		_ = out.Close()
 		c.done <- err
 	}()
@@ -249,7 +196,7 @@ func (c *client) fails(method string, params object) (int, string) {
 func (c *client) start(r *rig, capabilities object) (sessionID string) {
 	c.t.Helper()
 	c.call("initialize", object{"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": object{"name": "test", "version": "1"}})
-	made := c.call("session/new", object{"cwd": r.root, "mcpServers": []any{}})
+	made := c.call("session/new", object{"cwd": r.Root, "mcpServers": []any{}})
 	return made["sessionId"].(string)
 }
 

@@ -27,7 +27,7 @@ func TestSDK(t *testing.T) {
 		Unknown                      int
 	}
 	sdk := filepath.Join(modules, "@agentclientprotocol", "sdk", "dist", "v1", "stable", "acp.js")
-	said := runNode(t, r, node, filepath.Join("testdata", "sdk.mjs"), sdk, r.root)
+	said := runNode(t, r, node, filepath.Join("testdata", "sdk.mjs"), sdk, r.Root)
 	if err := json.Unmarshal([]byte(said), &met); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
@@ -37,7 +37,7 @@ func TestSDK(t *testing.T) {
 	if met.Allowed != "end_turn" || met.Rejected != "end_turn" || met.Cancelled != "cancelled" || len(met.Asked) != 3 {
 		t.Errorf("allowed: %s, rejected: %s, cancelled: %s, asked %d times", met.Allowed, met.Rejected, met.Cancelled, len(met.Asked))
 	}
-	if text, err := os.ReadFile(filepath.Join(r.root, "out.txt")); string(text) != "hello\nworld\n" {
+	if text, err := os.ReadFile(filepath.Join(r.Root, "out.txt")); string(text) != "hello\nworld\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 	if s := story(met.Updates); !strings.Contains(s, "call(in_progress) call(completed)") && !strings.Contains(s, "call_update(completed)") {
@@ -46,7 +46,7 @@ func TestSDK(t *testing.T) {
 	if s := story(met.Replayed); !strings.HasPrefix(s, "user_message agent_thought agent_message call(pending)") {
 		t.Errorf("told again: %s", s)
 	}
-	if len(met.Listed) != 1 || met.Listed[0]["cwd"] != r.root || met.Unknown != -32002 {
+	if len(met.Listed) != 1 || met.Listed[0]["cwd"] != r.Root || met.Unknown != -32002 {
 		t.Errorf("listed %v, an unknown session is %d", met.Listed, met.Unknown)
 	}
 }
@@ -75,7 +75,7 @@ func runNode(t *testing.T, r *rig, node string, args ...string) string {
 	}
 	done := make(chan error, 1)
 	go func() {
-		done <- acp.Serve(t.Context(), toAgent, fromAgent, acp.Options{Open: r.open, Cwd: r.root, Version: "test"})
+		done <- acp.Serve(t.Context(), toAgent, fromAgent, acp.Options{Open: r.open, Cwd: r.Root, Version: "test"})
 	}()
 	said, err := io.ReadAll(stderr)
 	if err != nil {

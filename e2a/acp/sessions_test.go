@@ -15,9 +15,9 @@ func TestSessions(t *testing.T) {
 	c.answer = choosing("allow_once")
 	c.call("session/prompt", prompt(id, "Write."))
 	list := func(params object) []any { return c.call("session/list", params)["sessions"].([]any) }
-	for _, params := range []object{{"cwd": r.root}, {}, {"cursor": nil, "cwd": nil}} {
+	for _, params := range []object{{"cwd": r.Root}, {}, {"cursor": nil, "cwd": nil}} {
 		got := list(params)
-		if len(got) != 1 || got[0].(object)["sessionId"] != id || got[0].(object)["cwd"] != r.root || got[0].(object)["title"] == "" {
+		if len(got) != 1 || got[0].(object)["sessionId"] != id || got[0].(object)["cwd"] != r.Root || got[0].(object)["title"] == "" {
 			t.Errorf("%v: %v", params, got)
 		}
 	}
@@ -28,7 +28,7 @@ func TestSessions(t *testing.T) {
 	if code, _ := c.fails("session/prompt", prompt(id, "Still there?")); code != -32002 {
 		t.Errorf("a closed session: %d", code)
 	}
-	where := object{"sessionId": id, "cwd": r.root, "mcpServers": []any{}}
+	where := object{"sessionId": id, "cwd": r.Root, "mcpServers": []any{}}
 	from := len(c.told)
 	c.call("session/load", where)
 	if got, want := story(c.updates(from)), "user_message agent_thought agent_message call(pending) call_update() call_update(in_progress) call_update(completed) agent_message"; got != want {
@@ -44,7 +44,7 @@ func TestSessions(t *testing.T) {
 	for range 2 {
 		c.call("session/delete", object{"sessionId": id})
 	}
-	if got := list(object{"cwd": r.root}); len(got) != 0 {
+	if got := list(object{"cwd": r.Root}); len(got) != 0 {
 		t.Errorf("deleted: %v", got)
 	}
 	if code, _ := c.fails("session/load", where); code != -32002 {
@@ -68,7 +68,7 @@ func TestRestart(t *testing.T) {
 	first.done <- nil // for the cleanup
 	second := r.connect()
 	second.call("initialize", object{"protocolVersion": 1})
-	second.call("session/load", object{"sessionId": id, "cwd": r.root, "mcpServers": []any{}})
+	second.call("session/load", object{"sessionId": id, "cwd": r.Root, "mcpServers": []any{}})
 	if got := story(second.updates(0)); !strings.HasPrefix(got, "user_message") {
 		t.Errorf("told again: %s", got)
 	}
@@ -90,7 +90,7 @@ func TestOptions(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
 	c := r.connect()
 	c.call("initialize", object{"protocolVersion": 1, "clientCapabilities": object{"session": object{"configOptions": object{"boolean": object{}}}}})
-	made := c.call("session/new", object{"cwd": r.root, "mcpServers": []any{}})
+	made := c.call("session/new", object{"cwd": r.Root, "mcpServers": []any{}})
 	id := made["sessionId"].(string)
 	if value(t, made, "mode") != "code" || value(t, made, "model") != "mock/m" || value(t, made, "trust") != false || value(t, made, "variant") != "-" {
 		t.Errorf("%v", made)
@@ -116,7 +116,7 @@ func TestOptions(t *testing.T) {
 	if got := value(t, set("mode", "plan"), "variant"); got != nil {
 		t.Errorf("a model without variants has %v", got)
 	}
-	again := c.call("session/resume", object{"sessionId": id, "cwd": r.root})
+	again := c.call("session/resume", object{"sessionId": id, "cwd": r.Root})
 	if value(t, again, "mode") != "plan" || value(t, again, "model") != "mock/n" || value(t, again, "trust") != true {
 		t.Errorf("resumed: %v", again)
 	}
@@ -143,7 +143,7 @@ func TestOptions(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
 	c := r.connect()
-	if code, _ := c.fails("session/new", object{"cwd": r.root, "mcpServers": []any{}}); code != -32600 {
+	if code, _ := c.fails("session/new", object{"cwd": r.Root, "mcpServers": []any{}}); code != -32600 {
 		t.Errorf("before initialize: %d", code)
 	}
 	if code, _ := c.fails("initialize", object{}); code != -32602 {
@@ -180,7 +180,7 @@ func TestBadInput(t *testing.T) {
 	c.line(`{"jsonrpc":"2.0","method":"_mine/happened"}`)
 	c.line(`{"jsonrpc":"2.0","id":"unasked","result":{}}`)
 	c.line(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"none"}}`)
-	made := c.call("session/new", object{"cwd": r.root, "mcpServers": []any{
+	made := c.call("session/new", object{"cwd": r.Root, "mcpServers": []any{
 		"nonsense", object{"name": "x"}, object{"name": "odd", "type": "carrier pigeon", "url": "x"},
 	}})
 	id := made["sessionId"].(string)
@@ -215,7 +215,7 @@ func TestSlashCommand(t *testing.T) {
 	if told := said(c); !strings.Contains(told, "mock/n") {
 		t.Errorf("told %q", told)
 	}
-	if got := value(t, c.call("session/resume", object{"sessionId": id, "cwd": r.root}), "model"); got != "mock/n" {
+	if got := value(t, c.call("session/resume", object{"sessionId": id, "cwd": r.Root}), "model"); got != "mock/n" {
 		t.Errorf("the model is %v", got)
 	}
 	updates := c.updates(0)

@@ -28,7 +28,7 @@ turns:
         usage: {input: 20, output: 7, cacheRead: 3}
   - steps: [{text: Second.}]
 `)
-	r.write("notes.txt", "the answer is 42\n")
+	r.Write("notes.txt", "the answer is 42\n")
 	c := r.connect()
 	frames := c.answer(c.say(map[string]any{"method": "chat.send", "channel": "test", "is_stream": true, "params": map[string]any{"content": "What do the notes say?"}}))
 	if got, want := told(frames), "reasoning text prepare run running called text e2a.complete"; got != want {
@@ -95,7 +95,7 @@ func TestApproval(t *testing.T) {
 		}
 		c.say(map[string]any{"method": method, session: id, "params": map[string]any{"tool_call_id": "c1", "go_on": true}})
 		rest := c.answer(request)
-		_, err := os.Stat(filepath.Join(r.root, "out.txt"))
+		_, err := os.Stat(filepath.Join(r.Root, "out.txt"))
 		if approve != (err == nil) || result(t, rest[len(rest)-1])["stop_reason"] != "end_turn" {
 			t.Errorf("approve %v: %v, %s", approve, err, told(rest))
 		}
@@ -121,7 +121,7 @@ func TestTheLinesEnd(t *testing.T) {
 	if got := result(t, frames[len(frames)-1]); !strings.Contains(fmt.Sprint(got["content"]), "Then:") {
 		t.Errorf("%v", got)
 	}
-	if _, err := os.Stat(filepath.Join(r.root, "out.txt")); err == nil {
+	if _, err := os.Stat(filepath.Join(r.Root, "out.txt")); err == nil {
 		t.Error("nobody approved, but it was written")
 	}
 	if _, err := c.out.ReadByte(); !errors.Is(err, io.EOF) {
@@ -139,7 +139,7 @@ func TestInterrupt(t *testing.T) {
 	r := newRig(t, hangs)
 	c := r.connect()
 	request := c.say(map[string]any{"method": "chat.send", session: "s", "params": map[string]any{"query": "Go"}})
-	<-r.heard
+	<-r.Heard
 	stop := c.say(map[string]any{"method": "chat.interrupt", session: "s"})
 	var stopped, ended bool
 	for !stopped || !ended {
@@ -271,14 +271,14 @@ func TestBadLines(t *testing.T) {
 // TestPrompts: contract 5.8, through the request that the model is sent.
 func TestPrompts(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: '${user}'}]}")
-	r.write("a.txt", "from the file\n")
+	r.Write("a.txt", "from the file\n")
 	c := r.connect()
 	for _, v := range []struct{ name, prompt, want string }{
 		{"two texts", `[{"type":"text","text":"one"},{"type":"text","text":"two"}]`, "one\ntwo"},
 		{"resource", `[{"type":"resource","resource":{"uri":"file:///x","text":"inside"}}]`, "<context uri=\"file:///x\">\ninside\n</context>"},
 		{"web link", `[{"type":"resource_link","uri":"https://x/y","name":"y"},{"type":"text","text":"see"}]`, "[Linked resource] y: https://x/y\nsee"},
 		{"malformed", `[5,{"type":"text"},{"type":"nonsense"},{"type":"text","text":"ok"}]`, "ok"},
-		{"file", fmt.Sprintf(`[{"type":"resource_link","uri":"file://%s","name":"a"}]`, filepath.ToSlash(filepath.Join(r.root, "a.txt"))), "(see attached context)"},
+		{"file", fmt.Sprintf(`[{"type":"resource_link","uri":"file://%s","name":"a"}]`, filepath.ToSlash(filepath.Join(r.Root, "a.txt"))), "(see attached context)"},
 	} {
 		line := fmt.Sprintf(`{"request_id":%q,"method":"session/prompt","params":{"prompt":%s}}`, v.name, v.prompt)
 		c.line(line)
@@ -309,7 +309,7 @@ func TestConsumers(t *testing.T) {
 		ended <- r.gateway.Run(context.Background(), e, func(f e2a.Response) error { taken <- f; return nil }, nil)
 		close(taken)
 	}()
-	<-r.heard // and the model says all before a frame is taken
+	<-r.Heard // and the model says all before a frame is taken
 	for f := range taken {
 		if err := check.Check(f); err != nil {
 			t.Fatal(err)

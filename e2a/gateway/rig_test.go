@@ -6,78 +6,31 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
-	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/e2a"
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
-	"github.com/seed-dec29ce4/eca/llm/cassette"
+	"github.com/seed-dec29ce4/eca/internal/e2atest"
 )
 
-func TestMain(m *testing.M) {
-	// The pattern matcher keeps one clock for a moment after a match with a time limit.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
-}
+func TestMain(m *testing.M) { e2atest.Main(m) }
 
 // rig is a gateway on a real daemon, with a scripted model behind real HTTP.
 type rig struct {
+	*e2atest.World
 	t       testing.TB
-	root    string
 	gateway *gateway.Gateway
-	heard   chan struct{} // of each request to the model
 }
 
 func newRig(t testing.TB, model string) *rig {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &rig{t: t, root: filepath.Join(dir, "workspace"), heard: make(chan struct{}, 100)}
-	if err := os.Mkdir(r.root, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	player, err := cassette.Parse([]byte("cassette: 1\n" + model))
-	if err != nil {
-		t.Fatal(err)
-	}
-	provider := httptest.NewServer(player.Handler(func(string, []byte) {
-		select {
-		case r.heard <- struct{}{}:
-		default:
-		}
-	}))
-	t.Cleanup(provider.Close)
-	config, err := json.Marshal(map[string]any{
-		"defaultModel": "mock/m", "chat": map[string]any{"title": false},
-		"providers": map[string]any{"mock": map[string]any{
-			"api": "openai-responses", "url": provider.URL + "/v1", "key": "sk-mock-0123456789", "fetchModels": false,
-			"retry":  map[string]any{"baseDelayMs": 1, "maxRetries": 1},
-			"models": map[string]any{"m": map[string]any{}, "n": map[string]any{}},
-		}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := map[string]string{"ECA_CONFIG": string(config), "OLLAMA_API_URL": "http://127.0.0.1:1", "XDG_CONFIG_HOME": filepath.Join(dir, "config"), "PATH": os.Getenv("PATH")}
-	host := daemon.New(daemon.Options{Getenv: func(k string) string { return env[k] }, StateDir: filepath.Join(dir, "state"), CacheDir: filepath.Join(dir, "cache")})
+	r := &rig{World: e2atest.New(t, model, nil), t: t}
+	host := r.Daemon()
 	t.Cleanup(host.Close)
-	r.gateway = gateway.New(gateway.Options{Host: host, Workspace: r.root})
+	r.gateway = gateway.New(gateway.Options{Host: host, Workspace: r.Root})
 	t.Cleanup(r.gateway.Close)
 	return r
-}
-
-func (r *rig) write(name, text string) {
-	r.t.Helper()
-	if err := os.WriteFile(filepath.Join(r.root, name), []byte(text), 0o644); err != nil {
-		r.t.Fatal(err)
-	}
 }
 
 // client talks to the gateway in lines. It checks every frame.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/agent"
+	"github.com/seed-dec29ce4/eca/internal/nettest"
 )
 
 // site is the agent over HTTP.
@@ -230,5 +231,16 @@ func TestCheckAddress(t *testing.T) {
 	}
 	if got, err := agent.CheckAddress("0.0.0.0:1", "token"); got != "0.0.0.0:1" || err != nil {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// Who begins a message and stops in the middle of it is let go after a while.
+func TestHTTPHalfAMessage(t *testing.T) {
+	r := newRig(t, options{model: "turns: []"})
+	for want, token := range map[string]string{"400": "", "401": "let-me-in"} {
+		answer, after := nettest.Stalled(t, &http.Server{Handler: r.agent.Handler(agent.HTTPOptions{Token: token})}, "POST /ecp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
+		if !strings.HasPrefix(answer, "HTTP/1.1 "+want) || after > 2*time.Minute {
+			t.Errorf("%s: %q after %s", want, answer, after)
+		}
 	}
 }

@@ -56,9 +56,10 @@ const queued = 1024
 
 // Journal records calls. It is safe for concurrent use.
 type Journal struct {
-	o     Options
-	dir   atomic.Pointer[string]
-	chats chats
+	o      Options
+	dir    atomic.Pointer[string]
+	chats  chats
+	judged judgements
 
 	mu     sync.RWMutex // guards what follows; held for reading while sending
 	jobs   chan func(*Chain)
@@ -205,6 +206,7 @@ func (j *Journal) Sync() {
 // too, and records that. Without records of it nothing happens.
 func (j *Journal) Erase(chatID string) error {
 	j.chats.forget(chatID)
+	j.judged.forget(chatID)
 	return j.wait(func(c *Chain) error { return c.Erase(chatID, j.o.Now()) })
 }
 

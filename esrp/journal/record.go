@@ -31,6 +31,7 @@ type chat struct {
 	asked  *esrp.UUID           // the last model call of the conversation
 	calls  map[string]esrp.UUID // of tools, by their ids in the chat
 	parent string
+	agent  string
 	at     uint64
 }
 
@@ -81,7 +82,7 @@ func (c *chats) model(id esrp.UUID, req llm.Request) (cause *esrp.UUID) {
 			}
 		}
 	}
-	s.asked, s.parent = &id, req.Origin.Parent
+	s.asked, s.parent, s.agent = &id, req.Origin.Parent, req.Origin.Agent
 	return cause
 }
 
@@ -92,6 +93,16 @@ func (c *chats) tool(id esrp.UUID, chatID, callID string) (cause *esrp.UUID, tur
 	s := c.chat(chatID)
 	s.calls[callID] = id
 	return s.asked, s.turn, s.parent
+}
+
+// agent returns the agent that asked last in a chat; empty if nobody did.
+func (c *chats) agent(chatID string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.of[chatID]; s != nil {
+		return s.agent
+	}
+	return ""
 }
 
 func (c *chats) forget(id string) {

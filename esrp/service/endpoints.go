@@ -26,10 +26,10 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp
 			return q, j, refuse(http.StatusUnsupportedMediaType, esrp.InvalidInputSchema, "requests are application/json")
 		}
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(h.s.now().Add(bodyTime)) // servers of tests may not have it
 	doc, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.o.MaxBody))
-	_ = control.SetReadDeadline(time.Time{}) // a job may take long
+	if err == nil { // a job may take long; the rest of a request, which the server reads, may not
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	}
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
@@ -92,14 +92,14 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request) {
 	limit := time.Duration(q.Mode.TimeoutMS) * time.Millisecond
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	defer context.AfterFunc(h.s.closing, cancel)()
+	defer context.AfterFunc(h.s.leaving, cancel)()
 	id := j.id
 	j, err = h.s.wait(ctx, id)
 	switch {
 	case err == nil:
 	case r.Context().Err() != nil:
 		return // the job goes on: who asks again with the same key gets its answer
-	case h.s.closing.Err() != nil:
+	case h.s.leaving.Err() != nil:
 		h.fail(w, q.ID, &Failure{Code: esrp.BackendUnavailable, Message: "the service is ending; ask again with the same key"})
 		return
 	case errors.Is(err, context.DeadlineExceeded):

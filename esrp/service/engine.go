@@ -176,6 +176,7 @@ func (e *Engine) call(ctx context.Context, c Call, arguments string) (Result, er
 	}
 	call := tools.Call{
 		ID: c.Job, ChatID: "esrp-" + c.Job, Agent: e.host.Config().AgentOrDefault(""), Roots: e.host.Roots(), Arguments: json.RawMessage(arguments),
+		Files: noUndo{},
 	}
 	plan, err := tool.Plan(ctx, call)
 	if err != nil {
@@ -201,6 +202,18 @@ func (e *Engine) call(ctx context.Context, c Call, arguments string) (Result, er
 	}
 	return out, nil
 }
+
+// noUndo hears of changes of files on their way to the record of calls, which keeps them as
+// they were before and after. There is no chat in which they could be undone.
+type noUndo struct{}
+
+var _ tools.FileLog = noUndo{}
+
+// Writing implements tools.FileLog.
+func (noUndo) Writing(context.Context, string, []byte) error { return nil }
+
+// Moving implements tools.FileLog.
+func (noUndo) Moving(context.Context, string, string) error { return nil }
 
 // send runs a turn.
 func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error) {

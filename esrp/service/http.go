@@ -95,6 +95,9 @@ func busy(after time.Duration, format string, args ...any) *refusal {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
+	if r.ContentLength != 0 { // also of what is refused: the server reads it before it answers
+		_ = http.NewResponseController(w).SetReadDeadline(h.s.now().Add(bodyTime)) // servers of tests may not have it
+	}
 	if refused := h.guard(w, r); refused != nil {
 		h.refuse(w, refused)
 		return

@@ -6,115 +6,167 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"path/filepath"
-	"strconv"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// maxMessage is the longest message of the embedded NATS, in bytes.
-const maxMessage = 8 << 20
-
-// embed starts a NATS server in this process and connects to it.
-func embed(o Options) (*server.Server, *nats.Conn, error) {
-	opts := &server.Options{
-		ServerName: "esrp", JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"),
-		Authorization: o.Token, MaxPayload: maxMessage,
-		DontListen: o.NATSListen == "", NoSigs: true, NoLog: true,
-	}
-	if o.NATSListen != "" {
-		host, port, err := net.SplitHostPort(o.NATSListen)
-		if err != nil {
-			return nil, nil, err
-		}
-		if opts.Port, err = strconv.Atoi(port); err != nil {
-			return nil, nil, fmt.Errorf("port %q is no number", port)
-		}
-		if opts.Port == 0 {
-			opts.Port = server.RANDOM_PORT
-		}
-		if opts.Host = host; host == "" {
-			opts.Host = "127.0.0.1"
-		}
-	}
-	s, err := server.NewServer(opts)
-	if err != nil {
-		return nil, nil, fmt.Errorf("embedded NATS: %w", err)
-	}
-	s.Start()
-	const patience = 30 * time.Second
-	if !s.ReadyForConnections(patience) {
-		s.Shutdown()
-		return nil, nil, fmt.Errorf("embedded NATS does not start; can it listen at %q?", o.NATSListen)
-	}
-	nc, err := nats.Connect("", nats.InProcessServer(s), nats.Token(o.Token))
-	if err != nil {
-		s.Shutdown()
-		return nil, nil, fmt.Errorf("embedded NATS: %w", err)
-	}
-	return s, nc, nil
-}
-
-// Dial connects to NATS, and again whenever the connection is lost. It waits for the first
-// connection until ctx ends. A token, unless it is empty, is sent unless the URL has
-// credentials.
-func Dial(ctx context.Context, url, token string, log *slog.Logger) (*nats.Conn, error) {
-	connected := make(chan struct{}, 1)
-	opts := []nats.Option{
-		nats.Name("esrp"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true), nats.ReconnectWait(500 * time.Millisecond),
-		nats.ConnectHandler(func(*nats.Conn) { connected <- struct{}{} }),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil {
-				log.Warn("NATS is lost; trying to reach it again", "err", err)
-			}
-		}),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("NATS", "err", err) }),
-	}
-	if token != "" {
-		opts = append(opts, nats.Token(token))
-	}
-	nc, err := nats.Connect(url, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("connect to NATS: %w", err)
-	}
-	if nc.IsConnected() {
-		return nc, nil
-	}
-	select {
-	case <-connected:
-		return nc, nil
-	case <-ctx.Done():
-		err := nc.LastError()
-		nc.Close()
-		return nil, errors.Join(fmt.Errorf("connect to NATS: %w", ctx.Err()), err)
-	}
-}
-
 // queue is the stream of jobs that wait.
 type queue struct{ js jetstream.JetStream }
 
-// makeQueue makes the stream and its consumer, or finds them.
-func makeQueue(ctx context.Context, nc *nats.Conn, lease time.Duration) (*queue, error) {
+// replicas is how many nodes of a cluster keep the queue: with three, one may be lost.
+const replicas = 3
+
+// Codes of JetStream errors that are decided on.
+const (
+	noPeers     jetstream.ErrorCode = 10005 // the cluster has too few nodes, now
+	noResources jetstream.ErrorCode = 10023
+	noCluster   jetstream.ErrorCode = 10074 // NATS is no cluster
+)
+
+// makeQueue makes the stream and its consumer, or finds them. A cluster that is only just
+// starting, or has lost a node, is waited for.
+func makeQueue(ctx context.Context, nc *nats.Conn, lease time.Duration, log *slog.Logger) (*queue, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
 	}
-	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: streamName, Subjects: []string{jobSubjects}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
-	})
+	const patience, once, hope = 30 * time.Second, 5 * time.Second, 3
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for try := 1; ; try++ {
+		// A cluster without a leader does not answer.
+		attempt, cancel := context.WithTimeout(ctx, once)
+		err = makeStream(attempt, js, lease, try > hope, log)
+		cancel()
+		if err == nil {
+			return &queue{js}, nil
+		}
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("queue of jobs: %w", err)
+		}
+	}
+}
+
+// makeStream makes the stream and its consumer. less lets a cluster that has too few nodes
+// keep it less often than it should.
+func makeStream(ctx context.Context, js jetstream.JetStream, lease time.Duration, less bool, log *slog.Logger) error {
+	cfg := jetstream.StreamConfig{
+		Name: streamName, Subjects: []string{jobSubjects}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Replicas: replicas,
+	}
+	has := 1
+	if there, err := js.Stream(ctx, streamName); err == nil {
+		has = there.CachedInfo().Config.Replicas
+		cfg.Replicas = max(has, replicas) // somebody may want more
+	}
+	stream, err := js.CreateOrUpdateStream(ctx, cfg)
+	var refused *jetstream.APIError
+	if errors.As(err, &refused) && (refused.ErrorCode == noCluster || less && (refused.ErrorCode == noPeers || refused.ErrorCode == noResources)) {
+		if refused.ErrorCode != noCluster {
+			log.Warn("the cluster has too few nodes to keep the queue of jobs as often as it should", "times", has, "err", err)
+		}
+		cfg.Replicas = has
+		stream, err = js.CreateOrUpdateStream(ctx, cfg)
+	}
 	if err == nil {
 		_, err = stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 			Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: lease, MaxDeliver: -1, MaxAckPending: -1,
 		})
 	}
-	if err != nil {
-		return nil, fmt.Errorf("queue of jobs: %w", err)
+	return err
+}
+
+// watch looks every lease whether the queue has all jobs that it was given: a cluster can lose
+// what it did not keep often enough. What is missing is given again.
+func (s *Service) watch() {
+	tick := time.NewTicker(s.o.Lease)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-s.closing.Done():
+			return
+		}
+		if err := s.refill(s.closing); err != nil && s.closing.Err() == nil {
+			s.log.Warn("the queue of jobs could not be looked at; trying again", "err", err)
+		}
 	}
-	return &queue{js}, nil
+}
+
+// refill gives the queue all jobs again if it has fewer than it should.
+func (s *Service) refill(ctx context.Context) error {
+	before, err := s.sent(ctx)
+	if err != nil || len(before) == 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.Lease)
+	defer cancel()
+	has, err := s.queue.holds(ctx, jobSubject(s.id))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		_, err = makeQueue(ctx, s.nc, s.o.Lease, s.log)
+	}
+	if err != nil {
+		return err
+	}
+	// Those that were open then and still are were so when the queue was counted.
+	after, err := s.sent(ctx)
+	if err != nil {
+		return err
+	}
+	open := 0
+	for id := range after {
+		if before[id] {
+			open++
+		}
+	}
+	if has >= open {
+		return nil
+	}
+	s.log.Warn("the queue has lost jobs; they are put into it again", "jobs", open, "queue", has)
+	if err := s.unsend(ctx); err != nil {
+		return err
+	}
+	s.wake()
+	return nil
+}
+
+// holds counts the jobs of a server in the queue.
+func (q *queue) holds(ctx context.Context, subject string) (n int, err error) {
+	stream, err := q.js.Stream(ctx, streamName)
+	if err != nil {
+		return 0, err
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
+	if err != nil {
+		return 0, err
+	}
+	for _, count := range info.State.Subjects {
+		n += int(count) //nolint:gosec // no more than jobs
+	}
+	return n, nil
+}
+
+// sent returns the jobs that are not over and that the queue was given.
+func (s *Service) sent(ctx context.Context) (map[string]bool, error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT id FROM jobs WHERE state IN ('queued', 'started') AND sent = 1")
+	if err != nil {
+		return nil, err
+	}
+	ids, err := texts(rows)
+	out := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		out[id] = true
+	}
+	return out, err
+}
+
+// unsend has all jobs that are not over put into the queue again.
+func (s *Service) unsend(ctx context.Context) error {
+	_, err := s.db.ExecContext(ctx, "UPDATE jobs SET sent = 0 WHERE state IN ('queued', 'started')")
+	return err
 }
 
 // wake has send look.
@@ -188,8 +240,7 @@ func (s *Service) recover(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := s.db.ExecContext(ctx, "UPDATE jobs SET sent = 0 WHERE state IN ('queued', 'started')")
-	return err
+	return s.unsend(ctx)
 }
 
 // clean removes answers that were kept long enough, until the service ends.

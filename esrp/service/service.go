@@ -81,6 +81,8 @@ type Service struct {
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 	closing context.Context // ends with Close
+	leaving context.Context // ends with Leave, at the latest with Close
+	leave   context.CancelFunc
 }
 
 // Open starts a service. What was accepted before and is not over goes on.
@@ -103,6 +105,7 @@ func Open(ctx context.Context, o Options) (s *Service, err error) {
 	}
 	s = &Service{o: o, now: o.Now, log: o.Log, unsent: make(chan struct{}, 1)}
 	s.closing, s.cancel = context.WithCancel(context.Background())
+	s.leaving, s.leave = context.WithCancel(s.closing)
 	opened := s
 	defer func() {
 		if err != nil {
@@ -134,6 +137,7 @@ func Open(ctx context.Context, o Options) (s *Service, err error) {
 		return nil, err
 	}
 	s.work.Go(s.send)
+	s.work.Go(s.watch)
 	s.work.Go(s.clean)
 	s.wake()
 	return s, nil
@@ -156,7 +160,7 @@ func (s *Service) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.queue, err = makeQueue(ctx, s.nc, s.o.Lease)
+	s.queue, err = makeQueue(ctx, s.nc, s.o.Lease, s.log)
 	return err
 }
 
@@ -183,6 +187,10 @@ func (s *Service) NATSAddress() string {
 	}
 	return s.nats.Addr().String()
 }
+
+// Leave answers those who wait for a job that the service ends, and ends streams of events.
+// The jobs go on until Close.
+func (s *Service) Leave() { s.leave() }
 
 // Close ends the service. Jobs that run or wait go on when it is opened again. Workers of
 // this process should be closed before.

@@ -3,11 +3,13 @@ package service
 import (
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/nettest"
 )
 
 func TestExecute(t *testing.T) {
@@ -205,6 +207,12 @@ func TestReopen(t *testing.T) {
 		t.Errorf("opened twice: %v", err)
 	}
 	doc := request("echo", "later", asyncMode, "")
+	open := o
+	open.Dir, open.Token = t.TempDir(), ""
+	if s, err := Open(t.Context(), open); err == nil {
+		s.Close()
+		t.Error("a service without a token")
+	}
 	q, err := esrp.DecodeRequest([]byte(doc))
 	if err != nil {
 		t.Fatal(err)
@@ -231,4 +239,33 @@ func TestReopen(t *testing.T) {
 	if n := ops.count("later"); n != 1 {
 		t.Errorf("run %d times", n)
 	}
+}
+
+// Who begins a request and stops in the middle of it is let go after a while; more requests
+// than can be served are refused, and those that are served are not disturbed.
+func TestCrowd(t *testing.T) {
+	r := newRig(t, func(_ *Options, h *HTTPOptions) { h.Concurrency = 2 })
+	for want, given := range map[string]string{"400": token, "401": "another"} {
+		text := "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + given + "\r\nContent-Length: 1000\r\n\r\n{"
+		if answer, _ := nettest.Stalled(t, &http.Server{Handler: r.http.Config.Handler}, text); !strings.HasPrefix(answer, "HTTP/1.1 "+want) {
+			t.Errorf("%s: %q", want, answer)
+		}
+	}
+	var crowd sync.WaitGroup
+	for _, data := range []string{"one", "two"} {
+		crowd.Go(func() {
+			if status, out := r.respond("POST", "/v1/execute", request("hold", data, syncMode, "")); status != http.StatusOK || out.Status != esrp.Succeeded {
+				t.Errorf("%s: %d %+v", data, status, out)
+			}
+		})
+		for r.ops.count(data) == 0 {
+			runtime.Gosched()
+		}
+	}
+	status, out := r.respond("GET", "/v1/capabilities", "")
+	if status != http.StatusTooManyRequests || out.Status != esrp.Failed {
+		t.Errorf("a third request: %d %+v", status, out)
+	}
+	close(r.ops.hold)
+	crowd.Wait()
 }

@@ -67,10 +67,10 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 		case <-tick.C:
 			_ = out.comment()
 		case <-r.Context().Done():
-		case <-h.s.closing.Done():
+		case <-h.s.leaving.Done():
 		}
 		leave()
-		if r.Context().Err() != nil || h.s.closing.Err() != nil {
+		if r.Context().Err() != nil || h.s.leaving.Err() != nil {
 			return
 		}
 	}

@@ -215,8 +215,6 @@ func (r *reader) file(dir, name string) ([]byte, error) {
 		return nil, fmt.Errorf("it can not be read: %w", withoutPath(err))
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is no file")
-	case info.Size() > maxJSON:
-		return nil, fmt.Errorf("it has more than %d bytes", maxJSON)
 	}
 	f, err := root.Open(filepath.FromSlash(name))
 	if err != nil {

@@ -349,6 +349,12 @@ func TestGit(t *testing.T) {
 	if set, _ := other.Load(in); len(set.Missing) != 1 {
 		t.Errorf("a pinned commit became the current one: %+v", set)
 	}
+	// What is pinned is a commit and nothing that leads to one.
+	gitIn(t, dir, "tag", "-a", "-m", "one", "one", first)
+	tag := Source{Name: "s", Location: address, Commit: gitIn(t, dir, "rev-parse", "one")}
+	if commit, err := other.Fetch(t.Context(), tag); err == nil || !strings.Contains(err.Error(), "it has the commit") {
+		t.Errorf("the id of a tag is the commit %q: %v", commit, err)
+	}
 	if err := s.Tidy(in.Sources[0], nil); err != nil {
 		t.Fatal(err)
 	}
@@ -377,6 +383,9 @@ func TestGitFails(t *testing.T) {
 		t.Errorf("%+v", after)
 	}
 	secret := Source{Name: "t", Location: "https://user:s3cret@127.0.0.1:1/x.git"}
+	if said := (git{location: secret.Location}).cause("fatal: no access with s3cret", 128); strings.Contains(said, "s3cret") {
+		t.Error(said)
+	}
 	in = Inputs{Sources: []Source{secret}, Install: []string{"a"}}
 	if _, err := s.Fetch(t.Context(), secret); err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Fatal(err)
@@ -452,10 +461,20 @@ func TestGitHostile(t *testing.T) {
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("a command was run")
 	}
-	for _, location := range []string{"ext::sh -c touch% " + mark, "-u", "--upload-pack=x", "fd::1"} {
+	for _, location := range []string{"ext::sh -c touch% " + mark, "-u", "-u@host:x", "--upload-pack=x", "fd::1"} {
 		if IsGit(location) {
 			t.Errorf("%s counts as a repository", location)
 		}
+	}
+	// Not even where the user lets git use such a protocol.
+	if err := os.WriteFile(own, []byte("[protocol \"ext\"]\n\tallow = always\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.checkout(t.Context(), repository{location: "ext::sh -c touch% " + mark}); err == nil {
+		t.Error("a command counts as a repository")
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("a command was run as a protocol")
 	}
 }
 

@@ -46,9 +46,6 @@ var errPlace = errors.New("an argument can not be passed there safely: put {{...
 
 // ParseTemplate reads a line. The error says which argument could become code.
 func ParseTemplate(line string) (*Template, error) {
-	if strings.Contains(line, markText) {
-		return nil, fmt.Errorf("the command must not contain %s", markText)
-	}
 	t := &Template{}
 	var b strings.Builder
 	at := 0

@@ -1,7 +1,7 @@
 // Package fetch reads pages of the web for somebody who is not trusted: a model, or a
-// text that told it to.
+// text that told it to. A Poster sends notifications where such a one wants them.
 //
-// Guarantees: http and https only, GET only; no cookies, no credentials, no client
+// Guarantees: pages are http and https only, GET only; no cookies, no credentials, no client
 // certificate, no Referer; hosts as the Rules say, at each redirect again; no connection
 // to an address that is not of the public internet unless the Rules except it, decided on
 // the address that is really dialed, so that neither a name that resolves to two
@@ -13,6 +13,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +49,9 @@ type Rules struct {
 	Allow   []string // hosts; empty: all
 	Deny    []string // hosts
 	Private []string // hosts and networks (10.0.0.0/8) that may be private
+
+	// Section is where the user writes them, for messages: toolCall.webFetch if empty.
+	Section string
 }
 
 // Getter gets pages. It is safe for concurrent use.
@@ -62,6 +66,7 @@ type Getter struct {
 // New returns a Getter that speaks through a network. agent is how it calls itself.
 func New(network *netclient.Network, rules Rules, agent string) *Getter {
 	g := &Getter{network: network, agent: agent, time: maxTime}
+	g.rules.Section = cmp.Or(rules.Section, "toolCall.webFetch")
 	g.rules.Allow, g.rules.Deny = hosts(rules.Allow), hosts(rules.Deny)
 	for _, p := range rules.Private {
 		if prefix, ok := parseNetwork(p); ok {
@@ -196,15 +201,15 @@ func (t *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // mayDial decides about an address that a host has.
 func (g *Getter) mayDial(host string, a netip.Addr) error {
-	if Public(a) || within(host, g.rules.Private) {
+	if Public(a) || g.excepted(host, a) {
 		return nil
 	}
-	for _, p := range g.private {
-		if p.Contains(a.Unmap()) {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s is at %s, which is not of the public internet; the user can except it in toolCall.webFetch.privateHosts", host, a)
+	return fmt.Errorf("%s is at %s, which is not of the public internet; the user can except it in %s.privateHosts", host, a, g.rules.Section)
+}
+
+// excepted says whether the user named a host, or a network that an address of it is in.
+func (g *Getter) excepted(host string, a netip.Addr) bool {
+	return within(host, g.rules.Private) || slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
 }
 
 // lookUp checks a host's addresses as they are known here. That a name is not known here
@@ -256,9 +261,9 @@ func (g *Getter) parse(address string) (*url.URL, error) {
 	u.Fragment = ""
 	switch {
 	case within(name, g.rules.Deny):
-		return nil, fmt.Errorf("%s is denied by toolCall.webFetch.denyHosts", name)
+		return nil, fmt.Errorf("%s is denied by %s.denyHosts", name, g.rules.Section)
 	case len(g.rules.Allow) > 0 && !within(name, g.rules.Allow):
-		return nil, fmt.Errorf("%s is not among toolCall.webFetch.allowHosts", name)
+		return nil, fmt.Errorf("%s is not among %s.allowHosts", name, g.rules.Section)
 	}
 	if a, err := netip.ParseAddr(name); err == nil {
 		return u, g.mayDial(name, a)

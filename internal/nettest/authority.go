@@ -1,5 +1,5 @@
 // Package nettest has what tests of the network need: certificate authorities that live
-// as long as a test, and proxies. It is for tests only.
+// as long as a test, proxies, and clients that stop in the middle. It is for tests only.
 package nettest
 
 import (

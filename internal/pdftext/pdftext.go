@@ -48,31 +48,42 @@ func Text(ctx context.Context, data []byte) (text string, err error) {
 		return "", fmt.Errorf("the PDF can not be read: %w", err)
 	}
 	var out strings.Builder
-	pages := r.NumPage()
+	list := collect(r.Trailer().Key("Root").Key("Pages"), nil)
+	pages := max(r.NumPage(), len(list))
 	empty := true
-	for n := 1; n <= min(pages, maxPages); n++ {
-		page := r.Page(n)
-		if page.V.IsNull() {
-			continue
-		}
+	for i, page := range list {
 		body, err := page.GetPlainText(nil)
 		if err != nil {
 			body = "[this page can not be read: " + err.Error() + "]"
 		}
 		body = strings.TrimSpace(strings.ToValidUTF8(body, "�"))
 		empty = empty && body == ""
-		fmt.Fprintf(&out, "--- page %d of %d ---\n%s\n", n, pages, body)
+		fmt.Fprintf(&out, "--- page %d of %d ---\n%s\n", i+1, pages, body)
 		if out.Len() > maxText {
 			return strings.ToValidUTF8(out.String()[:maxText], "") + "\n[the rest of the PDF is left out]\n", nil
 		}
 	}
-	if pages > maxPages {
-		fmt.Fprintf(&out, "[%d pages are left out]\n", pages-maxPages)
+	if left := pages - len(list); left > 0 && len(list) == maxPages {
+		fmt.Fprintf(&out, "[%d pages are left out]\n", left)
 	}
 	if empty {
 		return "", errors.New("the PDF has no text that can be read; it may consist of images")
 	}
 	return out.String(), nil
+}
+
+// collect adds the pages below a node of a file's tree, in one walk: looked up one by one,
+// each would be found by reading those in front of it. A tree that leads back to itself ends
+// with what may be read.
+func collect(node pdf.Value, pages []pdf.Page) []pdf.Page {
+	kids := node.Key("Kids")
+	if kids.IsNull() && node.Kind() == pdf.Dict && node.Key("Type").Name() != "Pages" {
+		return append(pages, pdf.Page{V: node})
+	}
+	for i := 0; i < kids.Len() && len(pages) < maxPages; i++ {
+		pages = collect(kids.Index(i), pages)
+	}
+	return pages
 }
 
 // bounded fails when enough was read. Whoever goes on all the same gets nothing new.

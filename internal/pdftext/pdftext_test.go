@@ -46,16 +46,47 @@ func TestText(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{
 		"no text": file(""), "cut": file("Hello")[:200], "nothing": []byte("%PDF-1.4\n"), "no PDF": []byte("hello"),
-		"circle": bytes.ReplaceAll(file("Hello"), []byte("/Kids [4 0 R]"), []byte("/Kids [2 0 R]")),
+		"circles": bytes.ReplaceAll(file("Hello"), []byte("/Kids [4 0 R]"), []byte("/Kids [2 0 R 2 0 R]")),
+		"circle":  bytes.ReplaceAll(file("Hello"), []byte("/Kids [4 0 R]"), []byte("/Kids [2 0 R]")),
 	} {
 		if got, err := Text(t.Context(), data); err == nil {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	// A flat tree of many pages is what some programs write.
+	texts := make([]string, 700)
+	for i := range texts {
+		texts[i] = strings.Repeat(fmt.Sprintf("page %d. ", i+1), 100)
+	}
+	got, err = Text(t.Context(), file(texts...))
+	if err != nil || strings.Count(got, "--- page ") != len(texts) || !strings.Contains(got, "page 700. page 700.") {
+		t.Errorf("%d pages, %v", strings.Count(got, "--- page "), err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Text(ctx, file("Hello")); err == nil {
 		t.Error("a cancelled reading went on")
+	}
+}
+
+// However much a file has, a part of it is given, which says so.
+func TestLongFiles(t *testing.T) {
+	got, err := Text(t.Context(), file(strings.Repeat("many words ", maxText/10), "the last page"))
+	if err != nil || len(got) > maxText+100 || !strings.HasSuffix(got, "[the rest of the PDF is left out]\n") {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	one := file("Hello")
+	many := bytes.Replace(one, []byte("/Kids [4 0 R]"), []byte("/Kids ["+strings.Repeat("4 0 R ", maxPages+1)+"]"), 1)
+	many = bytes.Replace(many, []byte("/Count 1"), []byte(fmt.Sprintf("/Count %d", maxPages+1)), 1)
+	moved := len(many) - len(one)
+	for _, o := range []string{"3 0 obj", "4 0 obj", "5 0 obj", "xref"} {
+		at := bytes.Index(one, []byte("\n"+o+"\n")) + 1
+		many = bytes.Replace(many, fmt.Appendf(nil, "%010d", at), fmt.Appendf(nil, "%010d", at+moved), 1)
+		many = bytes.Replace(many, fmt.Appendf(nil, "startxref\n%d", at), fmt.Appendf(nil, "startxref\n%d", at+moved), 1)
+	}
+	got, err = Text(t.Context(), many)
+	if err != nil || strings.Count(got, "Hello") != maxPages || !strings.HasSuffix(got, "[1 pages are left out]\n") {
+		t.Errorf("%d pages, %v, %q", strings.Count(got, "Hello"), err, got[max(0, len(got)-100):])
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Mark replaces a secret.
@@ -17,7 +18,13 @@ const minSecret = 6
 
 // Redactor removes secrets. It is immutable and safe for concurrent use.
 type Redactor struct {
-	known    []string
+	known []string
+	looks func() looks
+}
+
+// looks are the patterns of what looks like a secret. They are compiled when the first text
+// comes: most that is made to watch over a log or an error never sees one.
+type looks struct {
 	patterns []*regexp.Regexp
 	parts    []part
 }
@@ -30,13 +37,7 @@ type part struct {
 
 // New returns a redactor that also knows the given values.
 func New(secrets ...string) *Redactor {
-	r := &Redactor{parts: []part{
-		// JSON fields whose names say so.
-		{regexp.MustCompile(`(?i)("(?:key|[a-z_-]*api[-_]?key|[a-z_-]*password|[a-z_-]*token|[a-z_-]*secret|authorization)"\s*:\s*")(?:[^"\\]|\\.)*"`), "${1}" + Mark + `"`},
-		// URLs: who asks, and parameters.
-		{regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#@"'<>]+@`), "${1}" + Mark + "@"},
-		{regexp.MustCompile(`(?i)([?&](?:[a-z0-9_-]*(?:key|token|secret|passw(?:or)?d|sig|signature))=)[^&\s#"'<>]+`), "${1}" + Mark},
-	}}
+	r := &Redactor{looks: sync.OnceValue(compile)}
 	for _, s := range secrets {
 		if len(s) < minSecret {
 			continue
@@ -48,6 +49,17 @@ func New(secrets ...string) *Redactor {
 	}
 	// A secret that contains another must go first.
 	slices.SortFunc(r.known, func(a, b string) int { return len(b) - len(a) })
+	return r
+}
+
+func compile() looks {
+	l := looks{parts: []part{
+		// JSON fields whose names say so.
+		{regexp.MustCompile(`(?i)("(?:key|[a-z_-]*api[-_]?key|[a-z_-]*password|[a-z_-]*token|[a-z_-]*secret|authorization)"\s*:\s*")(?:[^"\\]|\\.)*"`), "${1}" + Mark + `"`},
+		// URLs: who asks, and parameters.
+		{regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#@"'<>]+@`), "${1}" + Mark + "@"},
+		{regexp.MustCompile(`(?i)([?&](?:[a-z0-9_-]*(?:key|token|secret|passw(?:or)?d|sig|signature))=)[^&\s#"'<>]+`), "${1}" + Mark},
+	}}
 	for _, p := range []string{
 		`\bsk-[A-Za-z0-9_-]{16,}`,                                     // OpenAI, Anthropic and others
 		`\bgh[pousr]_[A-Za-z0-9]{20,}`,                                // GitHub
@@ -60,9 +72,9 @@ func New(secrets ...string) *Redactor {
 		`(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{16,}`,                      //
 		`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----`,
 	} {
-		r.patterns = append(r.patterns, regexp.MustCompile(p))
+		l.patterns = append(l.patterns, regexp.MustCompile(p))
 	}
-	return r
+	return l
 }
 
 // String returns s without secrets.
@@ -70,10 +82,11 @@ func (r *Redactor) String(s string) string {
 	for _, k := range r.known {
 		s = strings.ReplaceAll(s, k, Mark)
 	}
-	for _, p := range r.patterns {
+	looks := r.looks()
+	for _, p := range looks.patterns {
 		s = p.ReplaceAllString(s, Mark)
 	}
-	for _, p := range r.parts {
+	for _, p := range looks.parts {
 		s = p.pattern.ReplaceAllString(s, p.to)
 	}
 	return s

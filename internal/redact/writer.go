@@ -22,6 +22,6 @@ func (w *writer) Write(p []byte) (int, error) {
 // Known returns a redactor for the given values alone: what only looks like a secret stays.
 func Known(secrets ...string) *Redactor {
 	r := New(secrets...)
-	r.patterns, r.parts = nil, nil
+	r.looks = func() looks { return looks{} }
 	return r
 }

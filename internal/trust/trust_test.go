@@ -39,6 +39,7 @@ func TestStore(t *testing.T) {
 		"beside it":    {v.Trusts(root, filepath.Join(root, "x"), "b"), true},
 		"changed":      {v.Trusts(root, file, "A"), false},
 		"no sum":       {v.Trusts(root, file, ""), false},
+		"nothing":      {v.Trusts(root, filepath.Join(root, "y"), ""), false},
 		"other file":   {v.Trusts(root, filepath.Join(root, "y"), "a"), false},
 		"other folder": {v.Trusts(root+"-evil", root+"-evil/.eca/config.json", "a"), false},
 		"a subfolder":  {v.Trusts(filepath.Join(root, ".eca"), file, "a"), false},

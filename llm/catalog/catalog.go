@@ -68,6 +68,9 @@ func parseSnapshot() *index {
 	return idx
 }
 
+// Warm reads what is embedded, which the first question would wait for otherwise.
+func (c *Catalog) Warm() { c.snapshot() }
+
 // indexes returns the sources, best first.
 func (c *Catalog) indexes() []*index {
 	if file := c.file.Load(); file != nil {

@@ -1,5 +1,7 @@
 package lang
 
+import "strings"
+
 // braces finds definitions that words introduce (`fn name`, `class Name {`) in languages
 // whose bodies stand in braces. Bodies that hold definitions are read; all others, and
 // all braces that belong to no definition, are left out.
@@ -14,6 +16,13 @@ type braces struct {
 	// other reads a definition that no word introduces and returns the token behind it;
 	// 0 if there is none.
 	other func(o *outline, at int) int
+	// anyName says that functions in types may have names that are words of the language.
+	anyName bool
+	// operators are the marks that names are made of: `def +(x`.
+	operators string
+	// head returns the token where a signature of a type goes on that seems to end before
+	// a token; that token if it does not.
+	head func(o *outline, i int) int
 	// value returns where the signature of a function ends that is the value at a token; 0
 	// if the value is something else.
 	value func(o *outline, at int) int
@@ -57,7 +66,12 @@ func (b *braces) definition(o *outline, at int) int {
 	if name < 0 {
 		return 0
 	}
-	if name != at && !o.isName(name) {
+	operator := ""
+	if name != at && b.operators != "" {
+		operator = b.operator(o, name)
+	}
+	word := b.anyName && w.kind == Function && o.inType() && o.at(name).kind == nameToken && o.isMark(name+1, '(')
+	if name != at && !o.isName(name) && operator == "" && !word {
 		if w.holds && !w.soft && o.isMark(name, '{') && o.at(name).mate > 0 { // without a name: its parts belong to what is around it
 			o.levels = append(o.levels, level{end: int(o.at(name).mate), parent: o.parent(), col: -1, kind: w.kind})
 			return name + 1
@@ -73,13 +87,52 @@ func (b *braces) definition(o *outline, at int) int {
 	if kind == Function && o.inType() {
 		kind = Method
 	}
+	if operator != "" {
+		return b.operates(o, w, kind, at, name, operator)
+	}
 	end := b.end(o, name+1, kind == Property || kind == Constant || kind == Variable)
+	if w.holds && b.head != nil {
+		if i := b.head(o, end); i > end {
+			end = b.end(o, i, false)
+		}
+	}
 	if (kind == Constant || kind == Variable) && b.value != nil && o.isMark(end, '=') {
 		if behind := b.value(o, end+1); behind > 0 {
 			kind, end = Function, behind
 		}
 	}
 	return b.body(o, w, o.define(kind, name, from, end), kind, from, end)
+}
+
+// operator returns a name that is made of marks, or ends with some, as `unary_-`; empty
+// if there is none.
+func (b *braces) operator(o *outline, name int) string {
+	i := name
+	if o.at(i).kind == nameToken {
+		if text := o.text(i); text[len(text)-1] != '_' || !o.adjoins(i) {
+			return ""
+		}
+		i++
+	}
+	const longest = 8
+	end := i
+	for end < i+longest && o.at(end).mark != 0 && strings.IndexByte(b.operators, o.at(end).mark) >= 0 && (end == i || o.adjoins(end-1)) {
+		end++
+	}
+	if end == i {
+		return ""
+	}
+	return string(o.src[o.at(name).start:o.at(end-1).end])
+}
+
+// operates reads the definition of an operator.
+func (b *braces) operates(o *outline, w word, kind Kind, at, name int, operator string) int {
+	from, behind := b.begin(o, at), name
+	for stop := int(o.at(name).start) + len(operator); behind < len(o.tokens) && int(o.at(behind).start) < stop; {
+		behind++
+	}
+	end := b.end(o, behind, false)
+	return b.body(o, w, o.defineAs(operator, kind, name, "", from, end), kind, from, end)
 }
 
 // begin returns where a definition begins whose word is at a token: at its modifiers.
@@ -160,9 +213,11 @@ func (b *braces) end(o *outline, i int, value bool) int {
 				i++ // an arrow
 			}
 		case '<':
-			angles++
+			if !b.indents { // what has no braces has its types' parameters in other brackets
+				angles++
+			}
 		case '>':
-			if !o.isMark(i-1, '-') {
+			if !o.isMark(i-1, '-') && !b.indents {
 				angles--
 			}
 		case ':':
@@ -191,7 +246,7 @@ func (b *braces) lineEnds(o *outline, i int) bool {
 	case ',', ':', '=', '|', '&', '+', '<', '.':
 		return false
 	}
-	if o.word(i-1).role == continuing {
+	if before := o.word(i - 1); before.role == continuing && !before.last {
 		return false
 	}
 	return t.kind == nameToken || t.kind == stringToken || t.mark == '@' || t.mark == '#' || t.mark == '}' || t.mark == '(' && !o.isMark(i-1, '>') && (!b.indents || !o.isMark(i-1, ']') && !o.isMark(i-1, ')'))

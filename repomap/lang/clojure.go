@@ -20,18 +20,19 @@ func clojure() *Language {
 			all(word{role: reserved, soft: true}, "map filter reduce str get assoc conj into first rest comment"),
 		),
 		outline: (&lisp{
+			conditions: true,
 			name: func(o *outline, at int) int {
 				name := at + 1
 				for o.isMark(name, '^') { // what is said about it
 					if name++; o.isMark(name, ':') {
 						name++
 					}
-					name = o.skip(name)
-				}
-				if o.word(at).kind == Module {
-					for o.isMark(name+1, '.') && o.adjoins(name) {
+					for name = o.skip(name); o.isMark(name, '.') && o.adjoins(name-1); { // a type of Java's
 						name += 2
 					}
+				}
+				for (o.isMark(name+1, '.') || o.isMark(name+1, '/')) && o.adjoins(name) && o.adjoins(name+1) { // in a namespace
+					name += 2
 				}
 				return name
 			},

@@ -96,7 +96,7 @@ func (d *declared) parts(o *outline, at int) parts {
 			p.end = i
 			return p
 		case t.mark == '{':
-			if p.equals > 0 && p.arrow < 0 { // the value of a variable
+			if p.equals > 0 || p.arrow > 0 { // in the value of a variable, or of a function
 				i = o.skip(i)
 				continue
 			}
@@ -116,9 +116,9 @@ func (d *declared) parts(o *outline, at int) parts {
 			p.end = i
 			return p
 		case t.mark == '(' && (o.is(i-1, "operator") || o.isMark(i+1, '*')): // of a name or a pointer's
-		case t.mark == '(' && p.params < 0 && p.equals < 0 && (o.isName(i-1) && i > p.from || d.operator(o, p.from, i)):
+		case t.mark == '(' && p.params < 0 && p.equals < 0 && p.arrow < 0 && (o.isName(i-1) && i > p.from || d.operator(o, p.from, i)):
 			p.params, p.name = i, i-1
-		case t.mark == '<' && d.properties && o.isName(i-1) && i > p.from && p.typeAt < 0 && p.params < 0 && p.equals < 0:
+		case t.mark == '<' && d.properties && o.isName(i-1) && i > p.from && p.typeAt < 0 && p.params < 0 && p.equals < 0 && p.arrow < 0:
 			next := angles(o, i)
 			if o.isMark(next, '(') {
 				p.params, p.name = next, i-1
@@ -221,6 +221,9 @@ func (d *declared) typeOrSpace(o *outline, p parts) int {
 			name = o.skip(name)
 		}
 	}
+	for kind != Module && o.isName(name) && o.marks(name+1, "::") && o.isName(name+3) { // `class Outer::Inner {`
+		name += 3
+	}
 	if kind == Module {
 		for (o.isMark(name+1, '.') || o.isMark(name+1, ':')) && name < p.end {
 			name++
@@ -309,8 +312,14 @@ func (d *declared) function(o *outline, p parts, body bool) {
 		}
 		text = "operator"
 		for i := name + 1; i < p.params; i++ {
+			if o.at(i).kind == nameToken { // `operator new`
+				text += " "
+			}
 			text += string(o.text(i))
 		}
+	} else if o.is(name-1, "operator") { // `operator bool`
+		name--
+		text = "operator " + text
 	}
 	first := name
 	for first-2 >= p.from && o.isMark(first-1, ':') { // `Type::name`
@@ -325,7 +334,7 @@ func (d *declared) function(o *outline, p parts, body bool) {
 	}
 	destructor := o.isMark(name-1, '~')
 	typed := first > p.from && !destructor
-	if typed && o.isMark(first-1, '.') || o.is(name-1, "new") || o.is(name-1, "return") || o.is(name-1, "else") {
+	if typed && o.isMark(first-1, '.') && !d.explicit(o, p, first, body) || o.is(name-1, "new") || o.is(name-1, "return") || o.is(name-1, "else") {
 		return
 	}
 	if d.properties && o.word(p.from).role != 0 && delegates(o, p.from, name) {
@@ -367,6 +376,31 @@ func (d *declared) function(o *outline, p parts, body bool) {
 		text = "~" + text
 	}
 	o.defineAs(text, kind, name, "", p.from, end)
+}
+
+// explicit says whether a name behind a dot is what a type has of an interface:
+// `int IShape.Corners() {`.
+func (d *declared) explicit(o *outline, p parts, name int, body bool) bool {
+	if !d.properties || !o.inType() || !body && p.arrow < 0 {
+		return false
+	}
+	at := name
+	for at-2 > p.from && o.isMark(at-1, '.') {
+		at -= 2
+		for depth := 0; at > p.from; at-- { // `IList<Item>.`
+			if o.isMark(at, '>') {
+				depth++
+			} else if o.isMark(at, '<') {
+				depth--
+			} else if depth == 0 {
+				break
+			}
+		}
+		if o.at(at).kind != nameToken {
+			return false
+		}
+	}
+	return at > p.from && !o.isMark(at-1, '.')
 }
 
 // delegates says whether a signature is a type of functions.

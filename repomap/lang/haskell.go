@@ -62,9 +62,12 @@ func outlineHaskell(o *outline) {
 	}
 }
 
+// signedTogether is how many names of signatures are remembered that equations follow.
+const signedTogether = 128
+
 // haskellSigned says whether one of the signatures right before was that of a name.
 func haskellSigned(o *outline, at int) bool {
-	for i := len(o.defs) - 1; i >= max(0, len(o.defs)-40); i-- {
+	for i := len(o.defs) - 1; i >= max(0, len(o.defs)-signedTogether); i-- {
 		if d := o.defs[i]; d.kind == Function && string(o.sig[d.nameFrom:d.nameTo]) == string(o.text(at)) {
 			return true
 		}
@@ -97,11 +100,17 @@ func haskellSignature(o *outline, kind Kind, at, end int) string {
 	for name < end {
 		at := name
 		if o.isMark(name, '(') { // an operator
-			if to := o.skip(name); o.marks(to, "::") {
+			to := o.skip(name)
+			several := o.isMark(to, ',') && o.isMark(to+1, '(')
+			if several || o.marks(to, "::") {
 				last = string(o.src[o.at(name).start:o.at(to-1).end])
 				o.defineAs(last, kind, name, "", name, end)
 			}
-			return last
+			if !several {
+				return last
+			}
+			name = to + 1
+			continue
 		}
 		if !o.isName(at) {
 			return last

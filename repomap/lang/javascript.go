@@ -73,8 +73,30 @@ func scriptSpecial(x *lexer) bool {
 	if !x.hopeful() {
 		return false
 	}
+	if end := endOfRegexp(src, i); end > 0 {
+		x.stringTo(i, end)
+		return true
+	}
+	x.vain += maxRegexp
+	return false
+}
+
+// beginsRegexp says whether a slash in code, of which nothing is known but its bytes,
+// begins a regular expression rather than dividing something.
+func beginsRegexp(src []byte, slash int) bool {
+	for i := slash - 1; i >= max(0, slash-16); i-- {
+		if c := src[i]; c != ' ' && c != '\t' && c != '\n' {
+			return strings.IndexByte("(,=:[!&|?{;+", c) >= 0
+		}
+	}
+	return false
+}
+
+// endOfRegexp returns where the regular expression ends that begins with a slash; 0 if its
+// line, or what is looked at, ends before.
+func endOfRegexp(src []byte, slash int) int {
 	class := false
-	for i++; i < min(len(src), x.pos+maxRegexp) && src[i] != '\n'; i++ {
+	for i := slash + 1; i < min(len(src), slash+maxRegexp) && src[i] != '\n'; i++ {
 		switch c := src[i]; {
 		case c == '\\':
 			i++
@@ -83,12 +105,10 @@ func scriptSpecial(x *lexer) bool {
 		case c == ']':
 			class = false
 		case c == '/' && !class:
-			x.stringTo(x.pos, i+1)
-			return true
+			return i + 1
 		}
 	}
-	x.vain += i - x.pos
-	return false
+	return 0
 }
 
 // scriptName finds the name behind a word: `function* name`.
@@ -99,8 +119,14 @@ func scriptName(o *outline, at int) int {
 	}
 	switch o.word(at).kind {
 	case Function, Class:
+		if o.word(at).kind == Class && o.isMark(at-1, '=') && o.is(at-2, "exports") {
+			return name
+		}
 		// In an expression it is nobody else's.
 		if !o.at(at).first && o.word(at-1).role != modifier && !o.isMark(at-1, ';') && !o.isMark(at-1, '}') {
+			return -1
+		}
+		if before := o.at(at - 1).mark; before != 0 && (strings.IndexByte("=(,:?&|[", before) >= 0 || before == '>' && o.isMark(at-2, '=')) {
 			return -1
 		}
 	case Constant, Variable:
@@ -122,10 +148,38 @@ func scriptOther(o *outline, at int) int {
 			return next
 		}
 	}
+	if next := scriptSeveral(o, at); next > 0 {
+		return next
+	}
 	if !o.tokens[at].first || o.tokens[at].kind != nameToken || len(o.levels) > 0 {
 		return 0
 	}
 	return scriptAssignment(o, at)
+}
+
+// scriptSeveral reads what follows on a comma: `const a = 1, b = 2`.
+func scriptSeveral(o *outline, at int) int {
+	if !o.isMark(at-1, ',') || !o.isName(at) || len(o.defs) == 0 || o.is(at+2, "require") {
+		return 0
+	}
+	kind := o.defs[len(o.defs)-1].kind
+	if kind == Function {
+		kind = Constant
+	}
+	if kind != Constant && kind != Variable {
+		return 0
+	}
+	switch {
+	case o.isMark(at+1, '=') && !o.isMark(at+2, '=') && !o.isMark(at+2, '>'):
+		if end := scriptFunction(o, at+2); end > 0 {
+			o.define(Function, at, at, end)
+			return o.skipBody(end)
+		}
+	case !o.isMark(at+1, ',') && !o.isMark(at+1, ';'):
+		return 0
+	}
+	o.define(kind, at, at, at+1)
+	return at + 1
 }
 
 // scriptAmbient enters `declare global {` and `declare module "name" {`.
@@ -172,6 +226,8 @@ func scriptMember(o *outline, at int) int {
 		next++
 	}
 	switch {
+	case (o.isMark(next, '(') || o.isMark(next, '<')) && o.is(name, "new") && o.levels[len(o.levels)-1].kind == Interface:
+		return o.skip(next) // what makes one has no name
 	case o.isMark(next, '(') || o.isMark(next, '<'):
 		end := b.end(o, next, false)
 		if end == next || !o.isMark(next, '<') && o.at(next).mate < 0 {
@@ -186,15 +242,46 @@ func scriptMember(o *outline, at int) int {
 			eq = b.end(o, next+1, true)
 		}
 		if o.isMark(eq, '=') {
-			if end := scriptFunction(o, eq+1); end > 0 {
-				o.define(Method, name, at, end)
-				return o.skipBody(end)
+			end := scriptFunction(o, eq+1)
+			if end == 0 {
+				return scriptExpression(o, eq+1)
 			}
-			return o.skip(eq + 1)
+			o.define(Method, name, at, end)
+			if o.marks(end, "=>") && !o.isMark(end+2, '{') {
+				return scriptExpression(o, end+2)
+			}
+			return o.skipBody(end)
 		}
 		return max(eq, at+1)
 	}
 	return 0
+}
+
+// scriptExpression returns the token behind an expression: one that begins a line ends it,
+// unless an operator stands before or after the end of the line.
+func scriptExpression(o *outline, at int) int {
+	i := o.skip(at)
+	for i < len(o.tokens) {
+		t := o.at(i)
+		switch t.mark {
+		case ';', '}', ')', ']':
+			return i
+		}
+		if t.first && !scriptGoesOn(o, i) {
+			return i
+		}
+		i = o.skip(i)
+	}
+	return i
+}
+
+// scriptGoesOn says whether an expression goes on with the first token of a line.
+func scriptGoesOn(o *outline, i int) bool {
+	const operators = ".?:&|+-*/%<=,!~^("
+	before := o.at(i - 1).mark
+	return before != 0 && strings.IndexByte(operators, before) >= 0 || before == '>' && (o.isMark(i-2, '=') || o.isMark(i, '(')) ||
+		o.isMark(i-1, ')') && o.isMark(i, '>') || o.at(i).mark != 0 && strings.IndexByte(".?:&|+-/%<=,>", o.at(i).mark) >= 0 ||
+		o.word(i-1).role == reserved && !o.word(i-1).soft && !o.is(i-1, "this") && !o.is(i-1, "null") && !o.is(i-1, "true") && !o.is(i-1, "false")
 }
 
 // skipBody returns the token behind a body that opens at i, or i itself.
@@ -269,12 +356,15 @@ func scriptAssignment(o *outline, at int) int {
 	if i == at || !o.isMark(i+1, '=') || o.isMark(i+2, '=') || o.is(i, "exports") {
 		return 0
 	}
+	if o.is(i+2, "class") {
+		return scriptClass(o, at, i)
+	}
 	end := scriptFunction(o, i+2)
 	if end == 0 {
 		if !o.is(i-2, "exports") && (!o.is(at, "exports") || i != at+2) || handedOn(o, i+2) || !o.isName(i) {
 			return 0
 		}
-		if o.is(i+2, "class") || o.isMark(i+2, '{') || o.is(i+2, "require") || o.is(i+2, "void") {
+		if o.isMark(i+2, '{') || o.is(i+2, "require") || o.is(i+2, "void") {
 			return 0
 		}
 		o.define(Constant, i, at, i+1)
@@ -286,4 +376,16 @@ func scriptAssignment(o *outline, at int) int {
 	}
 	o.define(kind, i, at, end)
 	return o.skipBody(end)
+}
+
+// scriptClass enters `Outer.Name = class {`.
+func scriptClass(o *outline, from, name int) int {
+	b := braces{lines: true, typeBrace: true}
+	end := b.end(o, name+3, false)
+	if !o.isMark(end, '{') || o.at(end).mate < 0 {
+		return 0
+	}
+	def := o.define(Class, name, from, end)
+	o.levels = append(o.levels, level{end: mate(o, end), parent: def, col: -1, kind: Class})
+	return end + 1
 }

@@ -28,8 +28,28 @@ func kotlin() *Language {
 			all(word{role: reserved}, "as break continue do else false for if in is null package return super this throw true try typeof when while"),
 			all(word{role: reserved, soft: true}, "import init get set it field String Int Long Boolean Unit Any Double Float constructor catch finally"),
 		),
-		outline: (&braces{lines: true, name: kotlinName}).read,
+		outline: (&braces{lines: true, name: kotlinName, head: kotlinHead}).read,
 	}
+}
+
+// kotlinHead finds the constructor of a class that stands on a line of its own.
+func kotlinHead(o *outline, at int) int {
+	i := at
+	for range 8 {
+		switch {
+		case o.is(i, "constructor"):
+			return i + 1
+		case o.isMark(i, '@') && o.at(i+1).kind == nameToken:
+			if i += 2; o.isMark(i, '(') {
+				i = o.skip(i)
+			}
+		case o.word(i).role == modifier:
+			i++
+		default:
+			return at
+		}
+	}
+	return at
 }
 
 // kotlinName finds the name behind type parameters and a receiver: `fun <T> List<T>.name`.

@@ -85,7 +85,7 @@ const MaxSignature = 160
 
 // Version says which tables and outlines made a result. It changes when they do: stored
 // results of another version are worth nothing.
-const Version = 3
+const Version = 4
 
 // Language is what is known of one language.
 type Language struct {

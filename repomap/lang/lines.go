@@ -42,7 +42,11 @@ func (l *lines) read(o *outline) {
 			at++
 		}
 		if w := o.word(at); w.role == definer {
-			if next := l.definition(o, w, i, at); next > i {
+			from := i
+			if o.at(at).first { // what stands alone before it is not part of it
+				from = at
+			}
+			if next := l.definition(o, w, from, at); next > i {
 				i = next
 				continue
 			}

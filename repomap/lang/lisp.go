@@ -1,7 +1,9 @@
 package lang
 
-// lisp finds definitions in parentheses that begin their line: `(defn name`.
+// lisp finds definitions in parentheses that begin their line, or stand in no others:
+// `(defn name`.
 type lisp struct {
+	conditions bool // those behind a keyword count too: `#?(:clj (defn name`
 	// name returns the token of the name behind the word at a token; -1 if there is none.
 	name func(o *outline, at int) int
 	// params says whether a token is the parameters, which end a signature.
@@ -9,8 +11,20 @@ type lisp struct {
 }
 
 func (l *lisp) read(o *outline) {
+	top := -1 // the end of the form at the top that is being read
 	for i := 0; i+1 < len(o.tokens); i++ {
-		if !o.isMark(i, '(') || !o.tokens[i].first && o.tokens[i].col > 0 {
+		if data := o.isMark(i, '\''); (data || o.is(i, "_") && o.isMark(i-1, '#')) && o.isMark(i+1, '(') && o.adjoins(i) { // or left out
+			i = o.skip(i+1) - 1
+			continue
+		}
+		if !o.isMark(i, '(') {
+			continue
+		}
+		alone := i > top
+		if alone {
+			top = mate(o, i)
+		}
+		if !o.tokens[i].first && !alone && (!l.conditions || !o.isMark(i-2, ':') || !o.adjoins(i-2)) {
 			continue
 		}
 		w := o.word(i + 1)

@@ -38,7 +38,7 @@ func outlineOCaml(o *outline) {
 		if !t.first {
 			continue
 		}
-		goesOn := o.is(i, "struct") || o.is(i, "sig") || o.is(i, "end") && o.isMark(i+1, '=')
+		goesOn := o.is(i, "functor") || o.is(i, "struct") || o.is(i, "sig") || o.is(i, "end") && o.isMark(i+1, '=')
 		for n := len(o.levels); n > 0 && int(t.col) <= o.levels[n-1].col; n-- {
 			if goesOn && int(t.col) == o.levels[n-1].col { // `module M : sig … end = struct … end`
 				o.levels[n-1].end = 0
@@ -46,9 +46,10 @@ func outlineOCaml(o *outline) {
 			}
 			o.levels = o.levels[:n-1]
 		}
-		if o.is(i, "include") && (o.is(i+1, "struct") || o.is(i+1, "sig")) && ocamlTop(o, int(t.col)) {
-			o.levels = append(o.levels, level{parent: o.parent(), col: int(t.col), kind: Module})
-			i++
+		if include := o.is(i, "include"); include || o.is(i, "open") {
+			if ocamlTop(o, int(t.col)) && include && ocamlIncludes(o, i) {
+				o.levels = append(o.levels, level{parent: o.parent(), col: int(t.col), kind: Module})
+			}
 			continue
 		}
 		w := o.word(i)
@@ -93,6 +94,16 @@ func outlineOCaml(o *outline) {
 		}
 		i = end - 1
 	}
+}
+
+// ocamlIncludes says whether a line ends with the beginning of what it includes:
+// `include Make (struct`.
+func ocamlIncludes(o *outline, at int) bool {
+	i := at + 1
+	for i < len(o.tokens) && !o.tokens[i].first && i < at+24 {
+		i++
+	}
+	return o.is(i-1, "struct") || o.is(i-1, "sig")
 }
 
 // ocamlOperator reads `let ( + ) a b` and returns its last token.

@@ -25,6 +25,8 @@ type word struct {
 	holds bool
 	// soft words can be names too.
 	soft bool
+	// last says that nothing has to follow on one that continues.
+	last bool
 }
 
 // words makes a table of words: each list is of one meaning.

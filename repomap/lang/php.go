@@ -33,7 +33,7 @@ func php() *Language {
 				try unset use var while xor yield true false null`),
 			all(word{role: reserved, soft: true}, "list string int bool float mixed void self parent this object iterable"),
 		),
-		outline: (&braces{name: phpName}).read,
+		outline: (&braces{anyName: true, name: phpName, other: phpOther}).read,
 	}
 }
 
@@ -46,10 +46,6 @@ func phpName(o *outline, at int) int {
 			name++
 		}
 		if p := o.at(at - 1); p.mark == '=' || p.mark == '(' || p.mark == ',' || o.is(at-1, "use") || o.is(at-1, "return") {
-			return -1
-		}
-		// Words of the language can be names of methods.
-		if o.at(name).kind == nameToken && o.isMark(name+1, '(') && !o.isName(name) {
 			return -1
 		}
 	case w.kind == Constant:
@@ -69,6 +65,22 @@ func phpName(o *outline, at int) int {
 	return name
 }
 
+// phpOther enters `if (!function_exists('name')) {`.
+func phpOther(o *outline, at int) int {
+	brace := o.skip(at + 1)
+	if !o.is(at, "if") || !o.isMark(at+1, '(') || !o.isMark(brace, '{') || o.at(brace).mate < 0 || o.inType() {
+		return 0
+	}
+	const longest = 8
+	for i := at + 2; i < min(brace, at+longest); i++ {
+		if bytes.HasSuffix(o.text(i), []byte("_exists")) {
+			o.levels = append(o.levels, level{end: int(o.at(brace).mate), parent: o.parent(), col: -1, kind: Module})
+			return brace + 1
+		}
+	}
+	return 0
+}
+
 // phpSpecial reads what is not code, comments with #, and texts that end with a word.
 func phpSpecial(x *lexer) bool {
 	src, rest := x.src, x.src[x.pos:]
@@ -85,8 +97,8 @@ func phpSpecial(x *lexer) bool {
 	case hasPrefix(rest, "?>"):
 		phpOutside(x, x.pos+2)
 		return true
-	case x.pos == 0 && rest[0] == '<':
-		phpOutside(x, 0)
+	case x.line == 1 && x.pos == x.lineStart && rest[0] == '<':
+		phpOutside(x, x.pos)
 		return true
 	case hasPrefix(rest, "<?"):
 		x.pos += 2

@@ -29,7 +29,7 @@ func scala() *Language {
 				super then this throw true false try while yield`),
 			all(word{role: reserved, soft: true}, "end using extension as String Int Boolean Unit Any Long Double Seq List Option"),
 		),
-		outline: (&braces{lines: true, indents: true, name: scalaName}).read,
+		outline: (&braces{lines: true, indents: true, name: scalaName, operators: "+-*/%&|^!=<>?:~#@\\"}).read,
 	}
 }
 

@@ -36,7 +36,7 @@ func sql() *Language {
 // outlineSQL finds what is created.
 func outlineSQL(o *outline) {
 	for i := 0; i < len(o.tokens); i = o.skip(i) {
-		if !o.isWord(i, "create") {
+		if !o.isWord(i, "create") || o.isWord(i-1, "show") {
 			continue
 		}
 		at := i + 1

@@ -28,14 +28,15 @@ func swift() *Language {
 			all(word{role: definer, kind: Property}, "let var"),
 			all(word{role: definer, kind: Macro, soft: true}, "macro"),
 			all(word{role: modifier}, "fileprivate internal private public static"),
-			all(word{role: modifier, soft: true}, `async convenience dynamic final indirect infix isolated lazy mutating nonisolated
+			all(word{role: modifier, soft: true}, `async borrowing consuming convenience dynamic final indirect infix isolated lazy mutating nonisolated
 				nonmutating open optional override package postfix prefix required unowned weak`),
-			all(word{role: continuing}, "where throws rethrows"),
+			all(word{role: continuing}, "where"),
+			all(word{role: continuing, last: true}, "throws rethrows"),
 			all(word{role: reserved}, `as break case catch continue default defer deinit do else fallthrough for guard if
 				import in inout is operator repeat return self Self subscript super switch throw try while true false nil`),
 			all(word{role: reserved, soft: true}, "Any String Int Bool Double Float Void get set some any"),
 		),
-		outline: (&braces{lines: true, name: swiftName}).read,
+		outline: (&braces{lines: true, name: swiftName, operators: "/=-+!*%<>&|^~"}).read,
 	}
 }
 

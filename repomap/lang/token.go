@@ -184,9 +184,15 @@ func (x *lexer) reset(l *Language, src []byte) {
 	*x = lexer{l: l, src: src, line: 1, first: true, tokens: x.tokens[:0], open: x.open[:0], marks: x.marks[:0], lower: x.lower}
 }
 
+// byteOrderMark may stand before everything, and means nothing.
+const byteOrderMark = "\xef\xbb\xbf"
+
 // run reads everything.
 func (x *lexer) run() {
 	src, l := x.src, x.l
+	if hasPrefix(src, byteOrderMark) {
+		x.pos, x.lineStart = len(byteOrderMark), len(byteOrderMark)
+	}
 	for x.pos < len(src) {
 		c := src[x.pos]
 		switch l.classes[c] {
@@ -403,67 +409,6 @@ func (x *lexer) quoted(q *quote, start, body int) {
 func (x *lexer) stringTo(start, end int) {
 	x.add(stringToken, start, end)
 	x.skipTo(end)
-}
-
-// maxHoles bounds strings in code in strings.
-const maxHoles = 12
-
-// endOfQuote returns where a string ends whose content begins at i.
-func endOfQuote(src []byte, i int, q *quote, depth int) int {
-	for i < len(src) {
-		c := src[i]
-		switch {
-		case c == '\n' && !q.lines:
-			return i
-		case q.hole != "" && depth < maxHoles && c == q.hole[0] && hasPrefix(src[i:], q.hole):
-			i = endOfHole(src, i+len(q.hole), q, depth)
-		case c == q.escape && c != 0:
-			i += 2
-		case c == q.close[0] && hasPrefix(src[i:], q.close):
-			i += len(q.close)
-			if q.doubled && hasPrefix(src[i:], q.close) {
-				i += len(q.close)
-				continue
-			}
-			return i
-		default:
-			i++
-		}
-	}
-	return len(src)
-}
-
-// endOfHole returns where the code in a string ends.
-func endOfHole(src []byte, i int, q *quote, depth int) int {
-	closing := byte('}')
-	if q.hole[len(q.hole)-1] == '(' {
-		closing = ')'
-	}
-	open, braces := q.hole[len(q.hole)-1], 1
-	for i < len(src) {
-		switch c := src[i]; {
-		case c == '\n' && !q.lines:
-			return i
-		case c == open:
-			braces++
-			i++
-		case c == closing:
-			i++
-			if braces--; braces == 0 {
-				return i
-			}
-		case open == '(' && q.hole[0] == '$' && c == '\\': // of a shell: the next byte is nothing special
-			i += 2
-		case open == '(' && q.hole[0] == '$' && c == '\'':
-			i = endOfQuote(src, i+1, &quote{close: "'", lines: q.lines}, depth+1)
-		case c == '"' || c == '`' && q.open == "`":
-			inner := quote{close: string(c), escape: '\\', lines: q.lines, hole: q.hole}
-			i = endOfQuote(src, i+1, &inner, depth+1)
-		default:
-			i++
-		}
-	}
-	return len(src)
 }
 
 // hopeful says whether the end of something may be looked for that may have none. It keeps

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dlclark/regexp2"
-
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -49,7 +47,7 @@ func (p *Policy) allowed(set ruleSet, spec tools.Spec, plan tools.Plan, args arg
 
 // matches says whether an allowing pattern matches an argument: as it is written and, for
 // a path, where it leads.
-func (p *Policy) matches(re *regexp2.Regexp, f *forms) bool {
+func (p *Policy) matches(re expression, f *forms) bool {
 	if f.leads != "" && !fullMatch(re, f.leads) {
 		return false
 	}
@@ -60,7 +58,7 @@ func (p *Policy) matches(re *regexp2.Regexp, f *forms) bool {
 
 // pattern is an expression with its text.
 type pattern struct {
-	re     *regexp2.Regexp
+	re     expression
 	source string
 }
 

@@ -38,8 +38,6 @@ package permission
 import (
 	"time"
 
-	"github.com/dlclark/regexp2"
-
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -52,8 +50,8 @@ const matchTimeout = 200 * time.Millisecond
 type Policy struct {
 	global    rules
 	agents    map[string]rules
-	disabled  map[string][]*regexp2.Regexp // by agent; "" is global
-	readOnly  map[string]bool              // agents that change nothing
+	disabled  map[string][]expression // by agent; "" is global
+	readOnly  map[string]bool         // agents that change nothing
 	inside    func(path string) bool
 	protected []string
 	memory    *Memory
@@ -73,7 +71,7 @@ type Options struct {
 // allow rule nothing.
 func New(cfg *config.Config, o Options) (*Policy, []error) {
 	p := &Policy{
-		agents: map[string]rules{}, disabled: map[string][]*regexp2.Regexp{}, readOnly: map[string]bool{},
+		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
 		inside: o.Inside, memory: o.Memory,
 	}
 	for _, path := range o.Protected {
@@ -214,7 +212,7 @@ func (p *Policy) Hidden(agent string, spec tools.Spec) bool {
 }
 
 func (p *Policy) isDisabled(agent string, spec tools.Spec) bool {
-	for _, list := range [][]*regexp2.Regexp{p.disabled[""], p.disabled[agent]} {
+	for _, list := range [][]expression{p.disabled[""], p.disabled[agent]} {
 		for _, re := range list {
 			for _, name := range []string{spec.FullName(), spec.Written(), spec.Server} {
 				if fullMatch(re, name) {

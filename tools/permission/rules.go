@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dlclark/regexp2"
-
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -24,10 +22,10 @@ type ruleSet []rule
 type rule struct {
 	name      string // for explanations, e.g. toolCall.approval.allow.eca__read_file
 	selector  string
-	args      map[string][]*regexp2.Regexp // nil: any arguments
-	restricts bool                         // denies or asks
-	sources   map[string][]string          // the patterns of args as written
-	broken    bool                         // a pattern could not be compiled
+	args      map[string][]expression // nil: any arguments
+	restricts bool                    // denies or asks
+	sources   map[string][]string     // the patterns of args as written
+	broken    bool                    // a pattern could not be compiled
 }
 
 func compile(name string, a *config.Approval, errs *[]error) rules {
@@ -57,11 +55,11 @@ func compileSet(name string, set map[string]config.ApprovalRule, restricts bool,
 	for selector, cr := range set {
 		r := rule{name: name + "." + selector, selector: selector, restricts: restricts}
 		if cr.ArgsMatchers != nil {
-			r.args, r.sources = map[string][]*regexp2.Regexp{}, map[string][]string{}
+			r.args, r.sources = map[string][]expression{}, map[string][]string{}
 		}
 		for arg, patterns := range cr.ArgsMatchers {
 			for _, pat := range patterns {
-				re, err := compileRegexp(pat)
+				re, err := compileExpression(pat)
 				if err != nil {
 					*errs = append(*errs, fmt.Errorf("%s: %q is not a regular expression: %w", r.name, pat, err))
 					r.broken = true
@@ -77,27 +75,15 @@ func compileSet(name string, set map[string]config.ApprovalRule, restricts bool,
 	return out
 }
 
-// compileRegexp anchors a pattern: the reference matches whole values.
-func compileRegexp(pattern string) (*regexp2.Regexp, error) {
-	re, err := regexp2.Compile(`\A(?:`+pattern+`)\z`, regexp2.None)
-	if err != nil {
-		return nil, err
-	}
-	re.MatchTimeout = matchTimeout
-	return re, nil
-}
-
 // compileNames compiles disabledTools; what is no pattern is taken literally.
-func compileNames(names []string) []*regexp2.Regexp {
-	var out []*regexp2.Regexp
+func compileNames(names []string) []expression {
+	var out []expression
 	for _, n := range names {
-		re, err := compileRegexp(n)
+		re, err := compileExpression(n)
 		if err != nil {
-			re, err = compileRegexp(regexp2.Escape(n))
+			re = expression{text: n}
 		}
-		if err == nil {
-			out = append(out, re)
-		}
+		out = append(out, re)
 	}
 	return out
 }
@@ -121,7 +107,7 @@ func (s ruleSet) match(spec tools.Spec, args arguments) string {
 		}
 		for arg, patterns := range r.args {
 			for _, value := range args[arg].all() {
-				if slices.ContainsFunc(patterns, func(re *regexp2.Regexp) bool {
+				if slices.ContainsFunc(patterns, func(re expression) bool {
 					ok, err := re.MatchString(value)
 					return ok || err != nil // out of time is doubt
 				}) {
@@ -142,7 +128,7 @@ func (s ruleSet) always(spec tools.Spec) bool {
 }
 
 // fullMatch treats a pattern that runs out of time as one that does not match.
-func fullMatch(re *regexp2.Regexp, s string) bool {
+func fullMatch(re expression, s string) bool {
 	ok, err := re.MatchString(s)
 	return err == nil && ok
 }

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -26,6 +27,10 @@ const (
 	maxGlobbed = 1000    // files shown
 	maxFound   = 100_000 // files looked at to find the newest
 	maxPattern = 1000    // bytes of a pattern
+
+	// maxAlternatives bounds what braces may mean. Each is tried with each of the others, for
+	// each file: a line of braces could take for ever.
+	maxAlternatives = 200
 )
 
 type globArgs struct {
@@ -37,14 +42,14 @@ func glob() tools.Tool {
 	return tools.Definition[globArgs]{
 		ReadOnly: true, Name: "glob", Description: globDoc, Preparing: "Finding files",
 		Plan: func(_ context.Context, call tools.Call, a globArgs) (tools.Plan, error) {
-			if err := validGlob(a.Pattern); err != nil {
+			if err := validPattern(a.Pattern); err != nil {
 				return tools.Plan{}, err
 			}
 			dirs, err := globDirs(call, a)
 			return tools.Plan{Summary: "Finding: " + a.Pattern, Paths: dirs}, err
 		},
 		Run: func(ctx context.Context, call tools.Call, a globArgs, _ tools.Sink) (tools.Result, error) {
-			if err := validGlob(a.Pattern); err != nil {
+			if err := validPattern(a.Pattern); err != nil {
 				return tools.Result{}, err
 			}
 			dirs, err := globDirs(call, a)
@@ -61,15 +66,36 @@ func glob() tools.Tool {
 	}.Build()
 }
 
-// validGlob refuses patterns that are none. One that leads elsewhere would match nothing,
-// and silence looks like "there is none".
-func validGlob(pattern string) error {
+// validGlob refuses what is no glob, and what would take too long. name is the argument's.
+func validGlob(name, pattern string) error {
 	switch {
 	case len(pattern) > maxPattern:
-		return fmt.Errorf("INVALID_ARGS: pattern is longer than %d bytes", maxPattern)
+		return fmt.Errorf("INVALID_ARGS: %s is longer than %d bytes", name, maxPattern)
 	case !doublestar.ValidatePattern(pattern):
-		return fmt.Errorf("INVALID_ARGS: pattern %q is not a glob", pattern)
-	case path.IsAbs(pattern), filepath.IsAbs(pattern), slices.Contains(strings.Split(pattern, "/"), ".."):
+		return fmt.Errorf("INVALID_ARGS: %s %q is not a glob", name, pattern)
+	case alternatives(pattern) > maxAlternatives:
+		return fmt.Errorf("INVALID_ARGS: the braces of %s have more than %d combinations: use several patterns", name, maxAlternatives)
+	}
+	return nil
+}
+
+// alternatives is at least the number of patterns without braces that a glob means. There
+// are most if the commas are spread evenly.
+func alternatives(pattern string) float64 {
+	groups, commas := float64(strings.Count(pattern, "{")), float64(strings.Count(pattern, ","))
+	if groups == 0 {
+		return 1
+	}
+	return math.Pow(1+commas/groups, groups)
+}
+
+// validPattern refuses patterns that lead elsewhere too: they would match nothing, and
+// silence looks like "there is none".
+func validPattern(pattern string) error {
+	if err := validGlob("pattern", pattern); err != nil {
+		return err
+	}
+	if path.IsAbs(pattern) || filepath.IsAbs(pattern) || slices.Contains(strings.Split(pattern, "/"), "..") {
 		return fmt.Errorf("INVALID_ARGS: pattern %q leads out of the directory: give the directory in path, and the pattern relative to it", pattern)
 	}
 	return nil

@@ -52,8 +52,8 @@ func grepTool() tools.Tool {
 			if _, err := regexp.Compile(a.Pattern); err != nil {
 				return tools.Plan{}, fmt.Errorf("INVALID_ARGS: pattern: %w", err)
 			}
-			if a.Include != "" && !doublestar.ValidatePattern(a.Include) {
-				return tools.Plan{}, fmt.Errorf("INVALID_ARGS: include %q is not a glob", a.Include)
+			if err := validGlob("include", a.Include); err != nil {
+				return tools.Plan{}, err
 			}
 			return tools.Plan{
 				Summary: "Searching: " + a.Pattern,

@@ -46,6 +46,7 @@ func TestGrep(t *testing.T) {
 		{map[string]any{"pattern": "hello", "path": "$/sub/c.txt"}, "$/sub/c.txt", false},
 		{map[string]any{"pattern": "("}, "INVALID_ARGS: pattern: error parsing regexp: missing closing ): `(`", true},
 		{map[string]any{"pattern": "x", "include": "[a"}, `INVALID_ARGS: include "[a" is not a glob`, true},
+		{map[string]any{"pattern": "x", "include": strings.Repeat("{a,aa}", 30)}, "INVALID_ARGS: the braces of include have more than 200 combinations", true},
 		{map[string]any{"pattern": "x", "output_mode": "loud"}, "INVALID_ARGS: grep: ", true},
 		{map[string]any{"pattern": "x", "path": "/nowhere"}, "/nowhere does not exist", true},
 	} {
@@ -121,6 +122,8 @@ func TestGlob(t *testing.T) {
 		{"../*", "", "!INVALID_ARGS: pattern \"../*\" leads out"},
 		{"/etc/*", "", "!INVALID_ARGS: pattern \"/etc/*\" leads out"},
 		{strings.Repeat("{a,", 400), "", "!INVALID_ARGS: pattern is longer"},
+		{strings.Repeat("{a,aa}", 30) + "b", "", "!INVALID_ARGS: the braces of pattern have more than 200 combinations"},
+		{"{old,new,none}.{go,c,h,cc,hh}", "", "new.go old.go"},
 		{"*", "none", "!" + filepath.Join(root, "none") + " does not exist"},
 		{"*", "old.go", "!" + filepath.Join(root, "old.go") + " is not a directory"},
 	} {

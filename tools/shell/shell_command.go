@@ -119,11 +119,15 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 		label := strings.Join(strings.Fields(a.Background), " ")
 		return o.Jobs.start(ctx, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), ChatID: call.ChatID, CallID: call.ID}, spec)
 	}
-	timeout := defaultTimeout
-	if a.Timeout > 0 {
-		timeout = time.Duration(min(a.Timeout, int(maxTimeout.Milliseconds()))) * time.Millisecond
+	return execute(ctx, spec, a.limit(), out)
+}
+
+// limit is how long the command may take.
+func (a shellArgs) limit() time.Duration {
+	if a.Timeout <= 0 {
+		return defaultTimeout
 	}
-	return execute(ctx, spec, timeout, out)
+	return time.Duration(min(a.Timeout, int(maxTimeout.Milliseconds()))) * time.Millisecond
 }
 
 // line returns how a line is run in a folder.

@@ -1,9 +1,11 @@
 package shell
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -94,6 +96,22 @@ func TestHugeOutputKeepsItsEnd(t *testing.T) {
 	out := res.Outputs[1]
 	if len(out) > maxOutput+200 || !strings.HasSuffix(out, "END") || !strings.Contains(out, "left out") {
 		t.Errorf("%d bytes, ends with %q", len(out), out[len(out)-20:])
+	}
+	// Nor is it in memory while the command runs.
+	c := &capture{}
+	for range 10 {
+		if _, err := c.Write(bytes.Repeat([]byte("x"), maxOutput)); err != nil || len(c.buf) > 2*maxOutput {
+			t.Fatalf("%d bytes are kept, %v", len(c.buf), err)
+		}
+	}
+}
+
+// No command takes longer than it may, whatever the model asks for.
+func TestLimit(t *testing.T) {
+	for asked, want := range map[int]time.Duration{0: time.Minute, -1: time.Minute, 300: 300 * time.Millisecond, 600_000: 10 * time.Minute, 600_001: 10 * time.Minute, math.MaxInt: 10 * time.Minute} {
+		if got := (shellArgs{Timeout: asked}).limit(); got != want {
+			t.Errorf("%d ms: %s", asked, got)
+		}
 	}
 }
 

@@ -103,11 +103,20 @@ def js_assignment(node):
     if left.type != "member_expression" or statement.type != "expression_statement" or statement.parent.type != "program":
         return []
     owner = text(left.child_by_field_name("object"))
+    # What a module is as a whole has no name.
+    if owner == "module" and text(left.child_by_field_name("property")) == "exports":
+        return []
     # What is only handed on is defined elsewhere.
     handed = right.type in ("identifier", "member_expression", "assignment_expression") or text(right).startswith("require(")
     if owner in ("exports", "module.exports") and not handed or right.type in FUNCTIONS:
         return [left.child_by_field_name("property")]
     return []
+
+
+def js_class(node):
+    """A class in an expression has a name for others if it is what the module exports."""
+    exported = node.parent.type == "assignment_expression" and text(node.parent.child_by_field_name("left")) == "module.exports"
+    return [node.child_by_field_name("name")] if exported else []
 
 
 def js_field(node):
@@ -118,7 +127,7 @@ def js_field(node):
 
 JS = {
     "function_declaration": NAME, "generator_function_declaration": NAME, "class_declaration": NAME,
-    "method_definition": NAME, "lexical_declaration": js_variables, "variable_declaration": js_variables,
+    "method_definition": NAME, "class": js_class, "lexical_declaration": js_variables, "variable_declaration": js_variables,
     "assignment_expression": js_assignment, "field_definition": js_field,
 }
 JS_LOCAL = {"function_declaration", "generator_function_declaration", "method_definition", "arrow_function",
@@ -136,6 +145,8 @@ def c_name(node):
     """The name that a declarator declares, and whether it is one of a function."""
     function = False
     while node is not None:
+        if node.type == "operator_cast":
+            return ("operator " + text(node.child_by_field_name("type")), node.start_point.row + 1), True
         if node.type == "function_declarator":
             inner = node.child_by_field_name("declarator")
             function = inner is None or inner.type != "parenthesized_declarator"
@@ -157,10 +168,13 @@ def c_declarators(node):
 
 
 def c_function(node):
+    declarator = node.child_by_field_name("declarator")
+    if declarator is not None and declarator.type == "parenthesized_declarator":  # TEST(name) {}
+        return []
     # A macro, as in TEST(suite, name) {}: the grammar takes it for a constructor.
     if node.child_by_field_name("type") is None and node.parent.type != "field_declaration_list":
         name = c_declarators(node)
-        if name and text(name[0][0]).isupper():
+        if name and not isinstance(name[0][0], tuple) and text(name[0][0]).isupper():
             return []
     return [c_declarators(node)[0][0]] if c_declarators(node) else [child(node, "operator_cast")]
 
@@ -335,10 +349,9 @@ def bash_declaration(node):
 
 
 def sql_object(node):
+    if node.type == "create_index":
+        return [node.child_by_field_name("column")]
     ref = child(node, "object_reference")
-    if ref is None and node.type == "create_index":
-        name = child(node, "identifier")
-        return [name]
     return [ref.child_by_field_name("name") if ref is not None else None]
 
 
@@ -360,6 +373,7 @@ RULES = {
     "csharp": (TYPE_LIKE | {
         "struct_declaration": NAME, "method_declaration": NAME, "constructor_declaration": NAME, "property_declaration": NAME,
         "delegate_declaration": NAME, "namespace_declaration": qualified(), "file_scoped_namespace_declaration": qualified(),
+        "conversion_operator_declaration": lambda n: [("operator " + text(n.child_by_field_name("type")), n.child_by_field_name("type").start_point.row + 1)],
         "destructor_declaration": lambda n: [("~" + text(n.child_by_field_name("name")), n.child_by_field_name("name").start_point.row + 1)],
         "operator_declaration": lambda n: [("operator" + text(n.child_by_field_name("operator")), n.child_by_field_name("operator").start_point.row + 1)],
     }, {"block", "arrow_expression_clause", "accessor_list", "field_declaration"}),
@@ -381,7 +395,8 @@ RULES = {
         "companion_object": first("type_identifier"), "function_declaration": first("simple_identifier"),
         "type_alias": first("type_identifier"),
         "property_declaration": lambda n: [child(child(n, "variable_declaration") or n, "simple_identifier")],
-    }, {"function_body", "property_declaration", "lambda_literal", "anonymous_initializer", "enum_entry", "call_expression", "annotation"}),
+    }, {"function_body", "secondary_constructor", "if_expression", "property_declaration", "lambda_literal", "anonymous_initializer",
+        "enum_entry", "call_expression", "annotation"}),
     "lua": ({
         "function_declaration": qualified(), "assignment_statement": lua_assignment, "field": lua_field,
     }, {"function_declaration", "function_definition"}),
@@ -408,10 +423,10 @@ RULES = {
     "sql": ({k: sql_object for k in (
         "create_table", "create_view", "create_materialized_view", "create_index", "create_function", "create_trigger",
         "create_type", "create_sequence",
-    )} | {"create_schema": first("identifier")}, set()),
+    )} | {"create_schema": first("identifier"), "create_database": first("identifier")}, set()),
     "swift": ({
         "class_declaration": swift_names, "protocol_declaration": swift_names, "function_declaration": NAME,
-        "protocol_function_declaration": NAME, "typealias_declaration": NAME, "associatedtype_declaration": NAME,
+        "protocol_function_declaration": NAME, "macro_declaration": first("simple_identifier"), "typealias_declaration": NAME, "associatedtype_declaration": NAME,
         "init_declaration": lambda n: [("init", next(c for c in n.children if c.type == "init").start_point.row + 1)],
         "property_declaration": swift_property, "protocol_property_declaration": swift_property,
     }, {"function_body", "property_declaration", "statements", "computed_property", "lambda_literal"}),
@@ -450,7 +465,9 @@ def clauses(language, found):
         return [d for i, d in enumerate(found) if i == 0 or found[i - 1][0] != d[0] or d[0][0].isupper()]
     if language == "haskell":
         seen = set()
-        return [d for d in found if not d[0][0].islower() or not (d[0] in seen or seen.add(d[0]))]
+        return [d for d in found if d[0][0].isupper() or not (d[0] in seen or seen.add(d[0]))]
+    if language in ("javascript", "typescript", "tsx"):  # `#name` is private
+        return [(name.lstrip("#"), line) for name, line in found]
     return found
 
 

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/esrp/journal"
+)
+
+// What is wrong with the way it was started ends it at once, with the reason.
+func TestServeRefusesToStart(t *testing.T) {
+	h := newHome(t, "    - {text: hi}\n", "")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.Addr().String()
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"serve --listen " + port, 1, "in use"},
+		{"serve --listen 127.0.0.1:0 --nats-listen " + port, 1, "in use"},
+		{"serve --listen nonsense", 1, "--listen"},
+		{"serve --listen 127.0.0.1:0 --nats-listen 127.0.0.1:x", 1, "x"},
+		{"serve --nats nats://127.0.0.1:1 --nats-listen 127.0.0.1:0", 2, "Usage"},
+		{"serve --frob", 2, "frob"},
+		{"serve more", 2, "Usage"},
+		{"serve --jobs 0", 2, "--jobs"},
+		{"serve --rate -1", 2, "--rate"},
+		{"worker", 2, "nats"},
+		{"worker --nats nats://%zz", 1, "NATS"},
+		{"worker --nats nats://127.0.0.1:1 --jobs 0", 2, "--jobs"},
+	} {
+		if code, out, errs := h.ends(strings.Fields(c.args)...); code != c.code || out != "" || !strings.Contains(errs, c.says) {
+			t.Errorf("%s: %d %q %q", c.args, code, out, errs)
+		}
+	}
+	without := *h
+	without.env = append(slices.Clone(h.env), tokenVariable+"=")
+	if code, _, errs := without.ends("serve", "--listen", "127.0.0.1:0"); code != 1 || !strings.Contains(errs, tokenVariable) {
+		t.Errorf("without a token: %d %q", code, errs)
+	}
+	s := h.start("serve", "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0")
+	if code, _, errs := h.ends("serve", "--listen", "127.0.0.1:0"); code != 1 || !strings.Contains(errs, "another service uses") {
+		t.Errorf("a second one: %d %q", code, errs)
+	}
+	wrong := *h
+	wrong.env = append(slices.Clone(h.env), tokenVariable+"=another")
+	if code, _, errs := wrong.ends("worker", "--nats", s.nats); code != 1 || !strings.Contains(strings.ToLower(errs), "authorization") {
+		t.Errorf("a worker with another token: %d %q", code, errs)
+	}
+	if code := s.terminate(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+}
+
+// The operations as callers see them, and what of them is on record.
+func TestServeOperations(t *testing.T) {
+	h := newHome(t, `    - {text: reading, calls: [{id: c1, tool: eca__read_file, arguments: {path: "${workspace}/a.txt"}}]}
+    - {text: "it says ${result:hello}"}
+`, `, "toolCall": {"approval": {"allow": {"eca__write_file": {}, "eca__read_file": {}, "eca__directory_tree": {}}}}`)
+	s := h.start("serve", "--listen", "127.0.0.1:0")
+
+	status, out := s.call("POST", "/v1/execute", request("eca", "chat.send", "prompt", "text/plain", "what is in it?", "sync"))
+	if status != http.StatusOK || len(out.Outputs) != 2 || out.Outputs[0].Data != "it says hello" {
+		t.Fatalf("chat.send: %d %+v", status, out)
+	}
+	chat := out.Outputs[1].Data
+
+	file := filepath.Join(h.root, "a.txt")
+	if status, out := s.call("POST", "/v1/execute", tool("eca__read_file", `{"path": "`+file+`"}`, "sync")); status != http.StatusOK || !strings.Contains(out.Outputs[0].Data, "hello") {
+		t.Errorf("a tool that reads: %d %+v", status, out)
+	}
+	// Allowed by the configuration: it writes, and what it changed is on record.
+	status, out = s.call("POST", "/v1/execute", tool("eca__write_file", `{"path": "`+file+`", "content": "changed\n"}`, "sync"))
+	if status != http.StatusOK || h.read("a.txt") != "changed\n" {
+		t.Errorf("a tool that writes: %d %+v, %q", status, out, h.read("a.txt"))
+	}
+	written := "esrp-" + out.Job.ID.String()
+	// Not allowed: nobody can be asked.
+	status, out = s.call("POST", "/v1/execute", tool("eca__shell_command", `{"command": "touch planted"}`, "sync"))
+	if status != http.StatusBadRequest || out.Error.Code != esrp.InvalidInputSemantic || !strings.Contains(out.Error.Message, "refused") {
+		t.Errorf("a tool that is not allowed: %d %+v", status, out)
+	}
+	if _, err := os.Stat(filepath.Join(h.root, "planted")); err == nil {
+		t.Error("it ran")
+	}
+	for name, body := range map[string]string{
+		"no tool": tool("eca__nothing", `{}`, "sync"), "no object": tool("eca__read_file", `[1]`, "sync"),
+		"no arguments": tool("eca__read_file", ` `, "sync"), "another input": request("tool", "eca__read_file", "prompt", "text/plain", "{}", "sync"),
+		"no operation": request("eca", "chat.delete", "prompt", "text/plain", "x", "sync"), "no manifest": request("ecp", "run", "manifest", "application/yaml", "name: [", "sync"),
+	} {
+		if status, out := s.call("POST", "/v1/execute", body); status != http.StatusBadRequest || out.Error.Code != esrp.InvalidInputSemantic {
+			t.Errorf("%s: %d %+v", name, status, out)
+		}
+	}
+	manifest := "manifest_version: v1\nname: n\ntarget: \"'" + os.Args[0] + "' " + asAgent + "\"\nscenarios:\n  - name: Echo\n    steps:\n" +
+		"      - input: Hello there\n        graders: [{type: text_match, field: public_output, condition: contains, value: Hello there}]\n" +
+		"        constraints: {checks: [{type: llm_judge, field: public_output, model: tape/m, prompt: It repeats what it was told.}]}\n"
+	status, out = s.call("POST", "/v1/execute", request("ecp", "run", "manifest", "application/yaml", manifest, "sync"))
+	var report struct{ Passed, Total int }
+	if status != http.StatusOK || out.Outputs[0].Name != "report" || json.Unmarshal([]byte(out.Outputs[0].Data), &report) != nil || report.Passed != 2 || report.Total != 2 {
+		t.Errorf("ecp run: %d %+v %+v", status, out, out.Error)
+	}
+	if code := s.terminate(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+
+	c := h.chain()
+	if _, err := c.Verify(); err != nil {
+		t.Fatal(err)
+	}
+	calls, err := c.Calls(written)
+	if err != nil || len(calls) != 1 {
+		t.Fatalf("%d calls of the tool are on record, %v", len(calls), err)
+	}
+	texts := map[string]string{}
+	for _, o := range calls[0].Response.Outputs {
+		data, err := c.Body(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[o.Name] = string(data)
+	}
+	if texts["file.path"] != file || texts["file.before"] != "hello\n" || texts["file.after"] != "changed\n" || len(calls[0].Response.Artifacts) != 2 {
+		t.Errorf("on record: %q, %+v", texts, calls[0].Response.Artifacts)
+	}
+	all, err := c.Calls("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged := func(c journal.Call) bool {
+		return c.Request.Target.Service == "llm" && c.Request.Caller.RunID == nil && c.Response != nil && c.Response.Status == esrp.Succeeded
+	}
+	if !slices.ContainsFunc(all, judged) {
+		t.Error("what the judge was asked is not on record")
+	}
+	if code, out, errs := h.ends("replay", chat); code != 0 || !strings.Contains(out, "Equal: 1 turns, 2 model calls, 1 tool calls") {
+		t.Errorf("replay: %d %q %q", code, out, errs)
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, "state", "eca", "esrp", "service.db")); err != nil {
+		t.Errorf("the state is elsewhere: %v", err)
+	}
+}
+
+// held is a tool call that lasts until there is a file go, and notes each of its beginnings.
+const held = `{"command": "echo x >> begun; while [ ! -e go ]; do sleep 0.02; done; echo over"}`
+
+const allowsShell = `, "toolCall": {"approval": {"allow": {"eca__shell_command": {}}}}`
+
+// submit hands a job in that lasts, and waits until it runs.
+func (h *home) submit(s *running) string {
+	h.t.Helper()
+	before := h.read("begun")
+	status, out := s.call("POST", "/v1/jobs", tool("eca__shell_command", held, "async"))
+	if status != http.StatusAccepted {
+		h.t.Fatalf("%d %+v", status, out)
+	}
+	until(h.t, "the beginning of the job", func() bool { return h.read("begun") != before })
+	return out.Job.ID.String()
+}
+
+// finished lets jobs end and checks that one did, once, after so many beginnings.
+func (h *home) finished(s *running, id string, begun int) {
+	h.t.Helper()
+	h.write("ws/go", "")
+	events, out := s.await(id)
+	if out.Status != esrp.Succeeded || !strings.Contains(out.Outputs[0].Data, "over") {
+		h.t.Errorf("%+v", out)
+	}
+	if strings.Count(events, "event: job_started") != 1 || strings.Count(events, "event: job_completed") != 1 || !strings.Contains(events, "event: job_completed") {
+		h.t.Errorf("%s", events)
+	}
+	if n := strings.Count(h.read("begun"), "x"); n != begun {
+		h.t.Errorf("it began %d times, want %d", n, begun)
+	}
+}
+
+// A worker that is asked to end in the middle of a job gives it back, and another one runs it.
+func TestWorkerEnds(t *testing.T) {
+	h := newHome(t, "    - {text: hi}\n", allowsShell)
+	s := h.start("serve", "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0", "--no-worker")
+	first := h.start("worker", "--nats", s.nats)
+	id := h.submit(s)
+	if code := first.terminate(); code != 0 {
+		t.Errorf("the worker ended with %d", code)
+	}
+	second := h.start("worker", "--nats", s.nats, "--jobs", "1")
+	until(t, "the second beginning", func() bool { return h.read("begun") == "x\nx\n" })
+	h.finished(s, id, 2)
+	for _, r := range []*running{second, s} {
+		if code := r.terminate(); code != 0 {
+			t.Errorf("it ended with %d", code)
+		}
+	}
+}
+
+// A server that is asked to end in the middle of a job says so to who waits, ends, and goes on
+// with the job when it is started again.
+func TestServeEnds(t *testing.T) {
+	h := newHome(t, "    - {text: hi}\n", allowsShell)
+	s := h.start("serve", "--listen", "127.0.0.1:0")
+	waiting := make(chan string, 1)
+	go func() {
+		status, out, err := s.try("POST", "/v1/execute", tool("eca__shell_command", held, "sync"))
+		switch {
+		case err != nil:
+			waiting <- err.Error()
+		case status != http.StatusBadGateway || out.Error == nil || !out.Error.Retryable:
+			waiting <- "it is not told to ask again: " + string(out.Status)
+		default:
+			waiting <- ""
+		}
+	}()
+	until(t, "the beginning", func() bool { return h.read("begun") == "x\n" })
+	if code := s.terminate(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+	if wrong := <-waiting; wrong != "" {
+		t.Error(wrong)
+	}
+	again := h.start("serve", "--listen", "127.0.0.1:0")
+	until(t, "the second beginning", func() bool { return h.read("begun") == "x\nx\n" })
+	// Who asks again, for the same, gets the same job.
+	_, out := again.call("POST", "/v1/jobs", tool("eca__shell_command", held, "async"))
+	h.finished(again, out.Job.ID.String(), 2)
+}
+
+// A server that is killed with jobs that run and wait finishes them when it is started again,
+// and the journal is whole.
+func TestServeIsKilled(t *testing.T) {
+	h := newHome(t, "    - {text: hi}\n", allowsShell)
+	s := h.start("serve", "--listen", "127.0.0.1:0", "--jobs", "1")
+	id := h.submit(s)
+	var queued []string
+	for _, name := range []string{"one", "two"} {
+		status, out := s.call("POST", "/v1/jobs", tool("eca__shell_command", `{"command": "echo `+name+` >> done"}`, "async"))
+		if status != http.StatusAccepted {
+			t.Fatalf("%d %+v", status, out)
+		}
+		queued = append(queued, out.Job.ID.String())
+	}
+	s.kill()
+	again := h.start("serve", "--listen", "127.0.0.1:0", "--jobs", "1")
+	until(t, "the second beginning", func() bool { return h.read("begun") == "x\nx\n" })
+	h.finished(again, id, 2)
+	for _, id := range queued {
+		if _, out := again.await(id); out.Status != esrp.Succeeded {
+			t.Errorf("%+v", out)
+		}
+	}
+	if done := h.read("done"); len(strings.Fields(done)) != 2 || !strings.Contains(done, "one") || !strings.Contains(done, "two") {
+		t.Errorf("done: %q", done)
+	}
+	if code := again.terminate(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+	if code, out, errs := h.ends("journal", "verify"); code != 0 {
+		t.Errorf("%d %q %q", code, out, errs)
+	}
+}

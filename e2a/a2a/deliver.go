@@ -1,0 +1,151 @@
+package a2a
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+)
+
+// Limits of notifications.
+const (
+	maxTries   = 6                      // of one notification
+	firstPause = time.Second            // before the second try; each one is twice the last
+	maxWaiting = 32                     // notifications of a hook; of more the oldest are left out
+	maxPosting = 16                     // at the same time, of all tasks
+	farewell   = 500 * time.Millisecond // for what is on its way when the server closes
+)
+
+// hook is a configuration, with what it is still to be told. config, legacy and ctx do not
+// change.
+type hook struct {
+	config pushConfig
+	legacy bool            // its receiver speaks 0.3
+	ctx    context.Context // ends with the hook, or the server
+	cancel context.CancelFunc
+
+	// The job's lock guards what follows.
+	waiting []*task
+	busy    bool // somebody delivers
+}
+
+// tellHooks has the hooks told how the task is now, under the job's lock. A notification is
+// the task as a whole, without what was said to it: one that is lost is made up for by the
+// next.
+func (j *job) tellHooks() {
+	if len(j.hooks) == 0 {
+		return
+	}
+	none := 0
+	now := j.shown(&none)
+	for _, h := range j.hooks {
+		if len(h.waiting) == maxWaiting {
+			h.waiting = h.waiting[1:]
+		}
+		h.waiting = append(h.waiting, now)
+		if !h.busy {
+			h.busy = true
+			j.s.work.Go(func() { j.deliver(h) })
+		}
+	}
+}
+
+// deliver sends what waits, one after the other, until nothing does.
+func (j *job) deliver(h *hook) {
+	for {
+		j.mu.Lock()
+		if len(h.waiting) == 0 || h.ctx.Err() != nil {
+			h.busy, h.waiting = false, nil
+			j.mu.Unlock()
+			return
+		}
+		t := h.waiting[0]
+		h.waiting = h.waiting[1:]
+		j.mu.Unlock()
+		if err := j.s.post(h, t); err != nil && h.ctx.Err() == nil {
+			j.s.log.Warn("a push notification is given up", "task", j.id, "host", hostOf(h.config.URL), "state", t.Status.State, "err", err)
+		}
+	}
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// errStatus is an answer that does not take a notification.
+type errStatus int
+
+func (e errStatus) Error() string {
+	text := fmt.Sprintf("the receiver answered %d %s", int(e), http.StatusText(int(e)))
+	if e >= 300 && e < 400 {
+		text += "; redirects are not followed"
+	}
+	return text
+}
+
+// post sends a notification, again if need be.
+func (s *Server) post(h *hook, t *task) error {
+	var body []byte
+	var err error
+	if h.legacy {
+		body, err = json.Marshal(legacyTask(t))
+	} else {
+		body, err = json.Marshal(event{Task: t})
+	}
+	if err != nil {
+		return err
+	}
+	header := h.header()
+	pause := firstPause
+	for try := 1; ; try++ {
+		err := s.postOnce(h, header, body)
+		if err == nil || try == maxTries || !worthAnother(err) || s.ctx.Err() != nil {
+			return err
+		}
+		if err := s.pause(h.ctx, pause); err != nil {
+			return err
+		}
+		pause *= 2
+	}
+}
+
+func (s *Server) postOnce(h *hook, header http.Header, body []byte) error {
+	select {
+	case s.posts <- struct{}{}:
+		defer func() { <-s.posts }()
+	case <-h.ctx.Done():
+		return h.ctx.Err()
+	}
+	status, err := s.notifier.PostWebhook(h.ctx, h.config.URL, header, body)
+	if err == nil && (status < 200 || status > 299) {
+		err = errStatus(status)
+	}
+	return err
+}
+
+// worthAnother says whether a receiver may take later what it does not take now.
+func worthAnother(err error) bool {
+	var status errStatus
+	if errors.As(err, &status) {
+		return status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests
+	}
+	var refused *netclient.Error
+	return !errors.As(err, &refused) || refused.Kind != netclient.KindForbidden
+}
+
+// pause waits before another try, but not longer than the server is there.
+func (s *Server) pause(ctx context.Context, d time.Duration) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	return s.sleep(ctx, d)
+}

@@ -1,0 +1,157 @@
+package a2a_test
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/e2a/a2a"
+	"github.com/seed-dec29ce4/eca/internal/e2atest"
+)
+
+// keeps has tasks kept in a folder.
+func keeps(dir string) func(*a2a.Options) {
+	return func(o *a2a.Options) { o.Records = dir }
+}
+
+// What ended is known to the next server, with its answer; the chat goes on.
+func TestRestart(t *testing.T) {
+	world := e2atest.New(t, talks, nil)
+	dir := a2a.RecordsIn(world.State(), world.Root)
+	first := startRig(t, world, "", keeps(dir))
+	task := first.call("SendMessage", says("hi"))["task"].(object)
+	first.stop()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%v %v", files, err)
+	}
+	for _, path := range files {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+			t.Errorf("%s: %v %v", path, info.Mode(), err)
+		}
+	}
+	// What is no task does no harm, and is not touched.
+	broken := filepath.Join(dir, "broken.json")
+	for name, text := range map[string]string{"broken.json": "{", "other.json": `{"task":{"id":"x","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}`, "none.json": `{"task":{"id":"none"}}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := startRig(t, world, "", keeps(dir))
+	got := second.call("GetTask", object{"id": task["id"]})
+	if stateOf(got) != "COMPLETED" || said(got) != "One two." || got["contextId"] != task["contextId"] || textOf(got["history"].([]any)[0]) != "hi" || got["metadata"].(object)["stopReason"] != "end_turn" {
+		t.Errorf("%v", got)
+	}
+	if list := second.call("ListTasks", object{}); list["totalSize"] != 1.0 {
+		t.Errorf("%v", list)
+	}
+	if n := second.fails("CancelTask", object{"id": task["id"]}); n != -32002 {
+		t.Errorf("%d", n)
+	}
+	if n := second.fails("SubscribeToTask", object{"id": task["id"]}); n != -32004 {
+		t.Errorf("%d", n)
+	}
+	again := second.call("SendMessage", says("more", object{"contextId": task["contextId"]}))["task"].(object)
+	if stateOf(again) != "COMPLETED" || again["contextId"] != task["contextId"] {
+		t.Errorf("%v", again)
+	}
+	if _, err := os.Stat(broken); err != nil {
+		t.Error(err)
+	}
+}
+
+// What ran, or waited, when a server was killed has failed, and says so to who asks and to
+// who wanted to be told.
+func TestKilled(t *testing.T) {
+	for model, state := range map[string]string{hangs: "WORKING", writes: "INPUT_REQUIRED"} {
+		world := e2atest.New(t, model, private)
+		dir := filepath.Join(world.State(), "records")
+		first := startRig(t, world, "", keeps(dir))
+		first.Write("notes.txt", "nothing\n")
+		hook := newReceiver(t, nil)
+		params := says("hi")
+		params["configuration"] = object{"taskPushNotificationConfig": object{"url": hook.url, "token": "tok"}, "returnImmediately": true}
+		id := first.call("SendMessage", params)["task"].(object)["id"].(string)
+		hook.until(state)
+		// What a killed server leaves is what it had written until then.
+		left := filepath.Join(world.State(), "left")
+		if err := os.CopyFS(left, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		second := startRig(t, world, "", keeps(left))
+		got := second.call("GetTask", object{"id": id})
+		message, _ := got["status"].(object)["message"].(object)
+		if stateOf(got) != "FAILED" || !strings.Contains(textOf(message), "eca ended before the task did") {
+			t.Errorf("%s: %v", state, got)
+		}
+		n := <-hook.came
+		if told := n.body["task"].(object); stateOf(told) != "FAILED" || n.header.Get("A2A-Notification-Token") != "tok" {
+			t.Errorf("%s: %v", state, n)
+		}
+		second.stop()
+		if text, err := os.ReadFile(filepath.Join(left, id+".json")); err != nil || strings.Contains(string(text), "tok") {
+			t.Errorf("%s: %s %v", state, text, err)
+		}
+		// It stays so.
+		if got := startRig(t, world, "", keeps(left)).call("GetTask", object{"id": id}); stateOf(got) != "FAILED" {
+			t.Errorf("%s: %v", state, got)
+		}
+		// A server that ends by itself says what became of what ran.
+		first.stop()
+		if got := startRig(t, world, "", keeps(dir)).call("GetTask", object{"id": id}); stateOf(got) != "CANCELED" || !strings.Contains(textOf(got["status"].(object)["message"]), "eca ended") {
+			t.Errorf("%s: %v", state, got)
+		}
+	}
+}
+
+// Only one server keeps the tasks of a folder: another one must not take what runs there for
+// dead.
+func TestTwoServers(t *testing.T) {
+	world := e2atest.New(t, talks, nil)
+	dir := a2a.RecordsIn(world.State(), world.Root)
+	first := startRig(t, world, "", keeps(dir))
+	id := first.call("SendMessage", says("hi"))["task"].(object)["id"]
+	var log bytes.Buffer
+	second := startRig(t, world, "", func(o *a2a.Options) {
+		o.Records, o.Log = dir, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	if !strings.Contains(log.String(), "another eca serve") {
+		t.Errorf("%s", log.String())
+	}
+	if n := second.fails("GetTask", object{"id": id}); n != -32001 {
+		t.Errorf("%d", n)
+	}
+	if got := second.call("SendMessage", says("hi"))["task"].(object); stateOf(got) != "COMPLETED" {
+		t.Errorf("%v", got)
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "*.json")); len(files) != 1 {
+		t.Errorf("%v", files)
+	}
+	if a2a.RecordsIn(world.State(), "/a") == a2a.RecordsIn(world.State(), "/b") {
+		t.Error("two folders share their tasks")
+	}
+}
+
+// A deleted chat takes its tasks along.
+func TestDeletedChat(t *testing.T) {
+	world := e2atest.New(t, talks, nil)
+	dir := a2a.RecordsIn(world.State(), world.Root)
+	first := startRig(t, world, "", keeps(dir))
+	kept := first.call("SendMessage", says("hi"))["task"].(object)
+	gone := first.call("SendMessage", says("hi"))["task"].(object)
+	first.stop()
+	second := startRig(t, world, "", func(o *a2a.Options) {
+		o.Records, o.Knows = dir, func(id string) bool { return id != gone["contextId"] }
+	})
+	if n := second.fails("GetTask", object{"id": gone["id"]}); n != -32001 {
+		t.Errorf("%d", n)
+	}
+	second.call("GetTask", object{"id": kept["id"]})
+	if files, _ := filepath.Glob(filepath.Join(dir, "*.json")); len(files) != 1 {
+		t.Errorf("%v", files)
+	}
+}

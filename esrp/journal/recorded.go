@@ -1,0 +1,131 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// asked reads a model call, and which tools it offered.
+func (r *conversing) asked(call Call) (*Asked, error) {
+	out := &Asked{Seq: call.Seq, Model: deref(call.Request.Target.Variant)}
+	out.Context, _ = strconv.ParseInt(param(call.Request, "context"), 10, 64) // absent: unknown
+	for _, in := range call.Request.Inputs {
+		if in.Name != "message" && in.Name != "tools" {
+			continue
+		}
+		data, err := r.c.Body(in)
+		if err != nil {
+			return out, fmt.Errorf("line %d: %s: %w", call.Seq, in.Name, err)
+		}
+		if in.Name == "tools" {
+			var list []llm.ToolSpec
+			if err := json.Unmarshal(data, &list); err != nil {
+				return out, fmt.Errorf("line %d: %s: %w", call.Seq, in.Name, err)
+			}
+			for _, t := range list {
+				if !r.offered[t.Name] {
+					r.offered[t.Name] = true
+					r.out.Tools = append(r.out.Tools, t)
+				}
+			}
+			continue
+		}
+		var m message
+		if err := json.Unmarshal(data, &m); err != nil {
+			return out, fmt.Errorf("line %d: %s: %w", call.Seq, in.Name, err)
+		}
+		out.messages = append(out.messages, m)
+	}
+	kinds := map[string]llm.DeltaKind{}
+	for kind, name := range deltaKinds() {
+		kinds[name] = kind
+	}
+	for _, o := range call.Response.Outputs {
+		if o.Name != "answer" {
+			continue
+		}
+		data, err := r.c.Body(o)
+		var list []delta
+		if err == nil {
+			err = json.Unmarshal(data, &list)
+		}
+		if err != nil {
+			return out, fmt.Errorf("line %d: the answer: %w", call.Seq, err)
+		}
+		for _, q := range list {
+			d := llm.Delta{Kind: kinds[q.Kind], ID: q.ID, Name: q.Name, Text: q.Text, API: q.API, Opaque: q.Opaque, Stop: q.Stop}
+			if q.Usage != nil {
+				d.Usage = *q.Usage
+			}
+			out.Answer = append(out.Answer, d)
+		}
+	}
+	return out, nil
+}
+
+// toolCall reads a tool call.
+func (r *conversing) toolCall(call Call) (*toolCall, error) {
+	out := &toolCall{id: param(call.Request, "call_id"), name: call.Request.Target.Operation}
+	out.played.Result.Failed = call.Response.Status == esrp.Failed
+	if call.Response.Error != nil {
+		why, _ := call.Response.Error.Details.Get(Refused)
+		out.played.Refused = event.RejectReason(why.Text)
+	}
+	for _, b := range append(slices.Clone(call.Request.Inputs), call.Response.Outputs...) {
+		switch b.Name {
+		case "arguments", "output", "error", "image":
+		default:
+			continue
+		}
+		data, err := r.c.Body(b)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %s: %w", call.Seq, b.Name, err)
+		}
+		switch b.Name {
+		case "arguments":
+			out.arguments = data
+		case "image":
+			out.played.Result.Images = append(out.played.Result.Images, event.Image{MediaType: b.ContentType, Data: data})
+		default:
+			out.played.Result.Outputs = append(out.played.Result.Outputs, string(data))
+		}
+	}
+	return out, nil
+}
+
+// prompt takes the message of a prompt apart.
+func prompt(c *Chain, m message) (text string, pointed []Pointed, err error) {
+	if m.Role != llm.User || len(m.Parts) == 0 || m.Parts[0].Type != "text" {
+		return "", nil, errors.New("the turn does not begin with a prompt")
+	}
+	for _, p := range m.Parts[1:] {
+		switch n := len(pointed) - 1; {
+		case p.Type == "image" && n >= 0:
+			data, err := c.body(p.SHA256)
+			if err != nil {
+				return "", nil, err
+			}
+			pointed[n].Image = llm.Image{MediaType: p.MediaType, Data: data}
+		case p.Type == "text":
+			label, rest, found := strings.Cut(strings.TrimPrefix(p.Text, "<context label="), ">\n")
+			body, closed := strings.CutSuffix(rest, "\n</context>")
+			var q Pointed
+			if !found || !closed || json.Unmarshal([]byte(label), &q.Label) != nil {
+				return "", nil, errors.New("the prompt has parts of its own")
+			}
+			q.Text = body
+			pointed = append(pointed, q)
+		default:
+			return "", nil, errors.New("the prompt has parts of its own")
+		}
+	}
+	return m.Parts[0].Text, pointed, nil
+}

@@ -1,0 +1,127 @@
+package journal
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// Refused is the member of an error's details that says why a call of a tool did not run: one
+// of event.RejectReason, or RefusedInvalid.
+const Refused = "refused"
+
+// RefusedInvalid says that a call could not be run at all: there is no such tool, or its
+// arguments are wrong.
+const RefusedInvalid = "invalid"
+
+// judgements knows the calls that were announced and neither run nor were refused so far.
+type judgements struct {
+	mu sync.Mutex // guards of
+	of map[string]map[string]event.ToolJudged
+}
+
+// Log hears what is appended to a chat's log, and records the calls that did not run: a tool
+// that runs is recorded by its decorator, and of the others nobody else hears. It records a
+// call once its refusal is known.
+func (j *Journal) Log(chatID string, events []event.Event) {
+	for _, e := range events {
+		switch b := e.Body.(type) {
+		case event.ToolJudged:
+			j.judged.add(chatID, b)
+		case event.ToolStarted:
+			j.judged.take(chatID, b.CallID)
+		case event.ToolRejected:
+			if call, ok := j.judged.take(chatID, b.CallID); ok {
+				j.refused(chatID, call, string(b.Reason), b.Message, nil)
+			}
+		case event.ToolFinished:
+			if call, ok := j.judged.take(chatID, b.CallID); ok {
+				j.refused(chatID, call, RefusedInvalid, "", b.Outputs)
+			}
+		case event.TurnFinished:
+			j.judged.forget(chatID)
+		}
+	}
+}
+
+func (s *judgements) add(chatID string, b event.ToolJudged) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[string]map[string]event.ToolJudged{}
+	}
+	if s.of[chatID] == nil {
+		s.of[chatID] = map[string]event.ToolJudged{}
+	}
+	s.of[chatID][b.CallID] = b
+}
+
+func (s *judgements) take(chatID, callID string) (event.ToolJudged, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.of[chatID][callID]
+	delete(s.of[chatID], callID)
+	return b, ok
+}
+
+func (s *judgements) forget(chatID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of, chatID)
+}
+
+// plainName says whether a tool may be called so in a line. A model can call what is not there
+// by any name, and lines have no text of a conversation in them.
+func plainName(name string) bool {
+	const longest = 128
+	plain := func(c rune) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '.' || c == ':' || c == '-'
+	}
+	return name != "" && len(name) <= longest && strings.TrimFunc(name, plain) == ""
+}
+
+// refused records a call that did not run, with the verdict. message is what the model was
+// told beyond it.
+func (j *Journal) refused(chatID string, call event.ToolJudged, why, message string, outputs []string) {
+	if !j.o.Enabled() {
+		return
+	}
+	o := origin{id: j.id(), at: j.o.Now(), chat: chatID, agent: j.chats.agent(chatID)}
+	o.cause, o.turn, o.parent = j.chats.tool(o.id, chatID, call.CallID)
+	name, variant := tools.FullName(call.Server, call.Name), "native"
+	switch call.Origin {
+	case "mcp":
+		variant = "mcp:" + call.Server
+	case "unknown":
+		if name, variant = call.Name, "unknown"; !plainName(name) {
+			name = "unknown"
+		}
+	}
+	r := o.request(esrp.Target{Service: ServiceTool, Operation: name, Variant: &variant})
+	j.record(Requested, func(b *bodies) esrp.Value {
+		r.Inputs = []esrp.Body{b.bytes("arguments", "application/json", cleanJSON(call.Arguments, b.clean))}
+		r.Params = params(map[string]string{"call_id": call.CallID}, nil)
+		return finish(r)
+	})
+	a := o.response(o.at)
+	a.Status = esrp.Failed
+	a.Error = &esrp.Error{
+		Code: esrp.InvalidInputSemantic, Message: "the call was refused and did not run",
+		Details: params(map[string]string{Refused: why, "decision": call.Decision}, nil),
+	}
+	j.record(Failed, func(b *bodies) esrp.Value {
+		for _, text := range outputs {
+			a.Outputs = append(a.Outputs, b.text("output", "text/plain", text))
+		}
+		// Rules and reasons can quote what was called.
+		for _, t := range [][2]string{{"rule", call.Rule}, {"reason", call.Reason}, {"error", message}} {
+			if t[1] != "" {
+				a.Outputs = append(a.Outputs, b.text(t[0], "text/plain", t[1]))
+			}
+		}
+		return a.Value()
+	})
+}

@@ -1,0 +1,258 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+)
+
+// node starts a NATS server with JetStream.
+func node(t *testing.T, o server.Options) *server.Server {
+	t.Helper()
+	o.Host, o.Port, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
+	o.JetStream, o.StoreDir, o.Authorization = true, t.TempDir(), token
+	s, err := server.NewServer(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	return s
+}
+
+// clusterOf starts NATS servers that are one cluster. Each must know the ports of all.
+func clusterOf(t *testing.T, nodes int) []*server.Server {
+	t.Helper()
+	var ports []int
+	var held []net.Listener
+	var routes []*url.URL
+	for range nodes {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, l)
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
+	}
+	for _, l := range held {
+		_ = l.Close()
+	}
+	var out []*server.Server
+	for n, port := range ports {
+		out = append(out, node(t, server.Options{
+			ServerName: fmt.Sprint("node", n), Routes: routes,
+			Cluster: server.ClusterOpts{Name: "esrp", Host: "127.0.0.1", Port: port},
+		}))
+	}
+	for _, s := range out {
+		if !s.ReadyForConnections(time.Minute) {
+			t.Fatal(s.Name(), " does not start")
+		}
+	}
+	return out
+}
+
+// addresses names all nodes in one URL, as clients are given it.
+func addresses(nodes []*server.Server) string {
+	var out []string
+	for _, n := range nodes {
+		u, err := url.Parse(n.ClientURL())
+		if err != nil {
+			panic(err)
+		}
+		u.User = url.User(token)
+		out = append(out, u.String())
+	}
+	return strings.Join(out, ",")
+}
+
+// A service and two workers in a cluster of three: the node that leads the queue goes in the
+// middle of the jobs, and all of them complete once.
+func TestClusterLosesANode(t *testing.T) {
+	nodes, ops := clusterOf(t, 3), newEcho()
+	o := options(t, t.TempDir(), ops)
+	o.NATS, o.Lease = addresses(nodes), 3*time.Second
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 2 {
+		nc, err := Dial(t.Context(), o.NATS, "", quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer NewWorker(nc, WorkerOptions{Operations: ops, Log: quiet()}).Close()
+	}
+	var ids []string
+	for i := range 100 {
+		operation := "echo"
+		if i < 4 {
+			operation = "hold" // these run when the node goes
+		}
+		doc := request(operation, fmt.Sprint("job ", i), asyncMode, "")
+		q, err := esrp.DecodeRequest([]byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := s.accept(t.Context(), q, []byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, j.id)
+	}
+	for _, id := range ids[:4] {
+		eventually(t, s, id, "holding")
+	}
+	stream, err := s.queue.js.Stream(t.Context(), streamName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := stream.CachedInfo()
+	if info.Config.Replicas != 3 || info.Cluster == nil || info.Cluster.Leader == "" {
+		t.Fatalf("the queue is kept %d times, %+v", info.Config.Replicas, info.Cluster)
+	}
+	for _, n := range nodes {
+		if n.Name() == info.Cluster.Leader {
+			n.Shutdown()
+			n.WaitForShutdown()
+		}
+	}
+	close(ops.hold)
+	for i, id := range ids {
+		j, err := s.wait(t.Context(), id)
+		if err != nil || j.state != esrp.JobSucceeded {
+			t.Fatalf("job %d: %s, %v", i, j.state, err)
+		}
+		list, err := s.events(t.Context(), id, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends := 0
+		for _, e := range list {
+			if e.final() {
+				ends++
+			}
+		}
+		if ends != 1 {
+			t.Errorf("job %d ended %d times", i, ends)
+		}
+	}
+}
+
+// A queue that lost what it had is given it again, and so is one that is gone as a whole.
+func TestQueueIsRefilled(t *testing.T) {
+	ops := newEcho()
+	s, err := Open(t.Context(), options(t, t.TempDir(), ops))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var ids []string
+	submit := func(data string) {
+		doc := request("echo", data, asyncMode, "")
+		q, err := esrp.DecodeRequest([]byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := s.accept(t.Context(), q, []byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, j.id)
+	}
+	filled := func(want int) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for {
+			n, err := s.queue.holds(ctx, jobSubject(s.id))
+			if err != nil {
+				t.Fatalf("the queue does not get %d jobs: %v", want, err)
+			}
+			sent, err := s.sent(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n == want && len(sent) == want {
+				return
+			}
+		}
+	}
+	submit("first")
+	submit("second")
+	filled(2)
+	if err := s.refill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	filled(2) // nothing was missing, nothing was added
+	for what, lose := range map[string]func(jetstream.JetStream) error{
+		"messages": func(js jetstream.JetStream) error {
+			stream, err := js.Stream(t.Context(), streamName)
+			if err != nil {
+				return err
+			}
+			return stream.Purge(t.Context())
+		},
+		"the stream": func(js jetstream.JetStream) error { return js.DeleteStream(t.Context(), streamName) },
+	} {
+		if err := lose(s.queue.js); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if err := s.refill(t.Context()); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		filled(2)
+	}
+	w, err := s.Worker(t.Context(), WorkerOptions{Operations: ops, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for _, id := range ids {
+		if j, err := s.wait(t.Context(), id); err != nil || j.state != esrp.JobSucceeded {
+			t.Errorf("%s, %v", j.state, err)
+		}
+	}
+	if ops.count("first") != 1 || ops.count("second") != 1 {
+		t.Errorf("run %d and %d times", ops.count("first"), ops.count("second"))
+	}
+}
+
+// Who is refused by NATS hears so, and does not wait for ever; a NATS that comes later is
+// waited for.
+func TestDial(t *testing.T) {
+	alone := node(t, server.Options{})
+	if !alone.ReadyForConnections(time.Minute) {
+		t.Fatal("NATS does not start")
+	}
+	if nc, err := Dial(t.Context(), alone.ClientURL(), "wrong", quiet()); err == nil || !strings.Contains(strings.ToLower(err.Error()), "authorization") {
+		t.Errorf("connected %v, %v", nc, err)
+	}
+	if _, err := Dial(t.Context(), "nats://%zz", "", quiet()); err == nil {
+		t.Error("that is no URL")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Dial(ctx, "nats://127.0.0.1:1", "", quiet()); err == nil || !strings.Contains(err.Error(), "connect to NATS") {
+		t.Errorf("nobody waits any more, and there is %v", err)
+	}
+	o := options(t, t.TempDir(), newEcho())
+	o.NATSListen = strings.TrimPrefix(alone.ClientURL(), "nats://")
+	if s, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("two listen at %s: %v, %v", o.NATSListen, s, err)
+	}
+}

@@ -1,0 +1,83 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+)
+
+// Limits of a notification.
+const (
+	postTime   = 15 * time.Second // for all of it
+	maxSkipped = 64 << 10         // of the answer, which nobody reads
+)
+
+// Poster sends notifications to addresses that somebody else chose. Hosts are decided about
+// as for pages; besides, only https is spoken but to hosts that the user excepted
+// (Rules.Private), redirects are not followed, and nothing of an answer but its status
+// comes back: who chose the address learns nothing of what is there.
+type Poster struct {
+	getter *Getter
+	time   time.Duration
+}
+
+// NewPoster returns a Poster that speaks through a network. agent is how it calls itself.
+func NewPoster(network *netclient.Network, rules Rules, agent string) *Poster {
+	return &Poster{getter: New(network, rules, agent), time: postTime}
+}
+
+// Check says why nothing would be sent to a URL, without asking anybody. What a name
+// resolves to is decided when it is dialed.
+func (p *Poster) Check(address string) error {
+	u, err := p.getter.parse(address)
+	if err != nil || u.Scheme == "https" {
+		return err
+	}
+	host := u.Hostname()
+	at, err := netip.ParseAddr(host)
+	if host == "localhost" {
+		at, err = netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+	}
+	if within(host, p.getter.rules.Private) || err == nil && p.getter.excepted(host, at) {
+		return nil
+	}
+	return fmt.Errorf("notifications go to https addresses only; the user can except %s in %s.privateHosts", host, p.getter.rules.Section)
+}
+
+// Post sends a body and returns the status that was answered.
+func (p *Poster) Post(ctx context.Context, address string, header http.Header, body []byte) (status int, err error) {
+	if err := p.Check(address); err != nil {
+		return 0, err
+	}
+	u, err := p.getter.parse(address)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, p.time, fmt.Errorf("there was no answer within %s", p.time))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	if header != nil {
+		req.Header = header.Clone()
+	}
+	req.Header.Set("User-Agent", p.getter.agent)
+	client := &http.Client{
+		Transport:     &guard{p.getter, p.getter.network.Client(netclient.Options{Connect: connectTime, Guarded: true}).Transport},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, explain(ctx, err)
+	}
+	defer resp.Body.Close()
+	_, _ = io.CopyN(io.Discard, resp.Body, maxSkipped) // so that its sender sees it taken
+	return resp.StatusCode, nil
+}

@@ -1,0 +1,99 @@
+package mcp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// calling is a connection without a configuration, whose server is the test.
+func calling(t *testing.T) (*connection, *line) {
+	t.Helper()
+	s, l := newLine(t, nil)
+	return &connection{
+		session: s, ctx: s.ctx, clean: func(text string) string { return text },
+		slots: make(chan struct{}, parallelCalls(config.MCPServer{})), limit: callLimit(config.MCPServer{}),
+	}, l
+}
+
+// A call that nothing is configured for ends when the server says nothing for two minutes;
+// one that says something all the time ends after an hour.
+func TestLimitsOfCalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		every time.Duration // between reports of progress; 0: there are none
+		want  string
+		after time.Duration
+	}{
+		"silent":    {0, "said nothing for 2m0s", defaultLimit},
+		"talkative": {time.Minute, "cancelled after 1h0m0s", maxCall},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn, l := calling(t)
+				start := time.Now()
+				ended := make(chan error, 1)
+				go func() {
+					_, err := conn.call(t.Context(), tools.Spec{Name: "t"}, tools.Call{}, nil)
+					ended <- err
+				}()
+				token := (<-l.out).key()
+				rest := make(chan struct{})
+				go func() { // that it is cancelled, and whether the server is there
+					defer close(rest)
+					for range 2 {
+						<-l.out
+					}
+				}()
+				for n := 1; c.every > 0 && time.Since(start) < 2*maxCall && len(ended) == 0; n++ {
+					time.Sleep(c.every)
+					l.say(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"message":"on"}}`, token, n))
+				}
+				err := <-ended
+				if took := time.Since(start); err == nil || !strings.Contains(err.Error(), c.want) || took < c.after || took > c.after+c.every {
+					t.Errorf("after %s: %v", took, err)
+				}
+				<-rest
+			})
+		})
+	}
+}
+
+// However many calls there are, a server gets so many at a time.
+func TestCallsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, l := calling(t)
+		ended := make(chan error, defaultParallel+1)
+		for range defaultParallel + 1 {
+			go func() {
+				_, err := conn.call(t.Context(), tools.Spec{Name: "t"}, tools.Call{}, nil)
+				ended <- err
+			}()
+		}
+		var first string
+		for range defaultParallel {
+			first = (<-l.out).key()
+		}
+		synctest.Wait()
+		select {
+		case <-l.out:
+			t.Error("the server has more calls than it should")
+		default:
+		}
+		l.say(t, `{"jsonrpc":"2.0","id":`+first+`,"result":{"content":[]}}`)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(string((<-l.out).Params), `"name":"t"`) {
+			t.Error("the last call is not sent")
+		}
+		conn.session.close()
+		for range defaultParallel {
+			<-ended
+		}
+	})
+}

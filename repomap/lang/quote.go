@@ -1,0 +1,86 @@
+package lang
+
+// maxHoles bounds strings in code in strings.
+const maxHoles = 12
+
+// endOfQuote returns where a string ends whose content begins at i.
+func endOfQuote(src []byte, i int, q *quote, depth int) int {
+	for i < len(src) {
+		c := src[i]
+		switch {
+		case c == '\n' && !q.lines:
+			return i
+		case q.hole != "" && depth < maxHoles && c == q.hole[0] && hasPrefix(src[i:], q.hole):
+			i = endOfHole(src, i+len(q.hole), q, depth)
+		case c == q.escape && c != 0:
+			i += 2
+		case c == q.close[0] && hasPrefix(src[i:], q.close):
+			i += len(q.close)
+			if q.doubled && hasPrefix(src[i:], q.close) {
+				i += len(q.close)
+				continue
+			}
+			return i
+		default:
+			i++
+		}
+	}
+	return len(src)
+}
+
+// endOfHole returns where the code in a string ends.
+func endOfHole(src []byte, i int, q *quote, depth int) int {
+	closing := byte('}')
+	if q.hole[len(q.hole)-1] == '(' {
+		closing = ')'
+	}
+	open, braces := q.hole[len(q.hole)-1], 1
+	for i < len(src) {
+		switch c := src[i]; {
+		case c == '\n' && !q.lines:
+			return i
+		case c == open:
+			braces++
+			i++
+		case c == closing:
+			i++
+			if braces--; braces == 0 {
+				return i
+			}
+		case open == '(' && q.hole[0] == '$' && c == '\\': // of a shell: the next byte is nothing special
+			i += 2
+		case open == '(' && q.hole[0] == '$' && c == '\'':
+			i = endOfQuote(src, i+1, &quote{close: "'", lines: q.lines}, depth+1)
+		case c == '"' || c == '`' && q.open == "`":
+			inner := quote{open: string(c), close: string(c), escape: '\\', lines: q.lines, hole: q.hole}
+			if c == '"' && q.open == "`" { // of a script: as any other string
+				inner.hole, inner.lines = "", false
+			}
+			i = endOfQuote(src, i+1, &inner, depth+1)
+		case c == '\'' && q.open == "`":
+			i = endOfQuote(src, i+1, &quote{close: "'", escape: '\\'}, depth+1)
+		case c == '\'' && open == '{' && letterAt(src, i) > 0:
+			i += letterAt(src, i)
+		case c == '/' && q.open == "`" && beginsRegexp(src, i):
+			if end := endOfRegexp(src, i); end > 0 {
+				i = end
+			} else {
+				i++
+			}
+		default:
+			i++
+		}
+	}
+	return len(src)
+}
+
+// letterAt returns how long a letter in single quotes is, as '"' or '\n'; 0 if there is none.
+func letterAt(src []byte, i int) int {
+	if i+2 < len(src) && src[i+1] != '\\' && src[i+2] == '\'' {
+		return 3
+	}
+	if i+3 < len(src) && src[i+1] == '\\' && src[i+3] == '\'' {
+		return 4
+	}
+	return 0
+}

@@ -1,0 +1,2 @@
+SHOW CREATE TABLE items;
+CREATE TABLE items (id int);
