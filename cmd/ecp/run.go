@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"regexp"
@@ -199,7 +200,9 @@ func (f *runFlags) perform(ctx context.Context, m *runtime.Manifest, cases []run
 	path, keep := f.journal, int64(0)
 	if f.resume != "" {
 		lines, size, err := runtime.ReadJournal(f.resume)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) { // the run was killed before it began
+			fmt.Fprintf(s.err, "note: there is no journal %s yet; all scenarios are run\n", f.resume)
+		} else if err != nil {
 			return nil, err
 		}
 		for _, l := range lines {
