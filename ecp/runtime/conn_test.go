@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	goruntime "runtime"
 	"strings"
@@ -162,7 +161,7 @@ func FuzzResolve(f *testing.F) {
 	f.Fuzz(func(t *testing.T, target string) {
 		p := places{exists: func(string) bool { return false }, found: func(string) bool { return false }, dir: t.TempDir()}
 		if got, notes := p.resolve(target); got != target || len(notes) > 0 {
-			t.Fatal(fmt.Sprintf("%q became %q: %v", target, got, notes))
+			t.Fatalf("%q became %q: %v", target, got, notes)
 		}
 	})
 }
