@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/internal/fetch"
 	"github.com/seed-dec29ce4/eca/tools/web"
@@ -27,6 +29,24 @@ func (p pointing) Resolve(ctx context.Context, q contexts.Query) ([]contexts.Blo
 	}
 	p.finder.Touch(paths...)
 	return p.Source.Resolve(ctx, q)
+}
+
+// inUse tells the finder which files eca's own tools write, whatever the system tells.
+type inUse struct {
+	chat.Files
+	finder *workspace.Finder
+}
+
+// Writing implements chat.Files.
+func (u inUse) Writing(ctx context.Context, path string, content []byte) (event.FileChanged, error) {
+	u.finder.Touch(path)
+	return u.Files.Writing(ctx, path, content)
+}
+
+// Restore implements chat.Files.
+func (u inUse) Restore(ctx context.Context, change event.FileChanged) error {
+	u.finder.Touch(change.Path)
+	return u.Files.Restore(ctx, change)
 }
 
 // webPages fetches what users point at under the rules that hold for the tool web_fetch:

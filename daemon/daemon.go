@@ -183,7 +183,6 @@ func New(o Options) *Daemon {
 		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
 		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
 		logins: newLogins(), servedLogins: newLogins(),
-		maps: newMapper(o),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
@@ -200,6 +199,7 @@ func New(o Options) *Daemon {
 	d.plugins = plugins.New(plugins.Options{
 		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString,
 	})
+	d.maps = d.newMapper()
 	d.dynamic = config.NewCommands(d.runCommand)
 	d.client.Store(&client{})
 	d.calls = d.newJournal()
@@ -218,7 +218,7 @@ func New(o Options) *Daemon {
 		Instructions: contexts.Nested,
 		Tools:        d.Tools,
 		Policy:       func() tools.Policy { return d.policy.Load() },
-		Files:        undo.New(d.artifacts.Load),
+		Files:        inUse{undo.New(d.artifacts.Load), &d.finder},
 		Commands:     d.commands,
 		Hooks:        d.hooks.Load,
 		Refresh:      func() { d.refreshExtensions() },

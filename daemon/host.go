@@ -55,6 +55,21 @@ func (d *Daemon) cleanUp(ctx context.Context) {
 	}
 }
 
+// KeepClean removes what is kept no longer, now and each day until ctx ends: for processes
+// that stay and have no start of which tasks are part.
+func (d *Daemon) KeepClean(ctx context.Context) {
+	tick := time.NewTicker(24 * time.Hour)
+	defer tick.Stop()
+	for {
+		d.cleanUp(ctx)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // SyncModels asks providers what they offer. It may take seconds.
 func (d *Daemon) SyncModels(ctx context.Context) {
 	d.settle(ctx) // without their keys, providers do not answer

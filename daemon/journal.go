@@ -63,7 +63,8 @@ func (s recordedStore) Sync(ctx context.Context) error {
 	return s.Store.Sync(ctx)
 }
 
-// Delete implements chat.Store.
+// Delete implements chat.Store. The journal's comes first: a chat that is still there when the
+// process dies in between can be deleted again.
 func (s recordedStore) Delete(ctx context.Context, id string) error {
-	return errors.Join(s.Store.Delete(ctx, id), s.calls.Erase(id))
+	return errors.Join(s.calls.Erase(id), s.Store.Delete(ctx, id))
 }

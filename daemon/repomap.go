@@ -2,10 +2,12 @@ package daemon
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/repomap"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // Budgets of maps in tokens.
@@ -21,8 +23,17 @@ const mapPatience = 10 * time.Second
 // mapper makes maps for tools, contexts and commands.
 type mapper struct{ index *repomap.Index }
 
-func newMapper(o Options) mapper {
-	return mapper{repomap.New(repomap.Options{CacheDir: o.CacheDir, Git: "git", Supervisor: o.Supervisor, Now: o.Now})}
+func (d *Daemon) newMapper() mapper {
+	return mapper{repomap.New(repomap.Options{
+		CacheDir: d.opts.CacheDir, Git: "git", Supervisor: d.opts.Supervisor, Now: d.opts.Now,
+		Files: func(ctx context.Context, root string, since workspace.Mark) (*workspace.Listing, bool) {
+			roots := d.Roots()
+			if !slices.Contains(roots, root) { // another index is not worth the one that there is
+				return nil, false
+			}
+			return d.finder.Listing(ctx, roots, root, since)
+		},
+	})}
 }
 
 // RepoMap implements tools/repomap.Mapper.

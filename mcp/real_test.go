@@ -51,7 +51,7 @@ func TestRealEverything(t *testing.T) {
 				steps = append(steps, text)
 			})
 			mu.Lock()
-			if err != nil || !strings.Contains(res.Outputs[0], "completed") || strings.Join(steps, ", ") != "1 of 3, 2 of 3, 3 of 3" {
+			if err != nil || !strings.Contains(res.Outputs[0], "completed") || strings.Join(steps, "") != "1 of 3\n2 of 3\n3 of 3\n" {
 				t.Errorf("%v %v; progress: %q", res, err, steps)
 			}
 			mu.Unlock()

@@ -41,7 +41,7 @@ func TestGoodServer(t *testing.T) {
 	}
 	var steps []string
 	res, err := r.tool("s", "progress").Run(t.Context(), tools.Call{Arguments: json.RawMessage(`{}`)}, func(s string) { steps = append(steps, s) })
-	if err != nil || res.Outputs[0] != "done" || strings.Join(steps, ",") != "step 0,step 1,step 2" {
+	if err != nil || res.Outputs[0] != "done" || strings.Join(steps, "") != "step 0\nstep 1\nstep 2\n" {
 		t.Errorf("progress: %v %v %v", res, err, steps)
 	}
 	plan, err := r.tool("s", "echo").Plan(t.Context(), tools.Call{})

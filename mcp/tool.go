@@ -125,7 +125,7 @@ func (c *connection) call(ctx context.Context, spec tools.Spec, call tools.Call,
 		progress: func(text string) {
 			running.heard()
 			if out != nil && text != "" {
-				out(cut(c.clean(text), maxProgress))
+				out(cut(c.clean(text), maxProgress) + "\n") // whole lines are shown
 			}
 		},
 	})

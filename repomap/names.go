@@ -76,7 +76,7 @@ func (t *table) add(hash uint64, id int32) {
 // ref is a name that a file uses.
 type ref struct {
 	name  int32
-	count uint16
+	count uint8
 }
 
 // few is how many new names are looked for in all files. With more, all files are linked
@@ -92,24 +92,24 @@ func (n *names) link(all, changed []*file, known, workers int) {
 	}
 	var added []uint64
 	for _, f := range changed {
-		f.own = nil
-		n.file++
-		each(f, func(i int, h uint64, name string) {
-			id, ok := n.ids.find(h)
-			if !ok {
-				id = n.add(h, name)
+		fresh := len(n.tell)
+		hashes := f.hashes()
+		n.number(f, hashes)
+		for i, h := range hashes {
+			if int(f.named[i]) == fresh { // numbers are given in this order
 				added = append(added, h)
+				fresh++
 			}
-			n.define(f, i, id)
-		})
+		}
 		n.dead += len(f.own) // perhaps others than before: nobody counts them
 	}
 	if len(added) > few {
 		n.linkAll(all, workers)
 		return
 	}
+	r := resolver{names: n, mine: make([]int32, len(n.tell))}
 	for _, f := range changed {
-		n.resolve(f)
+		r.resolve(f)
 	}
 	if len(added) == 0 {
 		return
@@ -119,39 +119,42 @@ func (n *names) link(all, changed []*file, known, workers int) {
 		filter[h>>56] = true
 	}
 	for _, f := range all {
-		if slices.ContainsFunc(f.uses, func(u lang.Use) bool { return filter[u.Name>>56] && slices.Contains(added, u.Name) }) {
-			n.resolve(f)
+		if slices.ContainsFunc(f.uses.Names, func(h uint64) bool { return filter[h>>56] && slices.Contains(added, h) }) {
+			r.resolve(f)
 		}
 	}
 }
 
 // linkAll forgets all numbers.
 func (n *names) linkAll(all []*file, workers int) {
+	hashes := make([][]uint64, len(all))
+	inParts(len(all), workers, func(from, to int) {
+		for i := from; i < to; i++ {
+			hashes[i] = all[i].hashes()
+		}
+	})
 	total := 0
 	for _, f := range all {
 		total += len(f.defs)
 	}
 	*n = names{ids: newTable(total)}
-	for _, f := range all {
-		f.own = nil
-		n.file++
-		each(f, func(i int, h uint64, name string) {
-			id, ok := n.ids.find(h)
-			if !ok {
-				id = n.add(h, name)
-			}
-			n.define(f, i, id)
-		})
+	for i, f := range all {
+		n.number(f, hashes[i])
 	}
+	inParts(len(all), workers, func(from, to int) {
+		r := resolver{names: n, mine: make([]int32, len(n.tell))}
+		for _, f := range all[from:to] {
+			r.resolve(f)
+		}
+	})
+}
+
+// inParts has workers do as many parts of a work.
+func inParts(size, workers int, do func(from, to int)) {
+	part := (size + workers - 1) / workers
 	var wg sync.WaitGroup
-	part := (len(all) + workers - 1) / workers
 	for w := range workers {
-		files := all[min(w*part, len(all)):min((w+1)*part, len(all))]
-		wg.Go(func() {
-			for _, f := range files {
-				n.resolve(f)
-			}
-		})
+		wg.Go(func() { do(min(w*part, size), min((w+1)*part, size)) })
 	}
 	wg.Wait()
 }
@@ -195,14 +198,43 @@ func looks(name string) float32 {
 	return w
 }
 
-// each calls fn for each definition that others can use by its name, so that it can be
-// numbered anew.
-func each(f *file, fn func(i int, hash uint64, name string)) {
-	f.named = make([]int32, len(f.defs))
+// hashes are those of the names that the file defines, by definition; 0 for those that
+// others can not use by their name.
+func (f *file) hashes() []uint64 {
+	if len(f.defs) == 0 {
+		return nil
+	}
+	out, folder := make([]uint64, len(f.defs)), f.folder()
 	for i := range f.defs {
-		f.named[i] = -1
 		if d := &f.defs[i]; d.Kind != lang.Extension {
-			fn(i, f.hash(d.Name), d.Name)
+			h := f.lang.Hash(d.Name)
+			if lang.Private(h) {
+				h ^= folder
+			}
+			out[i] = h
+		}
+	}
+	return out
+}
+
+// number notes the names of a file's definitions, and that the file defines them: once,
+// however often it does.
+func (n *names) number(f *file, hashes []uint64) {
+	n.file++
+	f.named, f.own = make([]int32, len(f.defs)), nil
+	for i, h := range hashes {
+		if h == 0 {
+			f.named[i] = -1
+			continue
+		}
+		id, ok := n.ids.find(h)
+		if !ok {
+			id = n.add(h, f.defs[i].Name)
+		}
+		f.named[i] = id
+		if n.last[id] != n.file {
+			n.last[id] = n.file
+			f.own = append(f.own, id)
 		}
 	}
 }
@@ -230,42 +262,36 @@ func (f *file) folder() uint64 {
 // localise does to the file's uses what hash does to definitions.
 func (f *file) localise() {
 	folder := f.folder()
-	for i := range f.uses {
-		if lang.Private(f.uses[i].Name) {
-			f.uses[i].Name ^= folder
+	for i, h := range f.uses.Names {
+		if lang.Private(h) {
+			f.uses.Names[i] = h ^ folder
 		}
 	}
 }
 
-// define notes the name of a definition, and that the file defines it: once, however often
-// it does.
-func (n *names) define(f *file, i int, id int32) {
-	f.named[i] = id
-	if n.last[id] != n.file {
-		n.last[id] = n.file
-		f.own = append(f.own, id)
-	}
+// resolver links files, one after the other.
+type resolver struct {
+	names *names
+	mine  []int32 // by name: the last file that defines it, as a number of its own
+	file  int32
+	refs  []ref
 }
 
 // resolve links one file. A name that the file defines itself is not another's.
-func (n *names) resolve(f *file) {
-	var few [256]ref
-	refs := few[:0]
-	for _, u := range f.uses {
-		if n.seen[u.Name>>50]&(1<<(u.Name>>44&63)) == 0 {
+func (r *resolver) resolve(f *file) {
+	n := r.names
+	r.file++
+	for _, id := range f.own {
+		r.mine[id] = r.file
+	}
+	r.refs = r.refs[:0]
+	for i, h := range f.uses.Names {
+		if n.seen[h>>50]&(1<<(h>>44&63)) == 0 {
 			continue
 		}
-		if id, ok := n.ids.find(u.Name); ok {
-			refs = append(refs, ref{id, u.Count})
+		if id, ok := n.ids.find(h); ok && r.mine[id] != r.file {
+			r.refs = append(r.refs, ref{id, f.uses.Counts[i]})
 		}
 	}
-	if len(f.own) > 0 {
-		own := slices.Clone(f.own)
-		slices.Sort(own)
-		refs = slices.DeleteFunc(refs, func(r ref) bool {
-			_, mine := slices.BinarySearch(own, r.name)
-			return mine
-		})
-	}
-	f.refs = slices.Clone(refs)
+	f.refs = slices.Clone(r.refs)
 }

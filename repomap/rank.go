@@ -51,7 +51,7 @@ type ranking struct {
 	links   links
 	begin   []float64 // by file: where walks begin
 	rank    []float64 // by file
-	flow    []float64 // by name: what comes along its links
+	flow    []float32 // by name: what comes along its links to each file that defines it, if it counted fully
 
 	seen []uint8 // by name: how often score met it in its file
 }
@@ -159,9 +159,7 @@ func (r *ranking) score(i int, f *file, out []float64) {
 	for j := range f.defs {
 		s := rest
 		if id := f.named[j]; id >= 0 {
-			if r.defined[id] > 0 {
-				s += r.flow[id] * w / float64(r.defined[id])
-			}
+			s += float64(r.flow[id]) * w
 			if r.focus.names[id] {
 				s = s*boost + r.rank[i]
 			}

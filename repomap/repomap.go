@@ -15,7 +15,9 @@
 // repository, and nothing but time is lost with it.
 //
 // It follows no links, reads no file above 1 MiB and no more than 50,000 files of a
-// repository, and does not watch: each Map looks at every file's size and time.
+// repository. Each Map looks at every file's size and time, unless Options.Files knows in
+// which folders something happened since the last one: then it looks there, and at what is
+// asked for.
 package repomap
 
 import (
@@ -28,6 +30,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/repomap/lang"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // Limits of what is read.
@@ -43,6 +46,12 @@ type Options struct {
 	Supervisor string           // see proc.Spec
 	Workers    int              // files that are read at once; default: the processors
 	Now        func() time.Time // default: time.Now
+
+	// Files tells what lies below a root and where something happened since an earlier
+	// answer (workspace.Finder.Listing); ok is false where it does not know. It is asked from
+	// the second map of a root on: the first one reads everything, and is not to share the
+	// processors with somebody who walks too. Nil: nobody tells.
+	Files func(ctx context.Context, root string, since workspace.Mark) (l *workspace.Listing, ok bool)
 }
 
 // Index knows the files of some repositories. It is safe for concurrent use. Close must be
@@ -81,6 +90,11 @@ type tree struct {
 	names  names
 	log    history
 	cut    bool // there are more files than are read
+
+	// What a listing said: dirs has the files by their folders as of mark. Both are empty
+	// after a walk.
+	mark workspace.Mark
+	dirs map[string][]*file
 }
 
 // file is what is known of one file.
@@ -94,7 +108,7 @@ type file struct {
 	mark  bool // it is a landmark: not read, and shown for its name
 	main  bool // a program begins in it
 	defs  []lang.Definition
-	uses  []lang.Use
+	uses  lang.Uses
 
 	named []int32 // by definition: its name; -1 if it has none that others use
 	own   []int32 // names it defines, in the order of defs, each once
@@ -118,7 +132,7 @@ func (x *Index) Map(ctx context.Context, root string, focus Focus) (*Map, error)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if err := x.update(ctx, t); err != nil {
+	if err := x.update(ctx, t, focus); err != nil {
 		return nil, err
 	}
 	return t.rank(focus), nil

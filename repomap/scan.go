@@ -3,8 +3,6 @@ package repomap
 import (
 	"context"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +23,7 @@ type candidate struct {
 	rel, path string
 	lang      *lang.Language // nil: its first line tells
 	mark      bool           // it counts by its name
+	odd       bool           // it may be a link, a device or the like
 }
 
 // job is what a worker takes at once.
@@ -34,8 +33,9 @@ type job struct {
 }
 
 // update brings a tree up to date with the disk.
-func (x *Index) update(ctx context.Context, t *tree) error {
-	if !t.loaded {
+func (x *Index) update(ctx context.Context, t *tree, focus Focus) error {
+	first := !t.loaded
+	if first {
 		t.loaded = true
 		x.load(t)
 	}
@@ -47,9 +47,16 @@ func (x *Index) update(ctx context.Context, t *tree) error {
 	for range x.opts.Workers {
 		workers.Go(func() { u.work(ctx) })
 	}
-	cut, err := u.walk(ctx)
+	var cut bool
+	var err error
+	if first || !u.list(ctx, focus) {
+		cut, err = u.walk(ctx)
+	}
 	close(u.jobs)
 	workers.Wait()
+	if err == nil {
+		err = ctx.Err() // workers leave out files then
+	}
 	if err != nil {
 		for _, j := range u.all { // what was read need not be read again
 			for _, f := range j.found {
@@ -59,6 +66,7 @@ func (x *Index) update(ctx context.Context, t *tree) error {
 			}
 		}
 		t.order, t.names = nil, names{} // what is linked is not what is known
+		t.mark, t.dirs = workspace.Mark{}, nil
 		return err
 	}
 	t.cut = cut
@@ -74,37 +82,59 @@ type updating struct {
 	t    *tree
 	jobs chan *job
 	all  []*job // in the order of the walk
+
+	// Of a listing; nil after a walk.
+	listing *workspace.Listing
+	folders []part
+}
+
+// part is what is in one folder.
+type part struct {
+	path string
+	kept []*file // as they were; nil if they are looked at
+	look []candidate
+	jobs []*job
+}
+
+// send has files looked at.
+func (u *updating) send(files []candidate) *job {
+	j := &job{files: files, found: make([]*file, len(files))}
+	u.all = append(u.all, j)
+	u.jobs <- j
+	return j
+}
+
+// candidate says whether a map may have a file.
+func (u *updating) candidate(rel string) (c candidate, ok bool) {
+	l, maybe := u.x.langs().Of(rel)
+	mark := l == nil && isLandmark(rel)
+	return candidate{rel: rel, lang: l, mark: mark}, l != nil || maybe || mark
 }
 
 func (u *updating) walk(ctx context.Context) (cut bool, err error) {
 	var next []candidate
 	n := 0
-	send := func() {
-		j := &job{files: next, found: make([]*file, len(next))}
-		u.all = append(u.all, j)
-		u.jobs <- j
-		next = make([]candidate, 0, batch)
-	}
 	err = workspace.Walk(ctx, u.t.root, func(f workspace.File) error {
 		if !f.Regular {
 			return nil
 		}
-		l, maybe := u.x.langs().Of(f.Rel)
-		mark := l == nil && isLandmark(f.Rel)
-		if l == nil && !maybe && !mark {
+		c, ok := u.candidate(f.Rel)
+		if !ok {
 			return nil
 		}
 		if n++; n > maxFiles {
 			cut = true
 			return filepath.SkipAll
 		}
-		if next = append(next, candidate{f.Rel, f.Path, l, mark}); len(next) == batch {
-			send()
+		c.path = f.Path
+		if next = append(next, c); len(next) == batch {
+			u.send(next)
+			next = make([]candidate, 0, batch)
 		}
 		return nil
 	})
 	if len(next) > 0 {
-		send()
+		u.send(next)
 	}
 	return cut, err
 }
@@ -125,7 +155,7 @@ func (u *updating) work(ctx context.Context) {
 // look returns what is known of a file if that is still true, else what it is now.
 func (u *updating) look(s *lang.Scanner, c candidate, buf *[]byte) *file {
 	old := u.t.files[c.rel]
-	if old != nil || c.mark {
+	if old != nil || c.mark || c.odd {
 		size, mtime, ok := stat(c.path)
 		switch {
 		case !ok:
@@ -158,7 +188,7 @@ func (u *updating) scan(s *lang.Scanner, c candidate, src []byte) (f *file) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			f.defs, f.uses = nil, nil
+			f.defs, f.uses = nil, lang.Uses{}
 			bug.Reportf("the outline of %s panicked: %v", c.path, p)
 		}
 	}()
@@ -169,42 +199,4 @@ func (u *updating) scan(s *lang.Scanner, c candidate, src []byte) (f *file) {
 	}
 	f.localise()
 	return f
-}
-
-// take puts what was found in place of what was known.
-func (t *tree) take(u *updating) {
-	var order, read []*file
-	known := 0 // files that are what or where others were
-	for _, j := range u.all {
-		for _, f := range j.found {
-			if f == nil {
-				continue
-			}
-			order = append(order, f)
-			old := t.files[f.path]
-			if old != nil {
-				known++
-			}
-			if old != f {
-				read = append(read, f)
-			}
-		}
-	}
-	before := len(t.files)
-	gone := before - known
-	if len(read) == 0 && gone == 0 && len(t.order) == before {
-		return
-	}
-	t.dirty += len(read) + gone
-	put := read
-	if gone > 0 {
-		t.files, put = make(map[string]*file, len(order)), order
-	}
-	for _, f := range put {
-		t.files[f.path] = f
-	}
-	// A walk's order is almost that of the paths.
-	slices.SortFunc(order, func(a, b *file) int { return strings.Compare(a.path, b.path) })
-	t.order = order
-	t.names.link(t.order, read, before, u.x.opts.Workers)
 }

@@ -1,6 +1,7 @@
 package repomap
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -28,7 +29,7 @@ import (
 // wrong by intention (racy) is read again.
 const (
 	storedMagic  = "eca repo map\n"
-	storedFormat = 2
+	storedFormat = 3
 	storedExt    = ".map"
 	storedAge    = 90 * 24 * time.Hour // of maps nobody used
 )
@@ -126,11 +127,11 @@ func encode(root string, files []*file) []byte {
 			}
 			at += len(d.Signature) + len(d.Name)
 		}
-		b = binary.AppendUvarint(b, uint64(len(f.uses)))
-		for _, u := range f.uses {
-			b = binary.LittleEndian.AppendUint64(b, u.Name)
-			b = binary.AppendUvarint(b, uint64(u.Count))
+		b = binary.AppendUvarint(b, uint64(len(f.uses.Names)))
+		for _, name := range f.uses.Names {
+			b = binary.LittleEndian.AppendUint64(b, name)
 		}
+		b = append(b, f.uses.Counts...)
 	}
 	return binary.LittleEndian.AppendUint32(b, checksum(b))
 }
@@ -231,17 +232,15 @@ func (r *reading) file(langs *lang.Languages) *file {
 		f.defs[i] = d
 		f.main = f.main || isMain(&d)
 	}
-	uses := r.number(len(r.data) / 9)
-	if uses > 0 {
-		f.uses = make([]lang.Use, uses)
-	}
-	for i := range f.uses {
-		b := r.take(8)
-		count := r.number(1<<16 - 1)
+	if uses := r.number(len(r.data) / 9); uses > 0 {
+		names, counts := r.take(8*uses), r.take(uses)
 		if r.bad {
 			return f
 		}
-		f.uses[i] = lang.Use{Name: binary.LittleEndian.Uint64(b), Count: uint16(count)}
+		f.uses = lang.Uses{Names: make([]uint64, uses), Counts: bytes.Clone(counts)}
+		for i := range f.uses.Names {
+			f.uses.Names[i] = binary.LittleEndian.Uint64(names[8*i:])
+		}
 	}
 	return f
 }

@@ -13,22 +13,29 @@ const (
 	pull     = .8   // how much of the beginnings lies in the focus, if there is one
 )
 
-// links are the uses of names in all files, one after the other, with their weights: what
+// links are the uses and the definitions of names in all files, one after the other: what
 // a walk reads again and again is read in one line.
 type links struct {
 	from []int32   // by file: where its links begin; one more for the end
 	name []int32   // by link
-	part []float32 // by link: its share of what the file gives
+	part []float32 // by link: its share of what the file gives, for each file that defines the name
+
+	ownFrom []int32 // by file: where its definitions begin; one more for the end
+	own     []int32 // names
 }
 
 // link gives each use of a name its share of what its file gives.
 func (r *ranking) link() {
 	files := r.t.order
-	total := 0
+	total, owned := 0, 0
 	for _, f := range files {
 		total += len(f.refs)
+		owned += len(f.own)
 	}
-	l := links{from: make([]int32, len(files)+1), name: make([]int32, 0, total), part: make([]float32, 0, total)}
+	l := links{
+		from: make([]int32, len(files)+1), name: make([]int32, 0, total), part: make([]float32, 0, total),
+		ownFrom: make([]int32, len(files)+1), own: make([]int32, 0, owned),
+	}
 	for i, f := range files {
 		begin := len(l.name)
 		sum := float32(0)
@@ -39,15 +46,16 @@ func (r *ranking) link() {
 			}
 		}
 		for k := begin; k < len(l.part); k++ {
-			l.part[k] /= sum
+			l.part[k] /= sum * r.defined[l.name[k]]
 		}
-		l.from[i+1] = int32(len(l.name)) //nolint:gosec // maxFiles of maxBytes have fewer names
+		l.own = append(l.own, f.own...)
+		l.from[i+1], l.ownFrom[i+1] = int32(len(l.name)), int32(len(l.own)) //nolint:gosec // maxFiles of maxBytes have fewer names
 	}
 	r.links = l
 }
 
 // often is what so many uses of a name weigh: little more than one.
-func often(uses uint16) float32 { return roots[min(int(uses), len(roots)-1)] }
+func often(uses uint8) float32 { return roots[min(int(uses), len(roots)-1)] }
 
 // roots are square roots, up to where more does not count.
 var roots = [...]float32{
@@ -90,21 +98,19 @@ func (r *ranking) beginnings() {
 // walk ranks files: along each of its names a file gives what it has to those that define
 // it.
 func (r *ranking) walk() {
-	files := r.t.order
+	l := &r.links
 	r.rank = slices.Clone(r.begin)
-	r.flow = make([]float64, len(r.weight))
-	next := make([]float64, len(files))
+	r.flow = make([]float32, len(r.weight))
+	next := make([]float64, len(r.rank))
 	for range rounds {
 		stuck := r.flows()
 		change := 0.0
-		for i, f := range files {
-			in := 0.0
-			for _, id := range f.own {
-				if flow := r.flow[id]; flow > 0 {
-					in += flow / float64(r.defined[id])
-				}
+		for i, begin := range r.begin {
+			in := float32(0)
+			for _, id := range l.own[l.ownFrom[i]:l.ownFrom[i+1]] {
+				in += r.flow[id]
 			}
-			next[i] = (1-damping)*r.begin[i] + damping*(in*float64(r.role[i])+stuck*r.begin[i])
+			next[i] = (1-damping)*begin + damping*(float64(in*r.role[i])+stuck*begin)
 			change += math.Abs(next[i] - r.rank[i])
 		}
 		r.rank, next = next, r.rank
@@ -125,9 +131,9 @@ func (r *ranking) flows() (stuck float64) {
 			stuck += rank
 			continue
 		}
-		names, parts := l.name[from:to], l.part[from:to]
+		names, parts, rank := l.name[from:to], l.part[from:to], float32(rank)
 		for k, id := range names {
-			r.flow[id] += rank * float64(parts[k])
+			r.flow[id] += rank * parts[k]
 		}
 	}
 	return stuck

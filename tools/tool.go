@@ -221,8 +221,8 @@ type Result struct {
 // Text makes a successful result of one output.
 func Text(s string) Result { return Result{Outputs: []string{s}} }
 
-// Sink receives output while a call runs, for users who watch; the result has it all the
-// same. It may be nil, is called by one goroutine or several, and does not wait.
+// Sink receives output while a call runs, for users who watch, who are shown whole lines; the
+// result has it all the same. It may be nil, is called by one goroutine or several, and does not wait.
 type Sink func(chunk string)
 
 // Decision is what a policy says about a call.

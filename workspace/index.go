@@ -22,6 +22,7 @@ const (
 	keepFor      = 10 * time.Minute // how long an index is kept that nobody asks
 	pause        = 50 * time.Millisecond
 	longest      = 500 * time.Millisecond // for how long hints may be collected
+	briefly      = 100 * time.Millisecond // how long somebody waits for what is being found out
 )
 
 // snapshot is what an index knows at one time. It does not change.
@@ -36,6 +37,7 @@ type snapshot struct {
 type indexRoot struct {
 	path   string // as the client named it
 	top    string // with links resolved
+	parted bool   // another root is inside, and listed there only
 	folder *folder
 }
 
@@ -58,9 +60,11 @@ type index struct {
 	ready   chan struct{} // closed with the first snapshot
 	done    chan struct{} // closed at the end
 	refresh chan struct{} // asks for a walk if there was none lately, or for hints to be taken
+	wanted  chan wanted   // asks for a listing
 	current atomic.Pointer[snapshot]
 	asked   atomic.Int64 // when the last query was; unix nanoseconds
 	hints   atomic.Pointer[watch.Tree]
+	touched touched // the owner's
 
 	mu   sync.Mutex    // guards next
 	next chan struct{} // closed when the owner has looked
@@ -88,8 +92,7 @@ func (ix *index) snapshot(ctx context.Context) (*snapshot, error) {
 	case ix.refresh <- struct{}{}:
 	default:
 	}
-	const patience = 100 * time.Millisecond
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(briefly)
 	defer timer.Stop()
 	select {
 	case <-next:
@@ -147,25 +150,36 @@ func (ix *index) run(ctx context.Context) {
 			idle.Reset(left)
 		case <-ix.refresh:
 			ix.apply(ctx)
-			again := ix.old(ix.current.Load())
-			if again && ix.walk(ctx) != nil {
+			ix.renew(ctx)
+		case w := <-ix.wanted:
+			ix.serve(ctx, w)
+		case <-told:
+			if w, ok := ix.settle(ctx, told); ok {
+				ix.serve(ctx, w)
 				continue
 			}
-			ix.signal()
-			if again && ix.hints.Load() == nil {
-				ix.watch(ctx)
-				ix.signal()
-			}
-		case <-told:
-			ix.settle(ctx, told)
 			ix.apply(ctx)
 			ix.signal()
 		}
 	}
 }
 
-// settle waits until hints stop for a moment, or somebody wants to know.
-func (ix *index) settle(ctx context.Context, told <-chan struct{}) {
+// renew walks if the last walk was long ago, and lets queries go that wait.
+func (ix *index) renew(ctx context.Context) {
+	again := ix.old(ix.current.Load())
+	if again && ix.walk(ctx) != nil {
+		return
+	}
+	ix.signal()
+	if again && ix.hints.Load() == nil {
+		ix.watch(ctx)
+		ix.signal()
+	}
+}
+
+// settle waits until hints stop for a moment, or somebody wants to know; who wants a
+// listing is returned.
+func (ix *index) settle(ctx context.Context, told <-chan struct{}) (w wanted, ok bool) {
 	quiet, limit := time.NewTimer(pause), time.NewTimer(longest)
 	defer quiet.Stop()
 	defer limit.Stop()
@@ -173,15 +187,15 @@ func (ix *index) settle(ctx context.Context, told <-chan struct{}) {
 		select {
 		case <-told:
 			quiet.Reset(pause)
+			continue
+		case w = <-ix.wanted:
+			return w, true
 		case <-quiet.C:
-			return
 		case <-limit.C:
-			return
 		case <-ix.refresh:
-			return
 		case <-ctx.Done():
-			return
 		}
+		return w, false
 	}
 }
 
@@ -190,8 +204,10 @@ func (ix *index) walk(ctx context.Context) error {
 	tree := ix.hints.Load()
 	s := &snapshot{at: ix.now(), watched: tree != nil}
 	left := maxEntries
+	ix.touched.all()
 	for _, root := range ix.places() {
 		sc := ix.scanner(root.top, left)
+		root.parted = len(sc.skip) > 0
 		if tree != nil {
 			sc.watch = ix.adder(tree, &s.watched)
 		}
@@ -263,7 +279,7 @@ func (ix *index) watch(ctx context.Context) {
 			return
 		}
 	}
-	tree, err := watch.NewTree(ix.limit)
+	tree, err := watch.NewTree(ix.limit, ignore.FileName)
 	if err != nil {
 		ix.limit = 0
 		return
@@ -290,6 +306,7 @@ func (ix *index) apply(ctx context.Context) {
 	if len(h.Written) > 0 {
 		ix.noted(h.Written)
 	}
+	ix.touched.add(h.Touched)
 	now := *s
 	now.roots = slices.Clone(s.roots)
 	left := maxEntries
@@ -310,7 +327,7 @@ func (ix *index) apply(ctx context.Context) {
 			continue
 		}
 		sc := ix.scanner(r.top, max(left, 0))
-		sc.watch = ix.adder(tree, &now.watched)
+		sc.watch = ix.touched.noting(ix.adder(tree, &now.watched))
 		f, err := sc.refresh(ctx, r.folder, c, c.withParents())
 		if err != nil {
 			return // ctx ended

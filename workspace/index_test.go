@@ -119,6 +119,10 @@ func TestWatched(t *testing.T) {
 	await(t, f, roots, "log", "sub/in.log sub/x/out.log")
 	do(t, os.WriteFile(in("sub", "x", ".gitignore"), []byte("*.log\n"), 0o644))
 	await(t, f, roots, "log", "sub/in.log")
+	do(t, os.WriteFile(in("sub", "x", ".gitignore"), []byte("again\n"), 0o644)) // the same file, with other content
+	await(t, f, roots, "log", "sub/in.log sub/x/out.log")
+	do(t, os.WriteFile(in("sub", "x", ".gitignore"), []byte("*.log\n"), 0o644))
+	await(t, f, roots, "log", "sub/in.log")
 	do(t, os.Remove(in("sub", "x", ".gitignore")))
 	await(t, f, roots, "log", "sub/in.log sub/x/out.log")
 	if now := ix.current.Load(); now.at != walked || !now.watched {

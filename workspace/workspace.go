@@ -12,6 +12,9 @@
 // second for a later one, never longer; nothing else waits for the index. It holds at most
 // 1,500,000 files and folders, those that are least deep, and none that are hidden or
 // ignored: these are found by path only.
+//
+// It also lists what lies below a root, and where something happened since an earlier
+// listing (Finder.Listing). That is exact, or it is not given: who gets none walks.
 package workspace
 
 import (

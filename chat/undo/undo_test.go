@@ -165,3 +165,36 @@ func TestRestoreFollowsNoLinks(t *testing.T) {
 		}
 	}
 }
+
+// A file that has become another name of one outside is given its old content here alone.
+func TestRestoreHardLink(t *testing.T) {
+	ctx := context.Background()
+	dir, outside := realDir(t), realDir(t)
+	path, secret := filepath.Join(dir, "a"), filepath.Join(outside, "a")
+	kept := artifact.New(filepath.Join(t.TempDir(), "kept"), artifact.Options{})
+	files := New(func() *artifact.Store { return kept })
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	change, err := files.Writing(ctx, path, []byte("ours"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(secret, []byte("ours"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(secret, path); err != nil {
+		t.Skip("no hard links here: ", err)
+	}
+	if err := files.Restore(ctx, change); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{path: "old", secret: "ours"} {
+		if data, err := os.ReadFile(file); err != nil || string(data) != want {
+			t.Errorf("%s is %q, %v", file, data, err)
+		}
+	}
+}

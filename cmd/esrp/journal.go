@@ -53,8 +53,8 @@ func verifyCommand(at func() *journal.Chain) *cobra.Command {
 				return &dataError{"The journal is damaged", err}
 			}
 			out := cmd.OutOrStdout()
-			if r.Torn > 0 {
-				fmt.Fprintf(out, "A process was killed while it wrote: %d bytes of a line are there, and will be removed.\n", r.Torn)
+			if r.Unwritten > 0 {
+				fmt.Fprintf(out, "Line %d is missing at the end, or was cut to %d bytes: a process was killed while it wrote. The next line takes its place.\n", r.Unwritten, r.Torn)
 			}
 			_, err = fmt.Fprintf(out, "Valid journal: %d lines in %d segments, %d bodies, %d erased\n", r.Lines, r.Segments, r.Bodies, r.Erased)
 			return err

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -97,6 +98,17 @@ func operations(log *slog.Logger) (*daemon.Daemon, *service.Engine, error) {
 	return d, service.NewEngine(d, evaluate(o, cwd)), nil
 }
 
+// keepClean removes what is kept no longer, until what it returns is called.
+func keepClean(ctx context.Context, d *daemon.Daemon) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() { d.KeepClean(ctx) })
+	return func() {
+		cancel()
+		work.Wait()
+	}
+}
+
 // evaluate runs manifests as if they lay in dir. Models judge as with ecp run.
 func evaluate(eca daemon.Options, dir string) service.Evaluate {
 	return func(ctx context.Context, manifest []byte, progress func(service.Progress)) ([]byte, error) {
@@ -154,6 +166,7 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	defer d.Close()
+	defer keepClean(ctx, d)()
 	state := daemon.StateDir(os.Getenv)
 	s, err := service.Open(ctx, service.Options{
 		Dir: filepath.Join(state, "esrp"), Token: token, Operations: ops, Artifacts: artifact.New(filepath.Join(state, "artifacts"), artifact.Options{}),
@@ -222,6 +235,7 @@ to that NATS, unless the URL has credentials.`,
 				return step("Failed to work", err)
 			}
 			defer d.Close()
+			defer keepClean(ctx, d)()
 			nc, err := service.Dial(ctx, url, os.Getenv(tokenVariable), log)
 			if err != nil {
 				if ctx.Err() != nil {

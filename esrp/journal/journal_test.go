@@ -22,7 +22,12 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if state := os.Getenv(writing); state != "" {
+		write(state)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // scripted answers each request with the same deltas.
 type scripted []llm.Delta

@@ -84,29 +84,31 @@ func (c *Chain) snapshot() (list []sealed, head []byte, err error) {
 	if _, err := os.Stat(c.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
-	look := func() error {
-		names, err := segments(c.dir)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			info, err := os.Stat(filepath.Join(c.dir, name))
-			if err != nil {
-				return err
-			}
-			list = append(list, sealed{name, info.Size()})
-		}
-		head, err = os.ReadFile(filepath.Join(c.dir, "head"))
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	}
 	if err := c.lock.Lock(); err != nil {
-		return list, head, look() // a copy that can not be written
+		return c.look() // a copy that can not be written
 	}
 	defer func() { _ = c.lock.Unlock() }()
-	return list, head, look()
+	return c.look()
+}
+
+// look is snapshot for who holds the lock.
+func (c *Chain) look() (list []sealed, head []byte, err error) {
+	names, err := segments(c.dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		info, err := os.Stat(filepath.Join(c.dir, name))
+		if err != nil {
+			return nil, nil, err
+		}
+		list = append(list, sealed{name, info.Size()})
+	}
+	head, err = os.ReadFile(filepath.Join(c.dir, "head"))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return list, head, err
 }
 
 // lines calls f for each whole line of a segment, without its newline, and returns what stands

@@ -25,8 +25,11 @@ func (c *Chain) Erase(chatID string, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		// The line first: a process that dies in between leaves too much, which goes
-		// when segments do, and no body that is missing without a reason.
+		// The line first: no body is missing without a reason. What a process that dies in
+		// between leaves goes with the next Trim.
+		if err := c.begin(); err != nil {
+			return err
+		}
 		if err := c.write(last, Erased, esrp.ObjectValue(
 			esrp.Member{Key: "chat", Value: esrp.StringValue(chatID)},
 			esrp.Member{Key: "timestamp", Value: esrp.StringValue(esrp.At(now).String())},
@@ -39,8 +42,36 @@ func (c *Chain) Erase(chatID string, now time.Time) error {
 				errs = append(errs, c.remove(hash))
 			}
 		}
-		return errors.Join(errs...)
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		return c.done()
 	})
+}
+
+// unfinished is there while bodies are removed.
+const unfinished = "erasing"
+
+// begin notes that bodies are about to be removed.
+func (c *Chain) begin() error {
+	return os.WriteFile(filepath.Join(c.dir, unfinished), nil, 0o600)
+}
+
+// done says that those that had to be are.
+func (c *Chain) done() error {
+	err := os.Remove(filepath.Join(c.dir, unfinished))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// resume does what a process that died while it removed bodies left to do.
+func (c *Chain) resume() error {
+	if _, err := os.Stat(filepath.Join(c.dir, unfinished)); err != nil {
+		return nil //nolint:nilerr // nothing is left to do
+	}
+	return c.sweep()
 }
 
 // owned returns the bodies of a chat and its subagents, and those of all other chats that
@@ -119,14 +150,20 @@ func (c *Chain) references() (byChat map[string]map[string]bool, parents map[str
 }
 
 // Trim removes the oldest segments until the limits hold, the one that is written only if it is
-// the last and too large, and
-// all bodies that no line names any more.
+// the last and too large, and all bodies that no line names any more. It also ends what a
+// killed process began to remove.
 func (c *Chain) Trim(l Limits, now time.Time) error {
 	if names, err := segments(c.dir); err != nil || len(names) == 0 {
 		return err
 	}
 	return c.alone(func() error {
 		c.added = 0
+		if err := c.tidy(); err != nil {
+			return err
+		}
+		if err := c.resume(); err != nil {
+			return err
+		}
 		if err := c.expire(l.Age, now); err != nil {
 			return err
 		}
@@ -149,6 +186,21 @@ func (c *Chain) Trim(l Limits, now time.Time) error {
 		}
 		return err
 	})
+}
+
+// tidy removes a last segment that a killed process made and did not come to use: the end of
+// the chain is in the one before.
+func (c *Chain) tidy() error {
+	list, head, err := c.look()
+	if err != nil {
+		return err
+	}
+	for _, s := range list[len(begun(list, head)):] {
+		if err := os.Remove(filepath.Join(c.dir, s.name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // expire removes the segments that were sealed longer ago than age.
@@ -204,6 +256,9 @@ func (c *Chain) drop(names []string) error {
 	if err != nil {
 		return err
 	}
+	if err := c.begin(); err != nil {
+		return err
+	}
 	first, prev := last.Seq+1, last.Hash
 	if len(names) > 1 {
 		data, err := os.ReadFile(filepath.Join(c.dir, names[0]))
@@ -256,7 +311,7 @@ func (c *Chain) sweep() error {
 			}
 		}
 	}
-	return nil
+	return c.done()
 }
 
 func (c *Chain) remove(hash string) error {

@@ -11,8 +11,9 @@ import (
 // Report says what Verify found.
 type Report struct {
 	Segments, Lines, Bodies int
-	Erased                  int // bodies that are gone with their chats
-	Torn                    int // bytes of a line that a killed process left; the next append removes them
+	Erased                  int    // bodies that are gone with their chats
+	Torn                    int    // bytes of a line that a killed process left; the next append removes them
+	Unwritten               uint64 // line that a process was about to write when it was killed, or that is missing; 0: none
 }
 
 // Damage is where a journal is not what was written.
@@ -37,6 +38,7 @@ func (c *Chain) Verify() (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	list = begun(list, head)
 	v := verifier{c: c, next: 1, prev: genesis, bodies: map[string]place{}, chats: map[string]string{}, parents: map[string]string{}, erased: map[string]bool{}, owners: map[string][]string{}}
 	for n, s := range list {
 		if err := v.segment(s, n == 0, n == len(list)-1); err != nil {
@@ -47,6 +49,19 @@ func (c *Chain) Verify() (Report, error) {
 		return v.r, err
 	}
 	return v.r, v.contents()
+}
+
+// begun leaves a last segment out that was made for a line which head does not know yet: its
+// process was killed.
+func begun(list []sealed, head []byte) []sealed {
+	if len(list) == 0 || list[len(list)-1].size > 0 {
+		return list
+	}
+	m, err := parseMark(head)
+	if len(head) == 0 && len(list) == 1 || err == nil && m.Segment != list[len(list)-1].name {
+		return list[:len(list)-1]
+	}
+	return list
 }
 
 type place struct {
@@ -208,7 +223,7 @@ func (v *verifier) end(list []sealed, head []byte) error {
 	case m.Seq == v.next-1 && m.Hash == v.prev && m.Prev == v.lastPrev && m.Segment == name && m.Start == v.lastStart && m.Len == v.lastLen && len(v.rest) == 0:
 		return nil
 	case m.Seq == v.next && m.Prev == v.prev && int64(len(v.rest)) <= m.Len && (m.Segment == name || m.Start == 0 && len(v.rest) == 0):
-		v.r.Torn = len(v.rest)
+		v.r.Torn, v.r.Unwritten = len(v.rest), m.Seq
 		return nil
 	case m.Seq >= v.next:
 		return &Damage{name, 0, fmt.Sprintf("the journal should go on to line %d, and ends with %d", m.Seq, v.next-1)}

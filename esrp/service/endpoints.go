@@ -12,8 +12,10 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// bodyTime is how long a request may take to arrive.
-const bodyTime = time.Minute
+const (
+	bodyTime     = time.Minute      // how long a request may take to arrive
+	artifactTime = 10 * time.Minute // and an artifact to be read
+)
 
 // request reads and takes on what a POST brings. The id is the request's as soon as it is
 // known.
@@ -216,6 +218,7 @@ func (h *handler) artifact(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, esrp.UUID{}, err)
 		return
 	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(artifactTime))
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("ETag", `"sha256:`+esrp.HashBytes(data)+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))

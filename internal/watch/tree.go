@@ -3,7 +3,9 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
@@ -32,7 +34,8 @@ func TreeLimit() int {
 
 // Hints are what may have happened below some folders since the last hints.
 type Hints struct {
-	Changed map[string]bool // paths that came or went
+	Changed map[string]bool // paths that came or went, and telling files that were written
+	Touched map[string]bool // folders in which anything happened, to a file's content or time too
 	Written []string        // files whose content changed, the last one last; none if there were many
 	Lost    bool            // anything may have happened: watch again from the beginning
 }
@@ -47,22 +50,27 @@ type Tree struct {
 	changed chan struct{}
 	events  *fsnotify.Watcher
 	limit   int
+	telling []string
 	running sync.WaitGroup
+	ended   chan struct{} // closed when no event comes any more
+	making  sync.Mutex    // held while the folder of the markers is made
 
 	mu      sync.Mutex // guards what follows
 	folders map[string]bool
 	hints   Hints
 	many    bool // too many files were written
+	markers markers
 }
 
-// NewTree watches nothing so far, and never more than limit folders. Close must be called.
-func NewTree(limit int) (*Tree, error) {
+// NewTree watches nothing so far, and never more than limit folders. Telling are the names
+// of files whose content says which other files count. Close must be called.
+func NewTree(limit int, telling ...string) (*Tree, error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("files can not be watched: %w", err)
 	}
 	changed := make(chan struct{}, 1)
-	t := &Tree{Changed: changed, changed: changed, events: events, limit: limit, folders: map[string]bool{}}
+	t := &Tree{Changed: changed, changed: changed, events: events, limit: limit, telling: telling, folders: map[string]bool{}, ended: make(chan struct{})}
 	t.running.Go(t.read)
 	return t, nil
 }
@@ -71,6 +79,7 @@ func NewTree(limit int) (*Tree, error) {
 func (t *Tree) Close() {
 	_ = t.events.Close() // nothing can be done about it
 	t.running.Wait()
+	t.removeMarkers()
 }
 
 // Add watches a folder, an absolute path without links. One that is gone is no error: the
@@ -118,11 +127,15 @@ func (t *Tree) Pending() bool {
 }
 
 func (t *Tree) read() {
+	defer close(t.ended)
 	for {
 		select {
 		case ev, ok := <-t.events.Events:
 			if !ok {
 				return
+			}
+			if t.marked(ev) {
+				continue
 			}
 			t.note(ev)
 		case _, ok := <-t.events.Errors: // an overflow, or what amounts to one
@@ -145,10 +158,14 @@ func (t *Tree) note(ev fsnotify.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := &t.hints
+	if h.Touched == nil {
+		h.Touched = map[string]bool{}
+	}
+	h.Touched[filepath.Dir(ev.Name)] = true
 	switch {
 	case ev.Has(fsnotify.Rename) && t.folders[ev.Name]:
 		h.Lost = true // the watches below it tell of paths that are wrong now
-	case ev.Has(fsnotify.Create) || ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename):
+	case ev.Has(fsnotify.Create) || ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename) || ev.Has(fsnotify.Write) && slices.Contains(t.telling, filepath.Base(ev.Name)):
 		if ev.Has(fsnotify.Remove) {
 			delete(t.folders, ev.Name)
 		}
@@ -160,7 +177,7 @@ func (t *Tree) note(ev fsnotify.Event) {
 			h.Changed = map[string]bool{}
 		}
 		h.Changed[ev.Name] = true
-		if !ev.Has(fsnotify.Create) {
+		if !ev.Has(fsnotify.Create) && !ev.Has(fsnotify.Write) {
 			return
 		}
 		t.written(ev.Name)

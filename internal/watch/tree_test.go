@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -139,5 +140,55 @@ func TestTreeBounds(t *testing.T) {
 func TestRemote(t *testing.T) {
 	if dir := t.TempDir(); Remote(filepath.Join(dir, "none")) {
 		t.Error("what does not exist is nowhere")
+	}
+}
+
+// What happened before Sync is among the hints behind it, each time.
+func TestTreeSync(t *testing.T) {
+	if !ordered {
+		t.Skip("events of several folders come in no order on this system")
+	}
+	root := tempDir(t)
+	t.Setenv("TMPDIR", tempDir(t))
+	var dirs []string
+	for i := range 20 {
+		dirs = append(dirs, filepath.Join(root, fmt.Sprint(i)))
+		if err := os.Mkdir(dirs[i], 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree := newTree(t, 100, dirs...)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for round := range 50 {
+		dir := dirs[round%len(dirs)]
+		path := filepath.Join(dir, "a")
+		if err := save(path, fmt.Sprint(round))(); err != nil {
+			t.Fatal(err)
+		}
+		if round == 30 { // as a system cleans up
+			if err := os.RemoveAll(tree.markers.dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !tree.Sync(ctx) {
+			t.Fatalf("round %d: not in time", round)
+		}
+		if h := tree.Take(); !h.Touched[dir] || len(h.Touched) != 1 || round >= len(dirs) && len(h.Changed) > 0 || round < len(dirs) && !h.Changed[path] {
+			t.Fatalf("round %d: %+v", round, h)
+		}
+	}
+	if err := os.Chtimes(filepath.Join(dirs[3], "a"), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if !tree.Sync(ctx) || !tree.Take().Touched[dirs[3]] {
+		t.Error("another time of a file goes unnoticed")
+	}
+	tree.Close()
+	if tree.Sync(ctx) {
+		t.Error("a closed tree is in sync")
+	}
+	if left, err := filepath.Glob(filepath.Join(os.TempDir(), ".eca-watch-*")); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v are left behind", left, err)
 	}
 }

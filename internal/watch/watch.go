@@ -11,7 +11,8 @@
 // above these that is renamed away goes unnoticed.
 //
 // A Tree watches whole folders instead, as many as its owner names, and tells what came
-// and went in them.
+// and went in them, and where files changed. On Linux it can tell that nothing that
+// happened before is still on its way (Sync).
 //
 // It guarantees that after Set, and after each value from Changed, a change leads to
 // another value, as long as the system can watch; a folder it can not watch is reported once

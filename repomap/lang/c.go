@@ -107,8 +107,8 @@ func cMacro(x *lexer, at, end int) {
 	t := x.add(markToken, start, start)
 	t.mark = macroMark
 	t.first = true
-	t = x.add(nameToken, start, at)
-	t.hash = hash(src[start:at]) ^ x.l.seed
+	x.add(nameToken, start, at)
+	x.used(hash(src[start:at])^x.l.seed, start, at)
 	if at < end && src[at] == '(' {
 		if i := bytes.IndexByte(src[at:end], ')'); i >= 0 {
 			x.add(stringToken, at, at+i+1)

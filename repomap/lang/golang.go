@@ -24,9 +24,20 @@ func golang() *Language {
 				string uint uint8 uint16 uint32 uint64 uintptr true false nil iota append cap clear copy delete len make
 				max min new panic print println recover`),
 		),
-		outline: outlineGo,
+		outline: outlineGo, opaque: goBody,
 		private: func(c byte) bool { return c >= 'a' && c <= 'z' || c == '_' },
 	}
+}
+
+// goBody says whether a brace begins the body of a function or a value. Those of types can
+// be part of a signature.
+func goBody(x *lexer) bool {
+	if len(x.tokens) < 2 {
+		return false
+	}
+	t := x.tokens[len(x.tokens)-2]
+	word := string(x.src[t.start:t.end])
+	return word != "interface" && word != "struct"
 }
 
 // outlineGo finds the declarations of a file's top level.

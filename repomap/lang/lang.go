@@ -71,11 +71,15 @@ type Definition struct {
 	Signature string // one line, without the body; at most MaxSignature bytes
 }
 
-// Use is a name that a file uses, and how often. The name itself is not kept.
-type Use struct {
-	Name  uint64 // see Language.Hash
-	Count uint16
+// Uses are names that a file uses, in the order of their first use. The names themselves
+// are not kept.
+type Uses struct {
+	Names  []uint64 // see Language.Hash
+	Counts []uint8  // by name: how often, at most MaxCount
 }
+
+// MaxCount is how far uses of a name are counted.
+const MaxCount = 255
 
 // Private says whether a name is seen in its own folder only.
 func Private(name uint64) bool { return name&1 != 0 }
@@ -100,10 +104,12 @@ type Language struct {
 	text    text
 	words   map[string]word
 	outline func(*outline)
+	opaque  func(*lexer) bool     // whether the outline skips what stands in the brace just read, which is in no other bracket
 	private func(first byte) bool // by a name's first byte: it is seen in its own folder only
 
 	classes [256]class
 	tails   [256]bool
+	plain   bool       // names are made of letters, digits and _ only
 	table   []wordSlot // words by hash
 	meaning []word     // by token.word; the first is no word
 	seed    uint64

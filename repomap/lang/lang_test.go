@@ -85,15 +85,24 @@ func check(t *testing.T, l *Language, src []byte) {
 		}
 	}
 	seen := map[uint64]bool{}
-	for _, u := range uses {
-		if seen[u.Name] || u.Count == 0 {
+	for i, name := range uses.Names {
+		if seen[name] || uses.Counts[i] == 0 {
 			t.Fatalf("%s: a name is counted twice, or not at all", l.Name)
 		}
-		seen[u.Name] = true
+		seen[name] = true
 	}
 	again, uses2 := s.Scan(l, src)
 	if !reflect.DeepEqual(defs, again) || !reflect.DeepEqual(uses, uses2) {
 		t.Fatalf("%s: a second scan differs", l.Name)
+	}
+	if l.opaque == nil {
+		return
+	}
+	all := *l
+	all.opaque = nil
+	again, uses2 = s.Scan(&all, src)
+	if !reflect.DeepEqual(defs, again) || !reflect.DeepEqual(uses, uses2) {
+		t.Fatalf("%s: a scan that hides no bodies differs: %v, %v", l.Name, defs, again)
 	}
 }
 

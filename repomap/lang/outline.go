@@ -52,18 +52,17 @@ func all(w word, list string) map[string]word {
 // Scanner reads files one after the other. Its memory is used again: it must not be used
 // by two goroutines at once. The zero value is ready.
 type Scanner struct {
-	lex  lexer
-	out  outline
-	uses counter
+	lex lexer
+	out outline
 }
 
 // Scan reads one file. The results are the caller's.
-func (s *Scanner) Scan(l *Language, src []byte) ([]Definition, []Use) {
+func (s *Scanner) Scan(l *Language, src []byte) ([]Definition, Uses) {
 	s.lex.reset(l, src)
 	s.lex.run()
 	s.out.reset(l, src, s.lex.tokens)
 	l.outline(&s.out)
-	return s.out.result(), s.uses.count(l, src, s.lex.tokens)
+	return s.out.result(), s.lex.uses.result()
 }
 
 // outline collects the definitions of one file.
@@ -217,11 +216,12 @@ func (o *outline) define(kind Kind, name, from, to int) int {
 func (o *outline) defineAs(name string, kind Kind, at int, prefix string, from, to int) int {
 	f := found{kind: kind, line: int(o.at(at).line), parent: o.parent(), sigFrom: len(o.sig)}
 	o.sig = append(o.sig, prefix...)
-	o.sign(from, to, f.sigFrom)
+	f.nameFrom = o.sign(from, to, f.sigFrom, at)
 	f.sigTo = len(o.sig)
-	if i := bytes.Index(o.sig[f.sigFrom:f.sigTo], []byte(name)); i >= 0 {
-		f.nameFrom = f.sigFrom + i
-	} else {
+	if !hasPrefix(o.sig[f.nameFrom:], name) { // it differs from the token's text, or was cut off
+		f.nameFrom = f.sigFrom + bytes.Index(o.sig[f.sigFrom:], []byte(name))
+	}
+	if f.nameFrom < f.sigFrom {
 		f.nameFrom = len(o.sig)
 		o.sig = append(o.sig, name...)
 	}
@@ -230,16 +230,21 @@ func (o *outline) defineAs(name string, kind Kind, at int, prefix string, from, 
 	return len(o.defs) - 1
 }
 
-// sign writes tokens as one line without comments. What is too long is cut.
-func (o *outline) sign(from, to, start int) {
+// sign writes tokens as one line without comments. What is too long is cut. It returns where
+// the token at name begins in what was written, or the beginning of that.
+func (o *outline) sign(from, to, start, name int) (nameFrom int) {
 	const ellipsis = "…"
 	limit := start + MaxSignature - len(ellipsis)
+	nameFrom = start
 	for i := from; i < to && i < len(o.tokens); i++ {
 		t := &o.tokens[i]
 		gap := i > from && o.tokens[i-1].end < t.start
 		part := o.src[t.start:t.end]
 		if gap && (!t.first || t.mark != ')' && t.mark != ']') && (!t.first || !o.isMark(i-1, '(') && !o.isMark(i-1, '[')) {
 			o.sig = append(o.sig, ' ')
+		}
+		if i == name {
+			nameFrom = len(o.sig)
 		}
 		if t.kind == stringToken {
 			for _, c := range part {
@@ -260,86 +265,8 @@ func (o *outline) sign(from, to, start int) {
 				cut--
 			}
 			o.sig = append(o.sig[:cut], ellipsis...)
-			return
+			break
 		}
 	}
-}
-
-// counter counts names.
-type counter struct {
-	slots []useSlot
-	used  []int32
-	round uint32
-}
-
-type useSlot struct {
-	hash  uint64
-	round uint32
-	count uint16
-}
-
-// shortest is how long a name must be to be counted: shorter ones say nothing.
-const shortest = 3
-
-// count returns the names of a file, in the order of their first use.
-func (c *counter) count(l *Language, src []byte, tokens []token) []Use {
-	if len(c.slots) == 0 {
-		c.slots = make([]useSlot, 1<<11)
-	}
-	if c.round++; c.round == 0 {
-		clear(c.slots)
-		c.round = 1
-	}
-	c.used = c.used[:0]
-	for i := range tokens {
-		t := &tokens[i]
-		if t.kind != nameToken || t.word != 0 || t.end-t.start < shortest {
-			continue
-		}
-		s := c.slot(l.mark(t.hash, src[t.start]))
-		if s.count < 1<<16-1 {
-			s.count++
-		}
-	}
-	out := make([]Use, len(c.used))
-	for i, at := range c.used {
-		out[i] = Use{c.slots[at].hash, c.slots[at].count}
-	}
-	return out
-}
-
-// slot returns the place of a name.
-func (c *counter) slot(h uint64) *useSlot {
-	at := c.find(h)
-	if c.slots[at].round == c.round {
-		return &c.slots[at]
-	}
-	if 2*len(c.used) >= len(c.slots) {
-		c.grow()
-		at = c.find(h)
-	}
-	c.slots[at] = useSlot{hash: h, round: c.round}
-	c.used = append(c.used, int32(at)) //nolint:gosec // files have less than 4 GiB
-	return &c.slots[at]
-}
-
-func (c *counter) find(h uint64) int {
-	mask := len(c.slots) - 1
-	at := int(h>>1) & mask //nolint:gosec // masked
-	for c.slots[at].round == c.round && c.slots[at].hash != h {
-		at = (at + 1) & mask
-	}
-	return at
-}
-
-// grow makes room for twice as many names.
-func (c *counter) grow() {
-	old := c.slots
-	c.slots, c.round = make([]useSlot, 2*len(old)), 1
-	for i, at := range c.used {
-		s := old[at]
-		s.round = c.round
-		now := c.find(s.hash)
-		c.slots[now], c.used[i] = s, int32(now) //nolint:gosec // files have less than 4 GiB
-	}
+	return min(nameFrom, len(o.sig))
 }

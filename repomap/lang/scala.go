@@ -63,7 +63,8 @@ func backticked(x *lexer) bool {
 			return false
 		}
 		x.pos = end + 1
-		x.add(nameToken, start, end+1).hash = hash(x.src[start+1:end]) ^ x.l.seed
+		x.add(nameToken, start, end+1)
+		x.used(hash(x.src[start+1:end])^x.l.seed, start, end+1)
 		return true
 	}
 	return false

@@ -2,9 +2,8 @@ package lang
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math/bits"
 	"slices"
+	"strings"
 )
 
 // text says what the text of a language is made of.
@@ -49,6 +48,7 @@ const (
 	letter
 	digit
 	special // a comment, a string or something else that needs a look
+	bracket
 )
 
 type tokenKind uint8
@@ -62,7 +62,6 @@ const (
 
 // token is one word, number, string or mark.
 type token struct {
-	hash       uint64 // of names, with the language's seed
 	start, end int32
 	line       int32 // 1-based
 	col        int32 // bytes before it in its line
@@ -87,8 +86,11 @@ func (l *Language) prepare() {
 		case c >= '0' && c <= '9':
 			l.classes[c] = digit
 			l.tails[c] = true
+		case strings.IndexByte("()[]{}", byte(c)) >= 0:
+			l.classes[c] = bracket
 		}
 	}
+	l.plain = l.text.start+l.text.inside == ""
 	for _, c := range []byte(l.text.start) {
 		l.classes[c] = letter
 	}
@@ -148,23 +150,6 @@ func (l *Language) wordOf(h uint64) uint8 {
 	return 0
 }
 
-// hash is fast and the same on every machine; it resists no attack.
-func hash(b []byte) uint64 {
-	const k0, k1 = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93
-	h := uint64(len(b)) * k0
-	for ; len(b) >= 8; b = b[8:] {
-		hi, lo := bits.Mul64(h^binary.LittleEndian.Uint64(b), k1)
-		h = hi ^ lo
-	}
-	var rest uint64
-	for _, c := range b {
-		rest = rest<<8 | uint64(c)
-	}
-	hi, lo := bits.Mul64(h^rest, k0)
-	h = hi ^ lo
-	return h ^ h>>29
-}
-
 // lexer turns text into tokens. Its memory is used again.
 type lexer struct {
 	l         *Language
@@ -178,10 +163,16 @@ type lexer struct {
 	marks     []int   // lengths of open at conditions of a preprocessor
 	lower     []byte
 	vain      int // bytes that were looked at for an end that was not there
+	uses      counter
+	hidden    hidden
 }
 
 func (x *lexer) reset(l *Language, src []byte) {
-	*x = lexer{l: l, src: src, line: 1, first: true, tokens: x.tokens[:0], open: x.open[:0], marks: x.marks[:0], lower: x.lower}
+	*x = lexer{
+		l: l, src: src, line: 1, first: true, tokens: x.tokens[:0], open: x.open[:0], marks: x.marks[:0], lower: x.lower,
+		uses: x.uses, hidden: hidden{open: x.hidden.open[:0]},
+	}
+	x.uses.begin(len(src))
 }
 
 // byteOrderMark may stand before everything, and means nothing.
@@ -197,7 +188,11 @@ func (x *lexer) run() {
 		c := src[x.pos]
 		switch l.classes[c] {
 		case space:
-			x.pos++
+			end := x.pos + 1
+			for end < len(src) && l.classes[src[end]] == space {
+				end++
+			}
+			x.pos = end
 		case lineEnd:
 			x.pos++
 			x.newLine()
@@ -221,45 +216,61 @@ func (x *lexer) newLine() {
 	x.first = true
 }
 
+// add adds a token. It is valid until the next one.
 func (x *lexer) add(kind tokenKind, start, end int) *token {
-	x.tokens = append(x.tokens, token{
+	t := token{
 		start: int32(start), end: int32(end), line: int32(x.line), col: int32(start - x.lineStart), mate: -1, kind: kind, first: x.first,
-	})
+	}
 	x.first = false
+	if x.hidden.on {
+		x.hidden.token = t
+		return &x.hidden.token
+	}
+	x.tokens = append(x.tokens, t)
 	return &x.tokens[len(x.tokens)-1]
 }
 
 func (x *lexer) name() {
 	start, src, l := x.pos, x.src, x.l
-	end := start + 1
-	for end < len(src) && l.tails[src[end]] {
-		end++
-	}
+	end, h := l.readName(src, start)
 	if l.text.tail != "" && end < len(src) && bytes.IndexByte([]byte(l.text.tail), src[end]) >= 0 && (end+1 == len(src) || src[end+1] != '=') {
 		end++
+		h = hash(src[start:end])
 	}
 	x.pos = end
-	t := x.add(nameToken, start, end)
-	name := src[start:end]
 	if l.text.caseless {
-		x.lower = append(x.lower[:0], name...)
+		x.lower = append(x.lower[:0], src[start:end]...)
 		for i, c := range x.lower {
 			if c >= 'A' && c <= 'Z' {
 				x.lower[i] = c | 0x20
 			}
 		}
-		name = x.lower
+		h = hash(x.lower)
 	}
-	t.hash = hash(name) ^ l.seed
-	t.word = l.wordOf(t.hash)
+	h ^= l.seed
+	word := l.wordOf(h)
+	if word == 0 {
+		x.used(h, start, end)
+	}
+	x.add(nameToken, start, end).word = word
+}
+
+// used counts a name that is no word of the language.
+func (x *lexer) used(h uint64, start, end int) {
+	if end-start >= shortest && !x.hidden.lost {
+		x.uses.add(x.l.mark(h, x.src[start]))
+	}
 }
 
 func (x *lexer) number() {
-	start, src := x.pos, x.src
+	start, src, l := x.pos, x.src, x.l
 	end := start + 1
 	for end < len(src) {
-		c := src[end]
-		if x.l.classes[c] == digit || x.l.classes[c] == letter || (c == '.' || c == '\'' && x.l.text.ticks) && end+1 < len(src) && x.l.classes[src[end+1]] == digit {
+		switch c := src[end]; {
+		case l.classes[c] == digit || l.classes[c] == letter:
+			end = l.alphanumeric(src, end+1)
+			continue
+		case (c == '.' || c == '\'' && l.text.ticks) && end+1 < len(src) && l.classes[src[end+1]] == digit:
 			end++
 			continue
 		}
@@ -270,13 +281,15 @@ func (x *lexer) number() {
 }
 
 func (x *lexer) mark(c byte) {
-	t := x.add(markToken, x.pos, x.pos+1)
-	t.mark = c
+	x.add(markToken, x.pos, x.pos+1).mark = c
 	x.pos++
 	at := int32(len(x.tokens) - 1)
 	switch c {
 	case '(', '[', '{':
 		x.open = append(x.open, at)
+		if c == '{' && x.l.opaque != nil && len(x.open) == 1 && !x.hidden.lost && x.l.opaque(x) {
+			x.skipBody()
+		}
 	case ')', ']', '}':
 		x.close(at, opening(c))
 	}
@@ -292,10 +305,13 @@ func opening(closing byte) byte {
 	return '{'
 }
 
+// bracketsBack is how many open brackets are looked at for the one that is closed.
+const bracketsBack = 8
+
 // close pairs a bracket. Where they do not fit, as in code that is being written, the
 // nearest one that fits counts; braces close whatever is open in them.
 func (x *lexer) close(at int32, want byte) {
-	for depth := 1; depth <= min(8, len(x.open)); depth++ {
+	for depth := 1; depth <= min(bracketsBack, len(x.open)); depth++ {
 		i := len(x.open) - depth
 		o := x.open[i]
 		if x.tokens[o].mark == want {
@@ -307,115 +323,6 @@ func (x *lexer) close(at int32, want byte) {
 			return
 		}
 	}
-}
-
-// special reads comments, strings and what is special to the language.
-func (x *lexer) special() bool {
-	src, l := x.src, x.l
-	c := src[x.pos]
-	if l.text.special != nil && bytes.IndexByte([]byte(l.text.at), c) >= 0 && l.text.special(x) {
-		return true
-	}
-	rest := src[x.pos:]
-	for _, open := range l.text.line {
-		if c == open[0] && hasPrefix(rest, open) {
-			x.skipLine()
-			return true
-		}
-	}
-	for i := range l.text.block {
-		if b := &l.text.block[i]; c == b.open[0] && hasPrefix(rest, b.open) {
-			x.comment(b)
-			return true
-		}
-	}
-	for i := range l.text.quotes {
-		if q := &l.text.quotes[i]; c == q.open[0] && hasPrefix(rest, q.open) {
-			x.quoted(q, x.pos, x.pos+len(q.open))
-			return true
-		}
-	}
-	if c == '\\' && len(rest) > 1 && rest[1] == '\n' { // the line goes on
-		x.pos += 2
-		x.line++
-		x.lineStart = x.pos
-		return true
-	}
-	return false
-}
-
-func hasPrefix(b []byte, s string) bool { return len(b) >= len(s) && string(b[:len(s)]) == s }
-
-// skipLine goes to the end of the line.
-func (x *lexer) skipLine() {
-	if i := bytes.IndexByte(x.src[x.pos:], '\n'); i >= 0 {
-		x.pos += i
-	} else {
-		x.pos = len(x.src)
-	}
-}
-
-// skipTo goes to a later position and counts lines.
-func (x *lexer) skipTo(end int) {
-	skipped := x.src[x.pos:end]
-	if n := bytes.Count(skipped, []byte{'\n'}); n > 0 {
-		x.line += n
-		x.lineStart = x.pos + bytes.LastIndexByte(skipped, '\n') + 1
-	}
-	x.pos = end
-}
-
-func (x *lexer) comment(b *block) {
-	line := x.line
-	x.skipTo(endOfBlock(x.src, x.pos, b))
-	if x.line > line {
-		x.first = true
-	}
-}
-
-// endOfBlock returns where a comment that begins at pos ends.
-func endOfBlock(src []byte, pos int, b *block) int {
-	i, depth := pos+len(b.open), 1
-	if !b.nested {
-		if end := bytes.Index(src[min(i, len(src)):], []byte(b.close)); end >= 0 {
-			return i + end + len(b.close)
-		}
-		return len(src)
-	}
-	for i < len(src) {
-		switch rest := src[i:]; {
-		case rest[0] == b.close[0] && hasPrefix(rest, b.close):
-			i += len(b.close)
-			if depth--; depth == 0 {
-				return i
-			}
-		case rest[0] == b.open[0] && hasPrefix(rest, b.open):
-			i += len(b.open)
-			depth++
-		default:
-			i++
-		}
-	}
-	return len(src)
-}
-
-// quoted adds the string that begins at start and whose content begins at body.
-func (x *lexer) quoted(q *quote, start, body int) {
-	end := endOfQuote(x.src, body, q, 0)
-	x.stringTo(start, end)
-}
-
-// stringTo adds the string from start to end.
-func (x *lexer) stringTo(start, end int) {
-	x.add(stringToken, start, end)
-	x.skipTo(end)
-}
-
-// hopeful says whether the end of something may be looked for that may have none. It keeps
-// what is looked at for nothing in proportion to what was read.
-func (x *lexer) hopeful() bool {
-	const free = 1 << 16
-	return x.vain <= 4*x.pos+free
 }
 
 // last returns the token before pos; the zero token at the beginning.

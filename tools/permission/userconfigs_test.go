@@ -30,7 +30,7 @@ func asReference(t *testing.T, a *config.Approval, spec tools.Spec, args map[str
 			}
 			for arg, patterns := range rule.ArgsMatchers {
 				for _, pattern := range patterns {
-					re, err := regexp2.Compile(`\A(?:`+pattern+`)\z`, regexp2.None)
+					re, err := regexp2.Compile(`\A(?:`+pattern+`)\z`, regexp2.RE2)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -1,0 +1,93 @@
+package lang
+
+// hidden is a body that the outline skips: what stands in it is read for the names in it,
+// and leaves no tokens. Most of a program is in such bodies.
+type hidden struct {
+	on    bool
+	lost  bool   // one of them had no end: all the names are counted, and no other is hidden
+	open  []byte // the brackets that are open, the body's own first
+	token token  // stands for all
+}
+
+// skipBody goes to the bracket that ends the body that was just begun. Without one, as in
+// code that is being written, the body is read as if it were none: what looks hidden may be
+// the rest of the file.
+func (x *lexer) skipBody() {
+	h := &x.hidden
+	h.on, h.open = true, append(h.open[:0], '{')
+	pos, line, lineStart := x.pos, x.line, x.lineStart
+	x.skim()
+	if h.on {
+		h.on, h.lost = false, true
+		x.pos, x.line, x.lineStart, x.first = pos, line, lineStart, false
+	}
+}
+
+// skim reads a hidden body, or what is left of it behind something special.
+func (x *lexer) skim() {
+	src, l, pos := x.src, x.l, x.pos
+	for pos < len(src) {
+		c := src[pos]
+		switch l.classes[c] {
+		case letter:
+			end, h := l.readName(src, pos)
+			h ^= l.seed
+			if end-pos >= shortest && l.wordOf(h) == 0 {
+				x.uses.add(l.mark(h, c))
+			}
+			pos = end
+			x.first = false
+		case space:
+			pos++
+		case lineEnd:
+			pos++
+			x.pos = pos
+			x.newLine()
+		case bracket:
+			if x.pos = pos; x.hide(c) {
+				return
+			}
+			pos++
+			x.first = false
+		case other:
+			pos++
+			x.first = false
+		case digit:
+			x.pos = pos
+			x.number()
+			pos = x.pos
+		case special:
+			x.pos = pos
+			if !x.special() {
+				x.pos++
+				x.first = false
+			}
+			pos = x.pos
+		}
+	}
+	x.pos = pos
+}
+
+// hide pairs a bracket in a hidden body, as lexer.close does it; true says that it is the
+// one that ends the body.
+func (x *lexer) hide(c byte) bool {
+	h := &x.hidden
+	switch c {
+	case '(', '[', '{':
+		h.open = append(h.open, c)
+		return false
+	}
+	want := opening(c)
+	for depth := 1; depth <= min(bracketsBack, len(h.open)); depth++ {
+		i := len(h.open) - depth
+		if h.open[i] == want {
+			h.open = h.open[:i]
+			break
+		}
+		if h.open[i] == '{' {
+			break
+		}
+	}
+	h.on = len(h.open) > 0
+	return !h.on
+}

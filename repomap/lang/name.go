@@ -1,0 +1,75 @@
+package lang
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Factors of hash.
+const (
+	mixLast = 0x9e3779b97f4a7c15
+	mixMore = 0xd6e8feb86659fd93
+)
+
+// hash is fast and the same on every machine; it resists no attack.
+func hash(b []byte) uint64 {
+	h := uint64(len(b)) * mixLast
+	for ; len(b) >= 8; b = b[8:] {
+		h = mix(h^binary.LittleEndian.Uint64(b), mixMore)
+	}
+	var rest uint64
+	for _, c := range b {
+		rest = rest<<8 | uint64(c)
+	}
+	h = mix(h^rest, mixLast)
+	return h ^ h>>29
+}
+
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi ^ lo
+}
+
+// readName returns where the name ends that begins at start, and its hash.
+func (l *Language) readName(src []byte, start int) (end int, h uint64) {
+	if l.plain && start+8 <= len(src) {
+		w := binary.LittleEndian.Uint64(src[start:])
+		if n := nameBytes(w); n < 8 { // as most are: in one go what hash does byte by byte
+			h = mix(uint64(n)*mixLast^bits.ReverseBytes64(w<<(64-8*n)), mixLast) //nolint:gosec // 0 to 7
+			return start + n, h ^ h>>29
+		}
+	}
+	end = start + 1
+	for end < len(src) && l.tails[src[end]] {
+		end++
+	}
+	return end, hash(src[start:end])
+}
+
+// alphanumeric returns where letters and digits end that go on at a position.
+func (l *Language) alphanumeric(src []byte, at int) int {
+	for l.plain && at+8 <= len(src) {
+		n := nameBytes(binary.LittleEndian.Uint64(src[at:]))
+		if at += n; n < 8 {
+			return at
+		}
+	}
+	for at < len(src) && (l.classes[src[at]] == digit || l.classes[src[at]] == letter) {
+		at++
+	}
+	return at
+}
+
+// nameBytes says how many of eight bytes, the lowest first, are of a name: letters, digits,
+// _ and what is no ASCII.
+func nameBytes(w uint64) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	low := w &^ tops
+	// The top bit of a byte is set by an addition if the byte is not less than 0x80 minus
+	// what is added.
+	letter := low | 0x20*ones
+	letter = (letter + (0x80-'a')*ones) &^ (letter + (0x80-'z'-1)*ones)
+	digit := (low + (0x80-'0')*ones) &^ (low + (0x80-'9'-1)*ones)
+	notLine := (low ^ '_'*ones) + 0x7F*ones
+	return bits.TrailingZeros64(^(letter|digit|^notLine|w)&tops) / 8
+}

@@ -1,0 +1,96 @@
+package lang
+
+import "math/bits"
+
+// shortest is how long a name must be to be counted: shorter ones say nothing.
+const shortest = 3
+
+// counter counts the names of one file after the other.
+type counter struct {
+	slots []useSlot // a power of two
+	mask  int       // as many as this file needs are in use: memory that is near
+	used  []int32   // places in slots, in the order of first use
+	round uint32    // tells this file's slots from those that others left
+}
+
+type useSlot struct {
+	hash  uint64
+	round uint32
+	count uint8
+}
+
+// begin prepares for a file of so many bytes.
+func (c *counter) begin(size int) {
+	const fewest, bytesPerSlot = 1 << 8, 16
+	n := max(fewest, 1<<bits.Len(uint(size/bytesPerSlot))) //nolint:gosec // sizes are positive
+	if n > len(c.slots) {
+		c.slots, c.round = make([]useSlot, n), 0
+	}
+	c.mask = n - 1
+	c.used = c.used[:0]
+	c.nextRound()
+}
+
+func (c *counter) nextRound() {
+	if c.round++; c.round == 0 {
+		clear(c.slots)
+		c.round = 1
+	}
+}
+
+// add counts a name once more.
+func (c *counter) add(h uint64) {
+	at := c.find(h)
+	s := &c.slots[at]
+	if s.round == c.round {
+		if s.count < MaxCount {
+			s.count++
+		}
+		return
+	}
+	if 2*len(c.used) >= c.mask {
+		c.grow()
+		at = c.find(h)
+		s = &c.slots[at]
+	}
+	*s = useSlot{hash: h, round: c.round, count: 1}
+	c.used = append(c.used, int32(at)) //nolint:gosec // files have less than 4 GiB
+}
+
+func (c *counter) find(h uint64) int {
+	at := int(h>>1) & c.mask //nolint:gosec // masked
+	for c.slots[at].round == c.round && c.slots[at].hash != h {
+		at = (at + 1) & c.mask
+	}
+	return at
+}
+
+// grow makes room for twice as many names.
+func (c *counter) grow() {
+	kept := make([]useSlot, len(c.used))
+	for i, at := range c.used {
+		kept[i] = c.slots[at]
+	}
+	c.mask = 2*c.mask + 1
+	if c.mask >= len(c.slots) {
+		c.slots, c.round = make([]useSlot, c.mask+1), 0
+	}
+	c.nextRound()
+	for i, s := range kept {
+		at := c.find(s.hash)
+		s.round = c.round
+		c.slots[at], c.used[i] = s, int32(at) //nolint:gosec // files have less than 4 GiB
+	}
+}
+
+// result returns the names of the file.
+func (c *counter) result() Uses {
+	if len(c.used) == 0 {
+		return Uses{}
+	}
+	out := Uses{make([]uint64, len(c.used)), make([]uint8, len(c.used))}
+	for i, at := range c.used {
+		out.Names[i], out.Counts[i] = c.slots[at].hash, c.slots[at].count
+	}
+	return out
+}

@@ -1,0 +1,175 @@
+package repomap
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-dec29ce4/eca/internal/watch"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// teller tells what a finder knows, and how often it knew.
+type teller struct {
+	finder       workspace.Finder
+	asked, known int
+	folders      int // that were said to have changed, since it was set
+}
+
+func (s *teller) files(ctx context.Context, root string, since workspace.Mark) (*workspace.Listing, bool) {
+	s.asked++
+	l, ok := s.finder.Listing(ctx, []string{root}, root, since)
+	if ok {
+		s.known++
+		for f := range l.Folders() {
+			if f.Changed {
+				s.folders++
+			}
+		}
+	}
+	return l, ok
+}
+
+// told returns an index that is told of changes in root; the test is skipped where nobody
+// tells.
+func told(t testing.TB, root string) (*Index, *teller) {
+	t.Helper()
+	if runtime.GOOS != "linux" || watch.Remote(root) {
+		t.Skip("nobody tells of changes here")
+	}
+	s := &teller{}
+	t.Cleanup(s.finder.Close)
+	x := New(Options{Files: s.files, Workers: 2})
+	t.Cleanup(x.Close)
+	mapOf(t, x, root, Focus{})
+	if s.asked > 0 {
+		t.Error("the first map asks")
+	}
+	const patience = 30 * time.Second
+	for deadline := time.Now().Add(patience); s.known == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody tells of changes")
+		}
+		mapOf(t, x, root, Focus{})
+		time.Sleep(time.Millisecond) // the finder begins; nothing says when it knows
+	}
+	return x, s
+}
+
+// Who is told of changes makes the same map as who looks at everything.
+func TestTold(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, map[string]string{"main.go": "package main\nfunc main() { Name1() }\n", "README.md": "x"})
+	x, s := told(t, root)
+	known := s.known
+	random := rand.New(rand.NewPCG(5, 6))
+	path := func() string {
+		dir := strings.Repeat(fmt.Sprintf("d%d/", random.IntN(3)), random.IntN(3))
+		return dir + []string{"a.go", "b.go", "c.py", "run", "Makefile", "image.png"}[random.IntN(6)]
+	}
+	for round := range 80 {
+		for range random.IntN(4) {
+			rel, other := path(), filepath.Join(root, filepath.FromSlash(path()))
+			full := filepath.Join(root, filepath.FromSlash(rel))
+			switch random.IntN(10) {
+			case 0:
+				_ = os.RemoveAll(filepath.Join(root, "d1")) // it may be missing
+			case 1:
+				_ = os.Remove(full) // it may be missing
+			case 2:
+				_ = os.Rename(full, other) // one of them may be missing
+			case 3:
+				_ = os.Remove(full) // it may be missing
+				_ = os.Symlink("main.go", full)
+			case 4:
+				write(t, root, map[string]string{".gitignore": path() + "\n"})
+			default:
+				if _, err := os.Readlink(full); err == nil {
+					continue // not through links
+				}
+				write(t, root, map[string]string{rel: fmt.Sprintf("#!/bin/python\ndef Name%d(): Name%d()\nfunc Name%d() { Name%d() }\n",
+					random.IntN(9), random.IntN(9), random.IntN(9), random.IntN(9))})
+			}
+		}
+		var focus Focus
+		if round%3 == 0 {
+			focus.Paths = []string{path(), "d0"}
+		}
+		got, want := mapOf(t, x, root, focus), mapOf(t, New(Options{Workers: 1}), root, focus)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("round %d (-all +told):\n%s", round, diff)
+		}
+	}
+	if s.known == known {
+		t.Error("nobody told anything")
+	}
+}
+
+// What nobody tells of is seen if it is asked for.
+func TestToldWrong(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, map[string]string{"d/a.go": "package a\nfunc Before() {}\n", "b.go": "package a\nfunc Other() {}\n"})
+	x, s := told(t, root)
+	deaf := x.opts.Files
+	var last *workspace.Listing
+	x.opts.Files = func(ctx context.Context, root string, since workspace.Mark) (*workspace.Listing, bool) {
+		if last == nil {
+			last, _ = deaf(ctx, root, since)
+		}
+		return last, last != nil
+	}
+	for last == nil { // an answer in time
+		mapOf(t, x, root, Focus{})
+	}
+	mark := last.Mark()
+	for s.folders = 1; s.folders > 0; { // one that says that nothing changed
+		s.folders = 0
+		last, _ = deaf(t.Context(), mustAbs(t, root), mark)
+		if last != nil {
+			mark = last.Mark()
+		} else {
+			s.folders = 1
+		}
+	}
+	write(t, root, map[string]string{"d/a.go": "package a\nfunc Behind() {}\n"})
+	for _, c := range []struct {
+		focus Focus
+		want  string
+	}{
+		{Focus{}, "Before"}, {Focus{Paths: []string{"b.go"}}, "Before"},
+		{Focus{Paths: []string{filepath.Join(root, "d", "a.go")}}, "Behind"},
+	} {
+		if got := mapOf(t, x, root, c.focus).Text(200); !strings.Contains(got, c.want) {
+			t.Errorf("focus %v: want %s in\n%s", c.focus.Paths, c.want, got)
+		}
+	}
+}
+
+// A map that was given up leads to a look at everything.
+func TestToldAfterEnd(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, map[string]string{"a.go": "package a\nfunc A() {}\n"})
+	x, s := told(t, root)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := x.update(ended, x.tree(mustAbs(t, root)), Focus{}); err == nil {
+		t.Fatal("a map was made in no time")
+	}
+	for known := s.known; known == s.known; {
+		s.folders = 0
+		if got := mapOf(t, x, root, Focus{}).Text(100); got != "a.go\n func A()\n" {
+			t.Fatalf("after that:\n%s", got)
+		}
+	}
+	if s.folders == 0 {
+		t.Error("what was known before counts")
+	}
+}
