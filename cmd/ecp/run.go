@@ -259,16 +259,24 @@ func (f *runFlags) options(s streams) (o runtime.Options, err error) {
 	if o.Variants, err = runtime.Matrix(f.matrix); err != nil {
 		return o, usageError{fmt.Errorf("--matrix: %w", err)}
 	}
-	o.Headers = http.Header{}
-	for _, h := range f.headers {
-		name, value, ok := strings.Cut(h, ":")
-		if name = strings.TrimSpace(name); !ok || name == "" {
-			return o, usageError{errors.New("--header must be NAME: VALUE")}
-		}
-		o.Headers.Add(name, strings.TrimSpace(value))
+	if o.Headers, err = parseHeaders(f.headers); err != nil {
+		return o, err
 	}
 	o.Filter, err = f.only()
 	return o, err
+}
+
+// parseHeaders reads headers as they are written on a command line.
+func parseHeaders(lines []string) (http.Header, error) {
+	out := http.Header{}
+	for _, h := range lines {
+		name, value, ok := strings.Cut(h, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return nil, usageError{errors.New("--header must be NAME: VALUE")}
+		}
+		out.Add(name, strings.TrimSpace(value))
+	}
+	return out, nil
 }
 
 // only says which cases are wanted.
