@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // A killed daemon loses at most the last 50 ms of streamed text, and the chat goes on
@@ -89,12 +90,6 @@ func TestKillLeavesNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: only Linux can hold this; docs/sandbox.md says what is left elsewhere")
 	}
-	const spawn = `echo $$ >>pids
-setsid sh -c 'echo $$ >>pids; exec sleep 300' &
-(setsid sh -c 'setsid sh -c "echo \$\$ >>pids; exec sleep 300" & exit' &)
-trap '' TERM HUP
-sleep 300
-`
 	const call = "      - calls: [{id: call_1, tool: eca__%s, arguments: %s}]\n"
 	for name, c := range map[string]struct{ config, step string }{
 		"command":        {`{"welcomeMessage": ""}`, fmt.Sprintf(call, "shell_command", `{command: "sh ./spawn.sh"}`)},
@@ -106,7 +101,7 @@ sleep 300
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n"+c.step+"      - {text: done}\nturns: []\n")
 			here := newPlace(t, append(p.env(), `ECA_CONFIG={"chat":{"title":false},`+strings.TrimPrefix(c.config, "{"))...)
-			if err := os.WriteFile(filepath.Join(here.root, "spawn.sh"), []byte(spawn), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(here.root, "spawn.sh"), []byte(spawnScript), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			daemon := here.serve(t)
@@ -162,9 +157,7 @@ func awaitGone(t *testing.T, pids []int) {
 // Killed at any moment, the next start has everything that was shown (of text, all
 // but the last 50 ms), and goes on.
 func TestKillAtAnyMoment(t *testing.T) {
-	if testing.Short() {
-		t.Skip("kills several processes")
-	}
+	needs.Long(t)
 	var steps strings.Builder
 	for i := range 10 {
 		fmt.Fprintf(&steps, "      - text: 'step %d of many words '\n        delay: 1ms\n        calls: [{id: call_%d, tool: eca__read_file, arguments: {path: \"${workspace}/a.txt\"}}]\n", i, i)

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 )
 
@@ -24,20 +25,28 @@ func (k *asking) end() {
 
 // Options of a request for permission.
 const (
-	allowOnce   = "allow_once"
-	allowAlways = "allow_always"
-	rejectOnce  = "reject_once"
+	allowOnce    = "allow_once"
+	allowAlways  = "allow_always"
+	rejectOnce   = "reject_once"
+	rejectAlways = "reject_always"
 )
 
 // permission asks about a call, and passes the answer on. What is no permission is a
-// refusal.
-func (k *asking) permission(update object) {
+// refusal. A call like one that was rejected for the session is refused without a question;
+// the model is told, and may go on with something else.
+func (k *asking) permission(update object, s stage) {
 	id, _ := update["toolCallId"].(string)
+	kind, what := kindOfCall(s)
 	k.work.Go(func() {
+		if k.session.refuses(kind) {
+			k.tell("chat.reject", object{"tool_call_id": id, "go_on": true})
+			return
+		}
 		choice, err := k.choose(update, []any{
 			object{"optionId": allowOnce, "name": "Allow", "kind": allowOnce},
 			object{"optionId": allowAlways, "name": "Allow for this session", "kind": allowAlways},
 			object{"optionId": rejectOnce, "name": "Reject", "kind": rejectOnce},
+			object{"optionId": rejectAlways, "name": "Reject " + what + " for this session", "kind": rejectAlways},
 		})
 		if k.ctx.Err() != nil {
 			return // the turn has ended
@@ -51,9 +60,23 @@ func (k *asking) permission(update object) {
 			method = "chat.approve"
 		case allowAlways:
 			method, more["save"] = "chat.approve", "session"
+		case rejectAlways:
+			k.session.refuse(kind)
 		}
 		k.tell(method, more)
 	})
+}
+
+// kindOfCall says which calls are rejected together with one, by a key and in words: those
+// of the same tool, but of a shell those of the same command.
+func kindOfCall(s stage) (key, words string) {
+	var args struct {
+		Command lenient[string] `json:"command"`
+	}
+	if s.Server == "eca" && s.Name == "shell_command" && json.Unmarshal(s.Arguments, &args) == nil && args.Command.Value != "" {
+		return toolName(s) + " " + args.Command.Value, "this command"
+	}
+	return toolName(s), "all calls of " + s.Name
 }
 
 // choose asks for one of some options; none is empty.

@@ -14,8 +14,25 @@ type session struct {
 	place *place
 	turn  *turn // the last one; touched by take alone
 
-	mu   sync.Mutex // guards what follows, and that changes are told in order
-	told told
+	mu      sync.Mutex // guards what follows, and that changes are told in order
+	told    told
+	refused map[string]bool // calls that the user rejected for the session, by kindOfCall
+}
+
+// refuse has calls like one refused from now on.
+func (s *session) refuse(kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused == nil {
+		s.refused = map[string]bool{}
+	}
+	s.refused[kind] = true
+}
+
+func (s *session) refuses(kind string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused[kind]
 }
 
 // told is what the client was told last of a session.

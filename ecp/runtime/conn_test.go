@@ -6,21 +6,19 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
 // An answer that comes too late is lost, and takes no other with it: the next call gets its
 // own.
 func TestLateAnswer(t *testing.T) {
-	if goruntime.GOOS == "windows" {
-		t.Skip("the agent is a script of a POSIX shell")
-	}
+	needs.POSIX(t)
 	pool := proc.NewPool("")
 	defer pool.Close()
 	// It answers nothing before it is told to reset, and then the step first.
