@@ -120,29 +120,32 @@ func readText(text string, a ask) (reply, error) {
 // carryOut passes replies on to the turn that waits.
 func (j *job) carryOut(ctx context.Context, replies []reply) error {
 	for _, r := range replies {
-		if err := j.s.order(ctx, j.contextID, r.method, r.params); err != nil {
+		if _, err := j.s.order(ctx, j.contextID, r.method, r.params); err != nil {
 			return failure(codeParams, "%v", err)
 		}
 	}
 	return nil
 }
 
-// order runs an envelope whose only frame is the last.
-func (s *Server) order(ctx context.Context, session, method string, params map[string]any) error {
+// order runs an envelope whose only frame is the last, and returns its result. session may be
+// empty.
+func (s *Server) order(ctx context.Context, session, method string, params map[string]any) (map[string]any, error) {
 	request, channel := s.newID(), channelName
 	e := e2a.Envelope{
 		ProtocolVersion: e2a.ProtocolVersion, Provenance: e2a.Provenance{SourceProtocol: e2a.ProtocolA2A}, RequestID: &request, SessionID: &session,
 		ContextID: &session, Channel: &channel, Method: &method, Params: params, IdentityOrigin: e2a.OriginAgent,
 	}
+	var result map[string]any
 	var said error
 	err := s.runner.Run(ctx, e, func(r e2a.Response) error {
 		if r.Kind == e2a.KindError {
 			said = fmt.Errorf("%v", r.Body["message"])
 		}
+		result, _ = r.Body["result"].(map[string]any)
 		return nil
 	}, nil)
 	if err == nil {
 		err = said
 	}
-	return err
+	return result, err
 }
