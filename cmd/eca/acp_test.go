@@ -7,10 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/nodetest"
 )
 
@@ -77,9 +77,7 @@ func TestACPX(t *testing.T) {
 
 // The headless client's interrupt cancels the turn.
 func TestACPXCancel(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("there is no interrupt to send")
-	}
+	needs.POSIX(t)
 	p := newProvider(t, `
 cassette: 1
 turns: []

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 const ecpTape = `
@@ -183,9 +184,7 @@ func TestECPBadTimeout(t *testing.T) {
 
 // A signal ends a step that runs, and the program with it.
 func TestECPSignal(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no SIGTERM between processes")
-	}
+	needs.POSIX(t)
 	p := newProvider(t, ecpTape)
 	a := startECP(t, newPlace(t, p.env()...))
 	a.step("hello")
@@ -301,9 +300,7 @@ func referenceRuntime(t *testing.T) []string {
 // what they should.
 func TestECPReference(t *testing.T) {
 	reference := referenceRuntime(t)
-	if runtime.GOOS == "windows" {
-		t.Skip("the target is a POSIX command")
-	}
+	needs.POSIX(t)
 	p := newProvider(t, ecpTape)
 	here := newPlace(t, p.env()...)
 	if err := os.WriteFile(filepath.Join(here.root, "notes.txt"), []byte("42"), 0o644); err != nil {

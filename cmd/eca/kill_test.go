@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // A killed daemon loses at most the last 50 ms of streamed text, and the chat goes on
@@ -156,9 +157,7 @@ func awaitGone(t *testing.T, pids []int) {
 // Killed at any moment, the next start has everything that was shown (of text, all
 // but the last 50 ms), and goes on.
 func TestKillAtAnyMoment(t *testing.T) {
-	if testing.Short() {
-		t.Skip("kills several processes")
-	}
+	needs.Long(t)
 	var steps strings.Builder
 	for i := range 10 {
 		fmt.Fprintf(&steps, "      - text: 'step %d of many words '\n        delay: 1ms\n        calls: [{id: call_%d, tool: eca__read_file, arguments: {path: \"${workspace}/a.txt\"}}]\n", i, i)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // A run that is killed at any moment is finished by --resume: no scenario is lost, and none
@@ -253,10 +254,7 @@ func TestMatrixAndDataset(t *testing.T) {
 
 func TestInit(t *testing.T) {
 	quiet(t)
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("NOT TESTED: python3 is missing; install it with: apt-get install python3")
-	}
+	python := needs.Program(t, "python3", "python3")
 	t.Chdir(t.TempDir())
 	if r := invoke(t, "init"); r.code != 0 {
 		t.Fatal(r.err)

@@ -7,21 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
 // An answer that comes too late is lost, and takes no other with it: the next call gets its
 // own.
 func TestLateAnswer(t *testing.T) {
-	if goruntime.GOOS == "windows" {
-		t.Skip("the agent is a script of a POSIX shell")
-	}
+	needs.POSIX(t)
 	pool := proc.NewPool("")
 	defer pool.Close()
 	// It answers nothing before it is told to reset, and then the step first.
@@ -118,8 +116,8 @@ func TestEvents(t *testing.T) {
 		"data: {\"jsonrpc\":\"2.0\",\ndata: \"id\":7,\"result\":true}\n\n":                         "",
 		": hi\r\nid: 3\r\nevent: message\r\ndata:" + answer + "\r\n\r\n":                           "",
 		"data: {\"jsonrpc\":\"2.0\",\"method\":\"progress\"}\n\ndata:\n\ndata: " + answer + "\n\n": "",
-		"data: " + answer[:20] + "\n":                                                              "ended without an answer; it sent: events that are no JSON",
-		"data: {\"jsonrpc\":\"2.0\",\"id\":8,\"result\":true}\n\n":                                 "ended without an answer; it sent: events that answer nothing",
+		"data: " + answer[:20] + "\n":                              "ended without an answer; it sent: events that are no JSON",
+		"data: {\"jsonrpc\":\"2.0\",\"id\":8,\"result\":true}\n\n": "ended without an answer; it sent: events that answer nothing",
 		"": "ended without an answer",
 	} {
 		r, err := (&httpConn{}).readEvents(strings.NewReader(text), []byte("7"))

@@ -38,7 +38,7 @@ func TestPatterns(t *testing.T) {
 		{`(`, "(", "refused"},
 	} {
 		got := "refused"
-		if re, err := compileRegexp(c.pattern); err == nil {
+		if re, err := compileExpression(c.pattern); err == nil {
 			got = map[bool]string{true: "yes", false: "no"}[fullMatch(re, c.value)]
 		}
 		if got != c.want {

@@ -1,5 +1,6 @@
-// Package repomap holds the native tool repo_map. The map itself is made elsewhere: the
-// package says what it needs in an interface.
+// Package repomap holds the native tool repo_map, with which a model sees what a repository
+// defines. It owns the tool's parameters and how large a map may be; it does not make the
+// map, and says in an interface what it needs of who does.
 package repomap
 
 import (
