@@ -33,10 +33,15 @@ type Replayed struct {
 	Left                   string // why the rest could not be; empty: all of it was
 }
 
+// Difference is the first one between a chat on record and its replay.
+type Difference struct{ What string }
+
+func (d *Difference) Error() string { return d.What }
+
 // Replay runs a recorded chat again: the engine is given its prompts, and the answers of
 // models and tools from the record. No model is called, no tool runs, nothing of the user's
-// is changed. An error is the first difference between what the engine asks and what is on
-// record, or says why nothing could be replayed. System prompts, descriptions of tools,
+// is changed. The error is a *Difference if the engine asks something else than is on record,
+// or says why nothing could be replayed. System prompts, descriptions of tools,
 // titles, decisions about calls, and when the conversation was full, are taken as they are.
 func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed, error) {
 	record, err := chain.Conversation(chatID)
@@ -76,7 +81,7 @@ func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed,
 			return Replayed{}, context.Cause(ctx)
 		}
 		if err := p.end(); err != nil {
-			return Replayed{}, fmt.Errorf("turn %d: %w", n+1, err)
+			return Replayed{}, &Difference{fmt.Sprintf("turn %d: %v", n+1, err)}
 		}
 	}
 	return Replayed{len(record.Turns), p.requests, p.tools, record.Left}, nil
