@@ -182,8 +182,9 @@ func (p *replaying) config(base *config.Config) *config.Config {
 
 // Resolve implements chat.Models.
 func (p *replaying) Resolve(name, _ string) (chat.Model, error) {
-	m := chat.Model{ID: name, Name: name, Client: playedModel{p}, Retry: llm.DefaultRetry()}
+	m := chat.Model{ID: name, Name: name, Client: playedModel{p}}
 	p.mu.Lock()
+	m.Retry.MaxContinues = p.turn.Continues
 	for _, a := range p.turn.Requests {
 		if a.Model == name {
 			m.Limit.Context = a.Context
@@ -236,7 +237,19 @@ func (m playedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.
 				return
 			}
 		}
+		if answer.Failure != nil {
+			yield(llm.Delta{}, failure(answer))
+		}
 	}
+}
+
+// failure is that of an answer, so that the engine does behind it what it did: it goes on, or
+// the turn ends.
+func failure(on *journal.Asked) *llm.Error {
+	if on.GoesOn {
+		return on.Failure
+	}
+	return &llm.Error{Kind: llm.ErrBadRequest, Message: on.Failure.Message}
 }
 
 // answer compares a request with the next one on record and returns that with its answer. used
