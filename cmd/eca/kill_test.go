@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
 // A killed daemon loses at most the last 50 ms of streamed text, and the chat goes on
@@ -112,6 +113,65 @@ func TestKillLeavesNothing(t *testing.T) {
 			awaitGone(t, pids)
 		})
 	}
+}
+
+// Nor does it leave the temporary folder of what it ran.
+func TestKillLeavesNoTemp(t *testing.T) {
+	if s := sandbox.Probe(); runtime.GOOS != "linux" || !s.Holds {
+		t.Skip("NOT TESTED: no sandbox on this machine: " + s.Without)
+	}
+	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n      - calls: [{id: call_1, tool: eca__shell_command, arguments: {command: tail -f a.txt}}]\n      - {text: done}\nturns: []\n")
+	here := newPlace(t, p.env()...)
+	temp := t.TempDir()
+	here.env = append(here.env, "TMPDIR="+temp)
+	if err := os.WriteFile(filepath.Join(here.root, "a.txt"), []byte("hello\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	daemon := here.serve(t)
+	daemon.Open(here.root, nil)
+	daemon.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "go", "agent": "plan"})
+	for n := 0; !runsIn(t, here.root, "tail\x00-f\x00a.txt\x00"); n++ {
+		const enough = 3000
+		if n == enough {
+			t.Fatal("the command does not start")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	left := func() []string {
+		found, err := filepath.Glob(filepath.Join(temp, "eca-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if len(left()) == 0 {
+		t.Error("the command has no folder: the test sees nothing")
+	}
+	daemon.kill9(t)
+	for n := 0; len(left()) > 0; n++ {
+		const enough = 3000
+		if n == enough {
+			t.Fatalf("left behind: %v", left())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// runsIn says whether a process with some words runs in a folder.
+func runsIn(t *testing.T, dir, words string) bool {
+	t.Helper()
+	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range found {
+		data, _ := os.ReadFile(path)
+		cwd, _ := os.Readlink(filepath.Join(filepath.Dir(path), "cwd"))
+		if string(data) == words && cwd == dir {
+			return true
+		}
+	}
+	return false
 }
 
 // awaitPids reads the process ids that a command has written.
