@@ -23,7 +23,7 @@ func compare(ctx context.Context, model string, repeat, jobs int, out io.Writer)
 	if err != nil {
 		return 1, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, "report.json")
 	args := []string{
 		"run", "./cmd/ecp", "run", "--manifest", "examples/entry-point/manifest.yaml", "--json-out", file,
@@ -107,7 +107,7 @@ func (w *way) add(steps []report.Step, answer *regexp.Regexp) {
 	for i := range steps {
 		calls += len(steps[i].ToolCalls)
 		if steps[i].Usage != nil {
-			tokens += int(steps[i].Usage.InputTokens)
+			tokens += steps[i].Usage.InputTokens
 		}
 		if steps[i].Status == "error" {
 			return

@@ -89,8 +89,13 @@ func TestAlike(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"matches", "match", true}, {"ranked", "ranking", true}, {"retry", "retries", true}, {"web", "web", true},
-		{"web", "webhook", false}, {"request", "require", false}, {"map", "mapper", false},
+		{"matches", "match", true},
+		{"ranked", "ranking", true},
+		{"retry", "retries", true},
+		{"web", "web", true},
+		{"web", "webhook", false},
+		{"request", "require", false},
+		{"map", "mapper", false},
 	} {
 		if got := alike(c.a, c.b); got != c.want {
 			t.Errorf("%s, %s: %v", c.a, c.b, got)
