@@ -33,10 +33,15 @@ type Replayed struct {
 	Left                   string // why the rest could not be; empty: all of it was
 }
 
+// Difference is the first one between a chat on record and its replay.
+type Difference struct{ What string }
+
+func (d *Difference) Error() string { return d.What }
+
 // Replay runs a recorded chat again: the engine is given its prompts, and the answers of
 // models and tools from the record. No model is called, no tool runs, nothing of the user's
-// is changed. An error is the first difference between what the engine asks and what is on
-// record, or says why nothing could be replayed. System prompts, descriptions of tools,
+// is changed. The error is a *Difference if the engine asks something else than is on record,
+// or says why nothing could be replayed. System prompts, descriptions of tools,
 // titles, decisions about calls, and when the conversation was full, are taken as they are.
 func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed, error) {
 	record, err := chain.Conversation(chatID)
@@ -76,7 +81,7 @@ func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed,
 			return Replayed{}, context.Cause(ctx)
 		}
 		if err := p.end(); err != nil {
-			return Replayed{}, fmt.Errorf("turn %d: %w", n+1, err)
+			return Replayed{}, &Difference{fmt.Sprintf("turn %d: %v", n+1, err)}
 		}
 	}
 	return Replayed{len(record.Turns), p.requests, p.tools, record.Left}, nil
@@ -177,8 +182,9 @@ func (p *replaying) config(base *config.Config) *config.Config {
 
 // Resolve implements chat.Models.
 func (p *replaying) Resolve(name, _ string) (chat.Model, error) {
-	m := chat.Model{ID: name, Name: name, Client: playedModel{p}, Retry: llm.DefaultRetry()}
+	m := chat.Model{ID: name, Name: name, Client: playedModel{p}}
 	p.mu.Lock()
+	m.Retry.MaxContinues = p.turn.Continues
 	for _, a := range p.turn.Requests {
 		if a.Model == name {
 			m.Limit.Context = a.Context
@@ -231,7 +237,19 @@ func (m playedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.
 				return
 			}
 		}
+		if answer.Failure != nil {
+			yield(llm.Delta{}, failure(answer))
+		}
 	}
+}
+
+// failure is that of an answer, so that the engine does behind it what it did: it goes on, or
+// the turn ends.
+func failure(on *journal.Asked) *llm.Error {
+	if on.GoesOn {
+		return on.Failure
+	}
+	return &llm.Error{Kind: llm.ErrBadRequest, Message: on.Failure.Message}
 }
 
 // answer compares a request with the next one on record and returns that with its answer. used

@@ -4,18 +4,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // A user's rules with argsMatchers decide about each call as docs/permissions.md says, and
 // each call says which one did.
 func TestRulesOfUsers(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	only := func(arg string, patterns ...any) map[string]any {
 		return map[string]any{"argsMatchers": map[string]any{arg: patterns}}
 	}

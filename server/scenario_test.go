@@ -225,7 +225,8 @@ func merge(base, over map[string]any) {
 func TestScenarios(t *testing.T) {
 	needs.POSIX(t)
 	txtest.Run(t, "testdata/*.txtar", *update, func(t *testing.T, c *txtest.Case) {
-		o := options{model: c.Section("model.yaml"), root: tempDir(t)}
+		o := options{model: c.Section("model.yaml"), root: tempDir(t), state: tempDir(t)}
+		t.Cleanup(func() { checkJournal(t, o.state) }) // when the daemon has ended
 		if s := c.Section("config.json"); s != "" {
 			if err := json.Unmarshal([]byte(s), &o.config); err != nil {
 				t.Fatal(err)

@@ -192,6 +192,9 @@ func TestECPSignal(t *testing.T) {
 	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+	// Should it hang, it dies with a dump of what it does, in place of the whole test run.
+	hung := time.AfterFunc(time.Minute, func() { _ = a.cmd.Process.Signal(syscall.SIGQUIT) })
+	defer hung.Stop()
 	if err := a.cmd.Wait(); err != nil {
 		t.Errorf("%v, stderr: %s", err, a.stderr)
 	}

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // What can not be meant is refused before anything is served, with the flag in the message.
@@ -120,9 +122,7 @@ func faces() []face {
 // A face that is told to end does so although a turn runs, with everything that the turn
 // started, and well.
 func TestFacesEnd(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("there is no SIGTERM between processes")
-	}
+	needs.POSIX(t) // signals
 	for _, f := range faces() {
 		t.Run(f.name, func(t *testing.T) {
 			here := newPlace(t, newProvider(t, facesTape).env()...)
@@ -174,9 +174,7 @@ func TestFacesKilled(t *testing.T) {
 
 // A client that reads nothing any more does not keep a face from ending.
 func TestFacesEndUnread(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("there is no SIGTERM between processes")
-	}
+	needs.POSIX(t) // signals
 	here := newPlace(t, newProvider(t, "cassette: 1\nturns: []\ndefault: {steps: [{text: "+strings.Repeat("x", 1<<20)+"}]}\n").env()...)
 	for name, lines := range map[string][]string{
 		"e2a": {`{"request_id":"r","method":"chat.send","params":{"text":"go"}}`, `"request_id"`},

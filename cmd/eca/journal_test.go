@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // chainOf is the journal of a place.
@@ -140,6 +142,18 @@ turns:
 	r, err := daemon.Replay(context.Background(), c, "c")
 	if err != nil || r != (daemon.Replayed{Turns: 2, Requests: 5, Tools: 4}) {
 		t.Errorf("replayed %+v, %v", r, err)
+	}
+	// The subagent's chat can be replayed as well.
+	all, err := c.Calls("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub := slices.IndexFunc(all, func(c journal.Call) bool { return strings.HasPrefix(*c.Request.Caller.RunID, tools.SubagentPrefix) })
+	if sub < 0 {
+		t.Fatal("no subagent is on record")
+	}
+	if r, err := daemon.Replay(context.Background(), c, *all[sub].Request.Caller.RunID); err != nil || r != (daemon.Replayed{Turns: 1, Requests: 1}) {
+		t.Errorf("the subagent: replayed %+v, %v", r, err)
 	}
 	p.mu.Lock()
 	if len(p.bodies) != asked {

@@ -186,8 +186,12 @@ func replayCommand() *cobra.Command {
 		chain := journal.At(state())
 		defer chain.Close()
 		r, err := daemon.Replay(cmd.Context(), chain, args[0])
-		if err != nil {
+		var differs *daemon.Difference
+		switch {
+		case errors.As(err, &differs):
 			return &dataError{"The replay differs from the record", err}
+		case err != nil:
+			return &dataError{"Failed to replay the chat " + args[0], err}
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "Equal: %d turns, %d model calls, %d tool calls\n", r.Turns, r.Requests, r.Tools)
 		if r.Left != "" {

@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	named, err := root.ExecuteContextC(ctx)
 	var data *dataError
 	switch {
 	case err == nil:
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "Error: %s\n\nCaused by:\n    %s\n", data.step, cause)
 		return exitData
 	}
-	fmt.Fprintf(stderr, "Error: %v\n\n%s", err, root.UsageString())
+	fmt.Fprintf(stderr, "Error: %v\n\n%s", err, named.UsageString())
 	return exitUsage
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+
+	"github.com/seed-dec29ce4/eca/e2a"
 )
 
 // asking asks the user during a turn: for permission, and what the model wants to know.
@@ -39,7 +41,7 @@ func (k *asking) permission(update object, s stage) {
 	kind, what := kindOfCall(s)
 	k.work.Go(func() {
 		if k.session.refuses(kind) {
-			k.tell("chat.reject", object{"tool_call_id": id, "go_on": true})
+			k.tell(e2a.MethodReject, object{"tool_call_id": id, "go_on": true})
 			return
 		}
 		choice, err := k.choose(update, []any{
@@ -54,12 +56,12 @@ func (k *asking) permission(update object, s stage) {
 		if err != nil {
 			k.agent.log.Warn("permission can not be asked for: the call is refused", "call", id, "err", err)
 		}
-		method, more := "chat.reject", object{"tool_call_id": id}
+		method, more := e2a.MethodReject, object{"tool_call_id": id}
 		switch choice {
 		case allowOnce:
-			method = "chat.approve"
+			method = e2a.MethodApprove
 		case allowAlways:
-			method, more["save"] = "chat.approve", "session"
+			method, more["save"] = e2a.MethodApprove, "session"
 		case rejectAlways:
 			k.session.refuse(kind)
 		}
@@ -131,7 +133,7 @@ func (k *asking) question(q question) (ends bool, err error) {
 		if err != nil {
 			k.agent.log.Warn("the question can not be asked", "err", err)
 		}
-		k.tell("chat.answer", object{"question_id": q.ID, "answer": answer})
+		k.tell(e2a.MethodAnswer, object{"question_id": q.ID, "answer": answer})
 	})
 	return false, nil
 }
@@ -179,6 +181,6 @@ func (k *asking) inWords(q question) error {
 	k.turn.asked = true
 	k.turn.mu.Unlock()
 	err := k.agent.update(k.session, "agent_message_chunk", object{"content": textBlock(text)})
-	k.work.Go(func() { k.tell("chat.interrupt", object{}) })
+	k.work.Go(func() { k.tell(e2a.MethodInterrupt, object{}) })
 	return err
 }

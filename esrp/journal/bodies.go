@@ -92,7 +92,7 @@ func (c *Chain) put(data []byte) (string, error) {
 
 // Errors of bodies.
 var (
-	ErrNoBody  = errors.New("the content is not there any more") // erased, or trimmed
+	ErrNoBody  = errors.New("the content is not there any more: its chat was deleted, or the journal became too large or old")
 	ErrDamaged = errors.New("the content is damaged")
 )
 

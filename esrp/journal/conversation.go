@@ -30,7 +30,9 @@ type Turn struct {
 	Requests []*Asked
 	Compact  bool   // the user wanted a summary of the conversation, and nothing else
 	Writer   string // model of the turn's summaries, if it is not the turn's own; full id
-	calls    []*toolCall
+	// Continues is how often in a row the model was asked to go on with an answer.
+	Continues int
+	calls     []*toolCall
 }
 
 // Pointed is what a prompt pointed at, as the model was shown it.
@@ -46,10 +48,13 @@ type Asked struct {
 	Context int64  // tokens that the model was said to take; 0 is unknown
 	Summary bool   // it asks for a summary of the conversation
 	Answer  []llm.Delta
+	Failure *llm.Error // the answer ended with it
 
 	// What happened behind the answer, before the next request.
 	Says string // by the user, who did not wait for the end of the turn
 	Full bool   // the conversation was near its limit: it was compacted
+	// GoesOn says that the model was asked to go on behind the failure. Else it ended the turn.
+	GoesOn bool
 
 	messages []message
 	question bool // the last message is eca's question for a summary, which is not compared

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -96,9 +97,9 @@ type conversing struct {
 	out     Conversation
 	offered map[string]bool
 
-	last    *Asked // request of the conversation
-	before  int    // its messages; 0 once there is a summary
-	summary string // that the next request must begin with
+	last    *Asked    // request of the conversation
+	seen    []message // of it, without reasoning, which is not always sent again
+	summary string    // that the next request must begin with, in place of that
 }
 
 // reading is a turn that is read.
@@ -108,6 +109,7 @@ type reading struct {
 	made    int               // calls in answers
 	since   []*toolCall       // calls behind the last request
 	asked   int               // requests of the conversation
+	inRow   int               // of them, those that had the model go on with an answer
 	pending bool              // the summary is of a conversation that ends with a prompt
 	begins  bool              // it begins with a summary
 }
@@ -160,15 +162,22 @@ func (r *conversing) call(t *reading, call Call) error {
 		return left(call, "the call has no answer: it was interrupted")
 	case call.Request.Target.Service == ServiceTool:
 		return r.tool(t, call)
-	case call.Response.Status != esrp.Succeeded:
-		return left(call, "the model's answer failed or was stopped")
+	case cancelled(call.Response):
+		return left(call, "the model's answer was stopped")
 	}
 	asked, err := r.asked(call)
+	if call.Response.Status != esrp.Succeeded && err == nil {
+		if asked.Failure = failureOf(call); asked.Failure == nil {
+			return left(call, "the model failed in a way that changed the conversation, or that is not known")
+		}
+	}
 	switch purpose := param(call.Request, "purpose"); {
 	case err != nil:
 		return err
 	case len(asked.messages) == 0:
 		return left(call, "the request has no messages")
+	case purpose == string(llm.PurposeCompact) && asked.Failure != nil:
+		return left(call, "the model failed to write a summary")
 	case purpose == string(llm.PurposeCompact):
 		return r.compact(t, call, asked)
 	case purpose == string(llm.PurposeTurn):
@@ -209,25 +218,83 @@ func cancelled(r *esrp.Response) bool {
 	return v.Bool
 }
 
-// request takes a request of the conversation.
-func (r *conversing) request(t *reading, call Call, a *Asked) (err error) {
-	new := a.messages // since the last request
-	switch {
-	case r.summary != "":
-		if !slices.ContainsFunc(new[0].Parts, func(p part) bool { return strings.Contains(p.Text, r.summary) }) {
-			return left(call, "a hook changed the summary of the conversation")
-		}
-		new = new[1:]
-	case len(new) < r.before:
-		return left(call, "the conversation was changed")
-	default:
-		new = new[r.before:]
+// failureOf returns the failure of a model, if the engine can go on behind it, or end, without
+// having to change the conversation.
+func failureOf(call Call) *llm.Error {
+	if call.Response.Error == nil {
+		return nil
 	}
-	last := a.messages[len(a.messages)-1]
-	if t.asked > 0 {
+	kind, ok := strings.CutPrefix(call.Response.Error.Message, modelFailed)
+	if !ok || kind == string(llm.ErrContextOverflow) || kind == string(llm.ErrInvalidImage) {
+		return nil
+	}
+	return &llm.Error{Kind: llm.ErrorKind(kind), Message: "as on record"}
+}
+
+// since returns what a request has that the one before it did not have: its answer, results of
+// tools, and what was said.
+func (r *conversing) since(call Call, messages []message) (new []message, err error) {
+	plain := withoutReasoning(messages)
+	switch {
+	case len(plain) == 0:
+		return nil, left(call, "the request has no messages")
+	case r.summary != "":
+		_, behind, found := strings.Cut(plain[0].Parts[0].Text, r.summary)
+		if !found || behind != "" && !strings.HasPrefix(behind, "\n\nGo on ") {
+			return nil, left(call, "a hook changed the summary of the conversation")
+		}
+		return plain[1:], nil
+	case r.last == nil:
+		return plain, nil
+	case len(plain) < len(r.seen) || !reflect.DeepEqual(plain[:len(r.seen)], r.seen):
+		return nil, left(call, "the conversation was changed")
+	}
+	new = plain[len(r.seen):]
+	said := slices.ContainsFunc(r.last.Answer, func(d llm.Delta) bool {
+		return d.Kind == llm.ToolStart || d.Kind == llm.TextDelta && d.Text != ""
+	})
+	if said && r.last.Failure == nil && (len(new) == 0 || new[0].Role != llm.Assistant) {
+		return nil, left(call, "the conversation was changed")
+	}
+	return new, nil
+}
+
+// withoutReasoning returns messages with what else is in them.
+func withoutReasoning(messages []message) (out []message) {
+	for _, m := range messages {
+		m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p part) bool { return p.Type == "reasoning" })
+		if len(m.Parts) > 0 {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// isPrompt says whether a message is neither an answer nor results of tools.
+func (m message) isPrompt() bool {
+	return m.Role == llm.User && !slices.ContainsFunc(m.Parts, func(p part) bool { return p.Type == "tool_result" })
+}
+
+// request takes a request of the conversation.
+func (r *conversing) request(t *reading, call Call, a *Asked) error {
+	new, err := r.since(call, a.messages)
+	switch {
+	case err != nil:
+		return err
+	case t.asked > 0:
+		r.last.GoesOn = r.last.Failure != nil
+		if t.inRow++; !r.last.GoesOn && r.last.calls() {
+			t.inRow = 0
+		}
+		t.Continues = max(t.Continues, t.inRow)
 		err = r.between(t, call, new)
-	} else {
-		if t.Prompt, t.Contexts, err = prompt(r.c, last); err != nil {
+	default:
+		for _, m := range new[:max(0, len(new)-1)] {
+			if m.isPrompt() || r.last == nil && r.summary == "" {
+				return left(call, "something stands before the prompt that is not on record: the chat was forked or imported, was not recorded from its beginning, or the prompt has several messages")
+			}
+		}
+		if t.Prompt, t.Contexts, err = prompt(r.c, a.messages[len(a.messages)-1]); err != nil {
 			err = left(call, "%v", err)
 		}
 		t.Model, t.Agent = a.Model, deref(call.Request.Caller.AgentID)
@@ -239,11 +306,11 @@ func (r *conversing) request(t *reading, call Call, a *Asked) (err error) {
 		return slices.ContainsFunc(m.Parts, func(p part) bool { return p.Type == "reasoning" })
 	})
 	for _, d := range a.Answer {
-		if d.Kind == llm.ToolStart {
+		if d.Kind == llm.ToolStart && a.Failure == nil {
 			t.made++
 		}
 	}
-	r.last, r.before, r.summary = a, len(a.messages), ""
+	r.last, r.seen, r.summary = a, withoutReasoning(a.messages), ""
 	t.asked, t.since, t.Requests = t.asked+1, nil, append(t.Requests, a)
 	return nil
 }
@@ -255,18 +322,14 @@ func (r *conversing) compact(t *reading, call Call, a *Asked) error {
 	a.question = len(a.messages) > 1 || slices.ContainsFunc(call.Request.Inputs, func(b esrp.Body) bool { return b.Name == "tools" })
 	if a.question {
 		whole := a.messages[:len(a.messages)-1]
-		if len(whole) < r.before {
-			return left(call, "the conversation was changed")
+		new, err := r.since(call, whole)
+		if err == nil && t.asked > 0 && r.summary == "" {
+			err = r.between(t, call, new)
 		}
-		if t.asked > 0 && r.summary == "" {
-			if err := r.between(t, call, whole[r.before:]); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
-		if len(whole) > 0 {
-			last := whole[len(whole)-1]
-			t.pending = last.Role == llm.User && !slices.ContainsFunc(last.Parts, func(p part) bool { return p.Type == "tool_result" })
-		}
+		t.pending = whole[len(whole)-1].isPrompt()
 		if t.Model == "" {
 			t.Model, t.Agent = a.Model, deref(call.Request.Caller.AgentID)
 		}
@@ -282,19 +345,22 @@ func (r *conversing) compact(t *reading, call Call, a *Asked) error {
 	if r.summary = strings.TrimSpace(text.String()); r.summary == "" {
 		return left(call, "the model wrote no summary")
 	}
-	if t.asked == 0 {
+	switch {
+	case r.last != nil && r.last.Failure != nil:
+		return left(call, "the conversation was compacted behind an answer that failed")
+	case t.asked == 0:
 		t.begins = true
-	} else {
+	default:
 		r.last.Full = true
 	}
-	r.before, t.Requests = 0, append(t.Requests, a)
+	t.Requests = append(t.Requests, a)
 	return nil
 }
 
 // between takes what was said behind the last answer of the turn: results of tools, and what
 // the user said meanwhile.
 func (r *conversing) between(t *reading, call Call, new []message) error {
-	calls := slices.ContainsFunc(r.last.Answer, func(d llm.Delta) bool { return d.Kind == llm.ToolStart })
+	calls := r.last.calls()
 	for _, m := range new {
 		if m.Role != llm.User {
 			continue
@@ -307,7 +373,7 @@ func (r *conversing) between(t *reading, call Call, new []message) error {
 				return left(call, "something was said in the turn that is no text")
 			case strings.HasPrefix(p.Text, "<subagent-report "):
 				return left(call, "a subagent in the background reported in the turn")
-			case !calls && openCode(r.last.Answer):
+			case r.last.Failure != nil, !calls && openCode(r.last.Answer):
 				// The engine asks for the rest by itself.
 			case !calls || r.last.Says != "":
 				return left(call, "a hook sent the turn on")
@@ -317,6 +383,11 @@ func (r *conversing) between(t *reading, call Call, new []message) error {
 		}
 	}
 	return nil
+}
+
+// calls says whether an answer has calls of tools.
+func (a *Asked) calls() bool {
+	return slices.ContainsFunc(a.Answer, func(d llm.Delta) bool { return d.Kind == llm.ToolStart })
 }
 
 // openCode says whether an answer may end inside of a code block.

@@ -145,6 +145,9 @@ func (j *Journal) answered(o origin, said []llm.Delta, failure error) {
 	})
 }
 
+// modelFailed begins the message of a model's failure; the kind follows.
+const modelFailed = "the model failed: "
+
 // failed says what kind of failure an error is. Its text, which may quote what was said, is
 // an output.
 func failed(err error) *esrp.Error {
@@ -156,7 +159,7 @@ func failed(err error) *esrp.Error {
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Code, e.Message = esrp.Timeout, "the call took too long"
 	case errors.As(err, &typed):
-		e.Message, e.Retryable = "the model failed: "+string(typed.Kind), typed.Retryable()
+		e.Message, e.Retryable = modelFailed+string(typed.Kind), typed.Retryable()
 		switch typed.Kind {
 		case llm.ErrTimeout, llm.ErrDeadline:
 			e.Code = esrp.Timeout

@@ -242,7 +242,8 @@ func (h *handler) write(w http.ResponseWriter, status int, r esrp.Response) {
 }
 
 func writeJSON(w http.ResponseWriter, status int, doc []byte) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // servers of tests may not have it
+	// What is refused may still arrive: the server reads it before it answers.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(bodyTime + writeTime)) // servers of tests may not have it
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(doc) // who does not listen hears it when it asks again

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"strings"
 
 	"github.com/seed-dec29ce4/eca/esrp"
 )
@@ -68,7 +69,8 @@ func (f *Failure) Error() string { return f.Message }
 
 // record writes a failure as responses have it.
 func (f *Failure) record() *esrp.Error {
-	e := &esrp.Error{Code: f.Code, Message: f.Message, Retryable: f.Code.Retryable() && !f.Final, Details: f.Details}
+	// Messages quote what callers sent and what programs wrote.
+	e := &esrp.Error{Code: f.Code, Message: strings.ToValidUTF8(f.Message, "\uFFFD"), Retryable: f.Code.Retryable() && !f.Final, Details: f.Details}
 	if e.Retryable {
 		after, strategy := uint64(retryAfter.Milliseconds()), esrp.Exponential
 		e.RetryAfterMS, e.RetryStrategy = &after, &strategy

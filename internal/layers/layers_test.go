@@ -17,12 +17,12 @@ const module = "github.com/seed-dec29ce4/eca"
 // level of a room: imports go to higher numbers, and within a level only where allowed
 // says so. A room that matches no entry fails the test: give it a place first.
 //
-//	1 commands   2 faces, daemon   3 engine
+//	1 commands, examples, repomap/history (a command too)   2 faces, daemon   3 engine
 //	4 models, tools, contexts, mcp, extensions, repomap, journal, graders, reports
 //	5 workspace, config, auth, artifact   6 event, wire types, mechanisms
 func level(room string) int {
 	switch {
-	case strings.HasPrefix(room, "cmd/"):
+	case strings.HasPrefix(room, "cmd/"), strings.HasPrefix(room, "examples/"), room == "repomap/history":
 		return 1
 	case slices.Contains([]string{"server", "daemon", "ecp/agent", "ecp/runtime", "e2a/gateway", "e2a/acp", "e2a/a2a", "esrp/service"}, room):
 		return 2

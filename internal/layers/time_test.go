@@ -29,11 +29,11 @@ func TestMisusedCalls(t *testing.T) {
 			switch name := pkg.Name + "." + sel.Sel.Name; {
 			case name == "time.Now" && (room == "chat" || strings.HasPrefix(room, "llm")):
 				t.Errorf("%s uses time.Now; use the injected clock (Deps.Now, Endpoint.Now)", path)
-			case (name == "fmt.Print" || name == "fmt.Println" || name == "fmt.Printf" || name == "os.Stdout") && !strings.HasPrefix(room, "cmd/") && room != "internal/proc":
+			case (name == "fmt.Print" || name == "fmt.Println" || name == "fmt.Printf" || name == "os.Stdout") && level(room) != 1 && room != "internal/proc":
 				t.Errorf("%s uses %s; stdout belongs to the protocol, log with slog", path, name)
-			case name == "os.Exit" && !strings.HasPrefix(room, "cmd/") && room != "internal/proc": // a supervisor is a process of its own
+			case name == "os.Exit" && level(room) != 1 && room != "internal/proc": // a supervisor is a process of its own
 				t.Errorf("%s uses os.Exit; return an error", path)
-			case name == "os.Getenv" && !strings.HasPrefix(room, "cmd/") && room != "daemon" && !forTests(room):
+			case name == "os.Getenv" && level(room) != 1 && room != "daemon" && !forTests(room):
 				t.Errorf("%s uses os.Getenv; take the environment as a function", path)
 			case room != "internal/netclient" && room != "internal/nettest" && slices.Contains(bareHTTP, name):
 				t.Errorf("%s uses %s; what speaks HTTP is given a client of internal/netclient, with the user's proxies and certificates", path, name)

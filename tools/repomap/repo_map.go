@@ -30,7 +30,7 @@ type Mapper interface {
 }
 
 type args struct {
-	Focus  []string `json:"focus,omitempty" jsonschema:"Paths of files or directories, or names of definitions: what is connected with them comes first."`
+	Focus  []string `json:"focus,omitempty" jsonschema:"Paths of files or directories, names of definitions, or words that they may have: what is connected with them comes first."`
 	Budget int      `json:"budget,omitempty" jsonschema:"How many tokens the map may have, 100 to 30000 (default: 4000)."`
 }
 

@@ -1,0 +1,93 @@
+package service
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+)
+
+// open starts a service for one run of the fuzzer.
+func openForFuzz(f *testing.F) *Service {
+	f.Helper()
+	ops := newEcho()
+	s, err := Open(f.Context(), Options{Dir: f.TempDir(), Token: token, Operations: ops, Log: quiet()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(s.Close)
+	return s
+}
+
+// Whatever callers send is answered by a response that is valid, and says by its status what it
+// is.
+func FuzzHTTP(f *testing.F) {
+	h := openForFuzz(f).Handler(HTTPOptions{Rate: 1e9, Burst: 1e9})
+	for _, body := range []string{
+		request("echo", "a", asyncMode, ""), request("echo", "a", syncMode, ""), "", "{}", "[]", "null", `{"request_id":1}`, "\xff", strings.Repeat("[", 1000),
+		strings.Replace(request("echo", "workspace://artifacts/sha256/x", asyncMode, ""), "utf-8", "path", 1), request("echo", "a", asyncMode, `"params":{"a":1.5},`),
+	} {
+		f.Add("POST", "/v1/jobs", body, "")
+	}
+	f.Add("GET", "/v1/jobs/x/events", "", "7")
+	f.Add("GET", "/v1/artifacts/artifacts/sha256/%2e%2e/x", "", "")
+	f.Add("PUT", "/v1/../v1//jobs", "", "")
+	f.Add("GET", "/\x8b", "", "")
+	f.Fuzz(func(t *testing.T, method, path, body, last string) {
+		q, err := http.NewRequest(method, "http://localhost", strings.NewReader(body))
+		if err != nil || strings.Contains(path, "/execute") { // where nobody works, all wait
+			return
+		}
+		q.URL.Path, q.URL.RawPath = path, ""
+		q.Header.Set("Authorization", "Bearer "+token)
+		q.Header.Set("Last-Event-ID", last)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, q)
+		if w.Header().Get("Content-Type") != "application/json" || strings.HasSuffix(path, "/health") || strings.HasSuffix(path, "/capabilities") {
+			if w.Code >= http.StatusBadRequest && w.Body.Len() > 0 {
+				t.Errorf("%s %q: %d %q", method, path, w.Code, w.Body)
+			}
+			return // a redirect, an event stream, or what is no response
+		}
+		out, err := esrp.DecodeResponse(w.Body.Bytes())
+		if err == nil {
+			err = out.ValidateStrictly()
+		}
+		if err != nil || (out.Status == esrp.Failed) != (w.Code >= http.StatusBadRequest) {
+			t.Errorf("%s %q %q: %d %s, %v", method, path, body, w.Code, w.Body, err)
+		}
+	})
+}
+
+// Whatever comes over NATS is answered, and no job ends but by a result.
+func FuzzDesk(f *testing.F) {
+	s := openForFuzz(f)
+	doc := request("echo", "a", asyncMode, "")
+	q, err := esrp.DecodeRequest([]byte(doc))
+	if err != nil {
+		f.Fatal(err)
+	}
+	j, err := s.accept(f.Context(), q, []byte(doc))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, say := range []string{sayStart, sayAlive, sayProgress, sayBlob, sayRelease, "", "x"} {
+		f.Add(say, "w", 1, []byte(`{"message":"m"}`), []byte("piece"))
+	}
+	f.Fuzz(func(t *testing.T, say, worker string, number int, data, piece []byte) {
+		if say == sayDone || !json.Valid(data) {
+			return
+		}
+		a, err := s.answer(t.Context(), report{Say: say, Job: j.id, Worker: worker, Number: number, Data: data, Piece: piece})
+		if err == nil && a.Hear == "" {
+			t.Error("no answer")
+		}
+		now, err := s.job(t.Context(), j.id)
+		if err != nil || now.state.Final() && now.attempts < s.o.Attempts {
+			t.Errorf("%s ended the job: %+v, %v", say, now, err)
+		}
+	})
+}

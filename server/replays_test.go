@@ -1,0 +1,37 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/esrp/journal"
+)
+
+// checkJournal checks what the daemon of a state directory, which has ended, put on record: the
+// journal is whole, and what of each chat can be replayed is replayed as it was.
+func checkJournal(t *testing.T, state string) {
+	t.Helper()
+	c := journal.At(state)
+	defer c.Close()
+	if _, err := c.Verify(); err != nil {
+		t.Errorf("the journal: %v", err)
+	}
+	calls, err := c.Calls("")
+	if err != nil {
+		t.Errorf("the journal: %v", err)
+	}
+	seen := map[string]bool{}
+	for _, call := range calls {
+		id := call.Request.Caller.RunID
+		if id == nil || seen[*id] {
+			continue
+		}
+		seen[*id] = true
+		_, err := daemon.Replay(context.Background(), c, *id)
+		if differs := (*daemon.Difference)(nil); errors.As(err, &differs) {
+			t.Errorf("the chat %s is replayed otherwise: %v", *id, err)
+		}
+	}
+}
