@@ -184,7 +184,20 @@ func TestTrusting(t *testing.T) {
 	if strings.Contains(h.traces(t), "preRequest") || strings.Contains(h.traces(t), "cmd") {
 		t.Errorf("changed content ran: %q", h.traces(t))
 	}
+	// No is no, and nobody is asked again.
 	answers <- question.Options[1].Label
+	h.Await(mark, "an approval", fake.Content("toolCallRun", `"manualApproval":true`))
+	h.Notify("chat/toolCallReject", map[string]any{"chatId": "f", "toolCallId": "w", "goOn": true})
+	h.Await(mark, "the end", fake.Finished())
+	mark = h.Mark()
+	h.Call("chat/prompt", map[string]any{"chatId": "g", "message": "hi"})
+	h.Await(mark, "another approval", fake.Content("toolCallRun", `"manualApproval":true`))
+	if got := h.traces(t); strings.Contains(got, "preRequest") {
+		t.Errorf("ran %q", got)
+	}
+	if len(h.daemon.Untrusted()) == 0 || len(asked) > 0 {
+		t.Errorf("%d questions more; not trusted: %v", len(asked), h.daemon.Untrusted())
+	}
 }
 
 // An edit that eca makes for the user keeps a folder trusted; one that somebody else made
