@@ -53,22 +53,30 @@ func (t *turn) runCalls(calls []call) error {
 	return nil
 }
 
-// runCall announces a call, gets it decided and starts it. stop says that the user
-// rejected it and the turn should end.
-func (t *turn) runCall(c *call) (stop bool, err error) {
-	judged := event.ToolJudged{Tool: c.Tool, Arguments: json.RawMessage("{}")}
+// called returns the tool that a call is for, and its arguments, which are an empty object
+// if they can not be read.
+func (t *turn) called(c *call) (tools.Tool, json.RawMessage, error) {
 	args, err := arguments(c.arguments)
 	if !c.ended {
 		err = errors.New("the model's answer ended before the call was complete; it did not run")
 	}
 	if err != nil {
-		t.failCall(judged, err)
-		return false, nil
+		return nil, json.RawMessage("{}"), err
 	}
-	judged.Arguments = args
 	tool, ok := t.tools.Lookup(modelName(c.Tool))
 	if !ok || c.Origin == "unknown" {
-		t.failCall(judged, fmt.Errorf("Tool '%s' not found", c.Name)) //nolint:staticcheck // shown as it is
+		return nil, args, fmt.Errorf("Tool '%s' not found", c.Name) //nolint:staticcheck // shown as it is
+	}
+	return tool, args, nil
+}
+
+// runCall announces a call, gets it decided and starts it. stop says that the user
+// rejected it and the turn should end.
+func (t *turn) runCall(c *call) (stop bool, err error) {
+	tool, args, err := t.called(c)
+	judged := event.ToolJudged{Tool: c.Tool, Arguments: args}
+	if err != nil {
+		t.failCall(judged, err)
 		return false, nil
 	}
 	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Model: t.model.ID, Roots: t.roots, Arguments: args, Files: t.files(c.CallID), Tasks: t.taskList(), Rules: t.fetchedRules(), Subagents: subagents{t, c.CallID}}

@@ -97,19 +97,7 @@ func (h *history) add(b event.Body) {
 	case event.ToolStarted:
 		h.started(b.CallID)
 	case event.ToolFinished:
-		if s, ok := h.children[b.CallID]; ok && s.Background && !b.Failed {
-			h.behind[b.CallID] = s
-		}
-		h.result(llm.ToolResult{ID: b.CallID, Text: joinInstructions(joinContext(lines(b.Outputs), b.Context), b.Instructions), Failed: b.Failed, Images: images(b.Images)})
-		for _, i := range b.Instructions {
-			h.instructed[b.CallID] = append(h.instructed[b.CallID], i.Path)
-		}
-		if b.Details != nil && b.Details.Tasks != nil {
-			h.tasks = b.Details.Tasks
-		}
-		if b.Details != nil && b.Details.Rule != nil {
-			h.rules[b.CallID] = b.Details.Rule.ID
-		}
+		h.finished(b)
 	case event.ToolRejected:
 		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b), Failed: true})
 	case event.Report:
@@ -147,6 +135,23 @@ func (h *history) add(b event.Body) {
 		if b.Reason == event.FinishedBlocked {
 			h.forget()
 		}
+	}
+}
+
+// finished adds the result of a call, and keeps what later turns need of it.
+func (h *history) finished(b event.ToolFinished) {
+	if s, ok := h.children[b.CallID]; ok && s.Background && !b.Failed {
+		h.behind[b.CallID] = s
+	}
+	h.result(llm.ToolResult{ID: b.CallID, Text: joinInstructions(joinContext(lines(b.Outputs), b.Context), b.Instructions), Failed: b.Failed, Images: images(b.Images)})
+	for _, i := range b.Instructions {
+		h.instructed[b.CallID] = append(h.instructed[b.CallID], i.Path)
+	}
+	if b.Details != nil && b.Details.Tasks != nil {
+		h.tasks = b.Details.Tasks
+	}
+	if b.Details != nil && b.Details.Rule != nil {
+		h.rules[b.CallID] = b.Details.Rule.ID
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
-	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/template"
 	"github.com/seed-dec29ce4/eca/llm"
@@ -155,125 +154,6 @@ func (t *turn) enter(phase string) {
 	if t.phase != phase {
 		t.emitLocked(event.Progress{Text: phase})
 	}
-}
-
-// gather resolves what the prompt points at. It can be stopped; what it would have waited
-// for is then no problem to tell.
-func (t *turn) gather(q contexts.Query) ([]contexts.Block, []string) {
-	if text := contexts.Waiting(q.Refs); text != "" {
-		t.emit(event.Progress{Text: text})
-	}
-	blocks, problems := t.s.eng.deps.Contexts.Resolve(t.ctx, q)
-	if t.ctx.Err() != nil {
-		problems = nil
-	}
-	return blocks, problems
-}
-
-// start shows the prompt and begins to answer it. It does not wait for a model.
-func (t *turn) start() Accepted {
-	model, err := t.chooseModel()
-	t.model = model
-	variant := t.prompt.Variant
-	if variant == "" {
-		variant = t.cfg.Agents[t.agent].Variant
-	}
-	var meta Meta
-	t.s.log.SetMeta(func(m *Meta) {
-		m.Agent, m.Variant = t.agent, variant
-		if err == nil {
-			m.Model = model.ID
-		}
-		if t.prompt.Trust != nil {
-			m.Trust = *t.prompt.Trust
-		}
-		meta = *m
-	})
-	msg := event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}
-	var command Command
-	isCommand := false
-	if t.prompt.Parent == "" { // what a model says is no command
-		command, isCommand = t.s.eng.deps.Commands.Find(msg.Text)
-	}
-	answers := t.s.dialog != nil
-	if answers {
-		command, isCommand = Command{Dialog: t.s.dialog, Text: msg.Text}, true
-		if t.s.dialog.Secret() {
-			msg.Text, t.prompt.Text = Masked, Masked
-		}
-	}
-	if command.Expand != nil {
-		command.Prompt = msg.Text // until it is there
-	}
-	if isCommand {
-		msg.Command, msg.Prompt = true, command.Prompt
-	}
-	if len(t.prompt.Contexts) > 0 {
-		t.emit(event.Progress{Text: progressContexts})
-	}
-	query := contexts.Query{Roots: t.roots, Message: msg.Text, Refs: t.prompt.Contexts}
-	if !isCommand || command.Prompt != "" {
-		query.ChatID = t.s.id
-	}
-	blocks, problems := t.gather(query)
-	for _, b := range blocks {
-		msg.Context = append(msg.Context, event.Block(b))
-	}
-	t.emit(msg, event.TurnStarted{Model: meta.Model, Agent: t.agent, Variant: variant, Trust: meta.Trust})
-	if !isCommand && t.taskList().Done() {
-		t.emit(event.TasksCleared{})
-	}
-	if len(problems) > 0 {
-		t.emit(event.Notice{Text: "Left out of the context: " + strings.Join(problems, "; ") + "\n\n"})
-	}
-	if err == nil && (!isCommand || command.Prompt != "") {
-		t.noteSwitch()
-	}
-	switch {
-	case isCommand && command.Dialog != nil: // no hooks: what is said is for eca alone
-		go t.run(func() error { return t.command(command) })
-		return Accepted{TurnID: t.id, Done: t.done, Model: meta.Model, Dialog: answers}
-	case isCommand && command.Prompt == "" && (err == nil || command.Run != nil):
-		go t.run(func() error {
-			if err := t.before(false); err != nil {
-				return err
-			}
-			return t.command(command)
-		})
-		return Accepted{TurnID: t.id, Done: t.done, Model: meta.Model}
-	case err != nil:
-		t.finish(fmt.Errorf("Error: %w", err)) //nolint:staticcheck // shown as it is
-		t.cancel(nil)
-		close(t.done)
-		return Accepted{TurnID: t.id, Done: t.done, Failed: true}
-	}
-	if t.cfg.Env == config.EnvTest {
-		go t.run(func() error {
-			if err := t.prepare(command, !isCommand); err != nil {
-				return err
-			}
-			t.title(t.transcript())
-			t.enter(progressWaiting)
-			return t.converse()
-		})
-		return Accepted{TurnID: t.id, Done: t.done, Model: model.ID}
-	}
-	if t.hooked() || command.Expand != nil { // which may take long: nobody else waits for them
-		go t.run(func() error {
-			if err := t.prepare(command, !isCommand); err != nil {
-				return err
-			}
-			t.enter(progressWaiting)
-			t.titleLater()
-			return t.converse()
-		})
-		return Accepted{TurnID: t.id, Done: t.done, Model: model.ID}
-	}
-	t.s.begun = true
-	t.emit(event.Progress{Text: progressWaiting})
-	t.titleLater()
-	go t.run(t.converse)
-	return Accepted{TurnID: t.id, Done: t.done, Model: model.ID}
 }
 
 // run does the turn's work and ends the turn, whatever happens.

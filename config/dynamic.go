@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -270,7 +269,7 @@ func includeFile(path, dir, within string, looked func(path string)) (string, er
 	}
 	data, err := readWithin(path, within)
 	if err != nil {
-		return "", fmt.Errorf("${file:%s} cannot be read: %w", path, withoutPath(err))
+		return "", fmt.Errorf("${file:%s} cannot be read: %w", path, regular.WithoutPath(err))
 	}
 	return strings.TrimSpace(string(data)), nil
 }
@@ -295,15 +294,6 @@ func openWithin(path, within string) (*os.File, error) {
 		return nil, err
 	}
 	return regular.OpenIn(within, rel)
-}
-
-// withoutPath drops the path from an error of the file system: it is named already.
-func withoutPath(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }
 
 // atHome resolves a leading ~.

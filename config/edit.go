@@ -29,18 +29,13 @@ func Set(value any, path ...string) Change { return Change{path: path, value: va
 // Delete is the change that removes what is at a path of keys, if there is something.
 func Delete(path ...string) Change { return Change{path: path, remove: true} }
 
-// Edit makes changes, in order, in the text of a configuration file. All but the changed
-// values stays as it is: order, format and comments, except those within a value that is
-// replaced or removed. A text without content counts as an empty object. The names of
-// providers match in any spelling.
+// edit makes changes, in order, in the text of a configuration file; source names it in
+// errors. All but the changed values stays as it is: order, format and comments, except
+// those within a value that is replaced or removed. A text without content counts as an
+// empty object. The names of providers match in any spelling.
 //
 // It is an error if the text does not parse, or if a path leads through something that
 // is no object.
-func Edit(src []byte, changes ...Change) ([]byte, error) {
-	return edit("configuration", src, changes)
-}
-
-// edit is Edit with a name of the text for errors.
 func edit(source string, src []byte, changes []Change) ([]byte, error) {
 	text, bom := bytes.CutPrefix(src, utf8BOM())
 	if _, broken := parse(source, text); broken != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
-// EditFile makes changes in a configuration file as Edit does. The file is made if it is
+// EditFile makes changes in a configuration file as edit does. The file is made if it is
 // missing, with its folders, for its owner alone; else it keeps its mode. It is replaced
 // as a whole or not at all, and where a link leads to it, the link stays. Other processes
 // that use EditFile wait for each other.

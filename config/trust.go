@@ -30,6 +30,19 @@ type Unit struct {
 	link bool // it is about where the file leads, not about what it says
 }
 
+// Place says where a need stands: the file as seen from a folder, and the line if it is
+// known.
+func (u Unit) Place(n Need, from string) string {
+	name, err := filepath.Rel(from, u.File)
+	if err != nil {
+		name = u.File
+	}
+	if n.Line > 0 {
+		return fmt.Sprintf("%s:%d", name, n.Line)
+	}
+	return name
+}
+
 // Key names the unit among those of its folder: a path.
 func (u Unit) Key() string {
 	if u.link {

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // folder is a workspace folder and the user's own configuration.
@@ -235,9 +236,7 @@ func TestSum(t *testing.T) {
 
 // A link in the folder is no way to files of the user.
 func TestLinksOutside(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("links need rights there")
-	}
+	needs.Symlinks(t)
 	secret := filepath.Join(t.TempDir(), "id_rsa")
 	write(t, secret, "PRIVATE")
 	f := newFolder(t, "{}", `{"welcomeMessage": "${file:hello.md}"}`)

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/filetest"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 const (
@@ -19,17 +21,7 @@ const (
 // folder makes a folder with files.
 func folder(t testing.TB, files map[string]string) string {
 	t.Helper()
-	root := t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
+	return filetest.Folder(t, files)
 }
 
 // render writes blocks and problems as lines, with the root as $WS.
@@ -150,9 +142,7 @@ func TestNothingTwice(t *testing.T) {
 }
 
 func TestDirectory(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("makes symbolic links")
-	}
+	needs.Symlinks(t)
 	files := map[string]string{".gitignore": "*.log\n", "x.log": "x", ".env": "x", "pic.png": png, "bin": "\x00", "huge": strings.Repeat("x", maxDirBytes+1), "sub/ok": "ok"}
 	root := folder(t, files)
 	if err := os.Symlink("/etc/passwd", filepath.Join(root, "link")); err != nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 func TestEncodings(t *testing.T) {
@@ -57,9 +59,7 @@ func TestLinesOnce(t *testing.T) {
 			t.Errorf("%v:\ngot  %q\nwant %q", c.refs, got, c.want)
 		}
 	}
-	if err := symlink("d", filepath.Join(root, "way")); err != nil {
-		t.Skip(err)
-	}
+	needs.Symlink(t, "d", filepath.Join(root, "way"))
 	if got := resolve(root, "", Ref{Type: "directory", Path: "d"}, Ref{Type: "file", Path: "way/b"}, Ref{Type: "directory", Path: "way"}); got != "$WS/d/b=b" {
 		t.Errorf("by a link: %q", got)
 	}

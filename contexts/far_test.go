@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-func symlink(target, path string) error { return os.Symlink(target, path) }
 
 type webFunc func(ctx context.Context, url string) (Page, error)
 

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 func TestNested(t *testing.T) {
@@ -14,7 +16,7 @@ func TestNested(t *testing.T) {
 		".github/AGENTS.md": "hidden", "inner/AGENTS.md": "another root", "inner/sub/AGENTS.md": "below it", "big/AGENTS.md": strings.Repeat("line\n", maxNestedTotal),
 	})
 	elsewhere := folder(t, map[string]string{"AGENTS.md": "outside", "x": ""})
-	_ = symlink(elsewhere, filepath.Join(root, "way")) // else it does not exist, which is the same here
+	needs.Symlink(t, elsewhere, filepath.Join(root, "way"))
 	for _, c := range []struct {
 		paths, known []string
 		claude       bool

@@ -63,6 +63,52 @@ func (d *Daemon) reload() bool {
 // or credentials are others than before.
 func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	ws, old := workspace.New(d.roots...), d.config.Load()
+	cfg := d.readLocked(ws, old)
+	outputs := d.outputs()
+	policy := d.newPolicy(cfg, ws, outputs)
+	claude := d.claude
+	userHooks := d.newHooks(cfg, ws.Roots())
+	rebuild = rebuild || !reflect.DeepEqual(claude, d.claude)
+	rules := variantRules(cfg)
+	cfg.Problems = append(cfg.Problems, badRetryRules(cfg)...)
+	cfg.Problems = append(cfg.Problems, badHosts(cfg)...)
+	cfg.Problems = append(cfg.Problems, d.badCustomTools(cfg)...)
+	otherNetwork := d.useCertificates(cfg)
+	if cfg.Env == config.EnvTest {
+		// Suites that compare traffic keep themselves apart by the cache folder alone.
+		d.keepStateIn(filepath.Join(d.opts.CacheDir, "state"))
+	}
+	before := d.entered
+	d.useCredentialsLocked(cfg)
+	d.config.Store(cfg)
+	for _, p := range cfg.Problems { // logs leave out the secrets of the configuration in effect
+		if old == nil || !slices.Contains(old.Problems, p) {
+			d.opts.Log.Warn("configuration problem", "at", p.Origin.String(), "cause", p.Cause)
+		}
+	}
+	d.models.configure(cfg, rules)
+	d.mcp.Apply(serverSettings(cfg.Config), cfg.MCPServers)
+	d.retryLogins()
+	if cfg.Env == config.EnvTest {
+		d.models.refreshCatalog(context.Background()) // reads the file that suites put there, no more
+	}
+	if !rebuild && reflect.DeepEqual(old.Config, cfg.Config) {
+		return otherNetwork || !reflect.DeepEqual(old.Units, cfg.Units) || !slices.Equal(old.Problems, cfg.Problems) || !reflect.DeepEqual(before, d.entered)
+	}
+	if before := d.workspace.Swap(ws); before != nil && !slices.Equal(before.Roots(), ws.Roots()) {
+		d.mcp.RootsChanged()
+	}
+	d.maps.index.Forget(ws.Roots())
+	d.policy.Store(policy)
+	d.hooks.Store(userHooks)
+	asked, set := *d.client.Load(), d.set.Load()
+	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, set, asked, outputs) })
+	d.registry.Store(&registry)
+	return true
+}
+
+// readLocked reads the configuration, with what is wrong in it and in all that adds to it.
+func (d *Daemon) readLocked(ws *workspace.Workspace, old *config.Loaded) *config.Loaded {
 	var unreadable error
 	d.trust, unreadable = d.record.Read()
 	cfg := config.Load(config.Inputs{
@@ -89,7 +135,12 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	for _, p := range d.plugged.Load().Wrong() {
 		cfg.Problems = append(cfg.Problems, pluginProblem(cfg, p))
 	}
-	outputs := d.outputs()
+	return cfg
+}
+
+// newPolicy decides about calls as the configuration says; what is wrong with that is added
+// to its problems.
+func (d *Daemon) newPolicy(cfg *config.Loaded, ws *workspace.Workspace, outputs string) *permission.Policy {
 	own := workspace.New(outputs, filepath.Join(d.opts.CacheDir, "jobs"))
 	inside := func(path string) bool { return ws.Contains(path) || own.Contains(path) }
 	policy, errs := permission.New(cfg.Config, permission.Options{
@@ -100,23 +151,24 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	for _, err := range errs {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: "toolCall.approval"}, Cause: err.Error()})
 	}
-	claude := d.claude
-	userHooks := d.newHooks(cfg, ws.Roots())
-	rebuild = rebuild || !reflect.DeepEqual(claude, d.claude)
+	return policy
+}
+
+// variantRules are the user's variants of models; what is wrong with them is added to the
+// problems.
+func variantRules(cfg *config.Loaded) *catalog.Variants {
 	rules, bad := catalog.NewVariants(cfg.VariantsByModel)
 	for _, pattern := range slices.Sorted(maps.Keys(bad)) {
 		origin, _ := cfg.Origin("variantsByModel", pattern)
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: fmt.Sprintf("variantsByModel: %q is no pattern: %v", pattern, bad[pattern])})
 	}
-	cfg.Problems = append(cfg.Problems, badRetryRules(cfg)...)
-	cfg.Problems = append(cfg.Problems, badHosts(cfg)...)
-	cfg.Problems = append(cfg.Problems, d.badCustomTools(cfg)...)
-	otherNetwork := d.useCertificates(cfg)
-	if cfg.Env == config.EnvTest {
-		// Suites that compare traffic keep themselves apart by the cache folder alone.
-		d.keepStateIn(filepath.Join(d.opts.CacheDir, "state"))
-	}
-	before, creds, served := d.entered, d.creds.Load(), d.servedCreds.Load()
+	return rules
+}
+
+// useCredentialsLocked keeps credentials where the configuration wants them, and takes over
+// what others stored; what is wrong with them is added to the problems.
+func (d *Daemon) useCredentialsLocked(cfg *config.Loaded) {
+	creds, served := d.creds.Load(), d.servedCreds.Load()
 	switch place := auth.Place(cfg.Auth.Store); place {
 	case "", auth.Auto, auth.InKeychain, auth.InFile:
 		creds.Keep(place)
@@ -132,31 +184,6 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	if _, err := served.All(); err != nil {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: served.Path()}, Cause: err.Error()})
 	}
-	d.config.Store(cfg)
-	for _, p := range cfg.Problems { // logs leave out the secrets of the configuration in effect
-		if old == nil || !slices.Contains(old.Problems, p) {
-			d.opts.Log.Warn("configuration problem", "at", p.Origin.String(), "cause", p.Cause)
-		}
-	}
-	d.models.configure(cfg, rules)
-	d.mcp.Apply(serverSettings(cfg.Config), cfg.MCPServers)
-	d.retryLogins()
-	if cfg.Env == config.EnvTest {
-		d.models.refreshCatalog(context.Background()) // reads the file that suites put there, no more
-	}
-	if !rebuild && reflect.DeepEqual(old.Config, cfg.Config) {
-		return otherNetwork || !reflect.DeepEqual(old.Units, cfg.Units) || !slices.Equal(old.Problems, cfg.Problems) || !reflect.DeepEqual(before, d.entered)
-	}
-	if before := d.workspace.Swap(ws); before != nil && !slices.Equal(before.Roots(), ws.Roots()) {
-		d.mcp.RootsChanged()
-	}
-	d.maps.index.Forget(ws.Roots())
-	d.policy.Store(policy)
-	d.hooks.Store(userHooks)
-	asked, set := *d.client.Load(), d.set.Load()
-	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, set, asked, outputs) })
-	d.registry.Store(&registry)
-	return true
 }
 
 // Watch puts changes of the configuration's and the credentials' files into effect until

@@ -28,9 +28,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/command"
 	"github.com/seed-dec29ce4/eca/chat/inline"
 	"github.com/seed-dec29ce4/eca/chat/store"
-	"github.com/seed-dec29ce4/eca/chat/undo"
 	"github.com/seed-dec29ce4/eca/config"
-	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 	"github.com/seed-dec29ce4/eca/extensions"
@@ -150,33 +148,7 @@ type Daemon struct {
 // New assembles a daemon without reading any configuration: call Configure before
 // anything else. Close must be called.
 func New(o Options) *Daemon {
-	if o.Environ == nil {
-		o.Environ = environ(o)
-	}
-	if o.Getenv == nil {
-		o.Getenv = os.Getenv
-	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.OpenURL == nil {
-		o.OpenURL = func(context.Context, string) error { return errors.New("there is no browser") }
-	}
-	if o.NewID == nil {
-		o.NewID = uuid.NewString
-	}
-	if o.Sleep == nil {
-		o.Sleep = llm.Sleep
-	}
-	if o.StateDir == "" {
-		o.StateDir = StateDir(o.Getenv)
-	}
-	if o.CacheDir == "" {
-		o.CacheDir = CacheDir(o.Getenv)
-	}
+	o = withDefaults(o)
 	d := &Daemon{
 		opts:   o,
 		store:  store.New(o.StateDir),
@@ -210,34 +182,41 @@ func New(o Options) *Daemon {
 	d.accounts = d.newAccounts()
 	d.mcp = d.newServers()
 	d.commands = d.newCommands()
-	d.engine = chat.New(chat.Deps{
-		Store:        recordedStore{d.store, d.calls},
-		Models:       d.models,
-		ModelIDs:     d.models.ids,
-		Contexts:     jobNews{pointing{contexts.Local{Mapper: d.maps, Web: webPages{d}, Resources: servedResources{d}}, &d.finder}, d},
-		Instructions: contexts.Nested,
-		Tools:        d.Tools,
-		Policy:       func() tools.Policy { return d.policy.Load() },
-		Files:        inUse{undo.New(d.artifacts.Load), &d.finder},
-		Commands:     d.commands,
-		Hooks:        d.hooks.Load,
-		Refresh:      func() { d.refreshExtensions() },
-		System:       d.systemSources(),
-		Machine:      d.machine(),
-		Config:       func() *config.Config { return d.config.Load().Config },
-		Roots:        func() []string { return d.workspace.Load().Roots() },
-		Now:          o.Now,
-		NewID:        o.NewID,
-		Log:          o.Log,
-	})
-	d.inline = inline.New(inline.Deps{
-		Machine: d.machine(),
-		Models:  d.models,
-		Config:  d.Config,
-		Roots:   func() []string { return d.workspace.Load().Roots() },
-		Now:     o.Now,
-	})
+	d.engine = d.newEngine()
+	d.inline = d.newInline()
 	return d
+}
+
+// withDefaults fills in what is left to us.
+func withDefaults(o Options) Options {
+	if o.Environ == nil {
+		o.Environ = environ(o)
+	}
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.OpenURL == nil {
+		o.OpenURL = func(context.Context, string) error { return errors.New("there is no browser") }
+	}
+	if o.NewID == nil {
+		o.NewID = uuid.NewString
+	}
+	if o.Sleep == nil {
+		o.Sleep = llm.Sleep
+	}
+	if o.StateDir == "" {
+		o.StateDir = StateDir(o.Getenv)
+	}
+	if o.CacheDir == "" {
+		o.CacheDir = CacheDir(o.Getenv)
+	}
+	return o
 }
 
 // StateDir returns where chats are kept.

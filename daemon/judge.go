@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -52,7 +53,8 @@ func (j *Judge) Ask(ctx context.Context, model, system, question string) (string
 	answer, err := collect(ctx, m.Client, req)
 	var refused *llm.Error
 	if errors.As(err, &refused) && refused.Kind == llm.ErrBadRequest && strings.Contains(strings.ToLower(refused.Message), "temperature") {
-		delete(req.Extra, "temperature") // some models have only one
+		req.Extra = maps.Clone(req.Extra) // what was asked is still being recorded
+		delete(req.Extra, "temperature")  // some models have only one
 		answer, err = collect(ctx, m.Client, req)
 	}
 	if err != nil {

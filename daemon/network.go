@@ -57,8 +57,12 @@ func badHosts(cfg *config.Loaded) []config.Problem {
 		section, key string
 		list         []string
 	}{
-		{"toolCall.webFetch", "allowHosts", w.AllowHosts}, {"toolCall.webFetch", "denyHosts", w.DenyHosts}, {"toolCall.webFetch", "privateHosts", w.PrivateHosts},
-		{"a2a.push", "allowHosts", p.AllowHosts}, {"a2a.push", "denyHosts", p.DenyHosts}, {"a2a.push", "privateHosts", p.PrivateHosts},
+		{"toolCall.webFetch", "allowHosts", w.AllowHosts},
+		{"toolCall.webFetch", "denyHosts", w.DenyHosts},
+		{"toolCall.webFetch", "privateHosts", w.PrivateHosts},
+		{"a2a.push", "allowHosts", p.AllowHosts},
+		{"a2a.push", "denyHosts", p.DenyHosts},
+		{"a2a.push", "privateHosts", p.PrivateHosts},
 	} {
 		for _, host := range of.list {
 			if err := fetch.Valid(host); err != nil {

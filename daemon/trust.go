@@ -176,16 +176,8 @@ const maxListed = 20
 func listUnits(units []config.Unit) string {
 	var lines []string
 	for _, u := range units {
-		name, err := filepath.Rel(u.Root, u.File)
-		if err != nil {
-			name = u.File
-		}
 		for _, n := range u.Needs {
-			at := name
-			if n.Line > 0 {
-				at = fmt.Sprintf("%s:%d", name, n.Line)
-			}
-			lines = append(lines, fmt.Sprintf("- `%s` %s", at, n.What))
+			lines = append(lines, fmt.Sprintf("- `%s` %s", u.Place(n, u.Root), n.What))
 		}
 	}
 	if more := len(lines) - maxListed; more > 0 {

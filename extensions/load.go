@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -190,7 +189,7 @@ func (g *gather) look(kind string, s search, places []place, parse func(path, te
 		files, watch, err := s.find(p.path, p.root)
 		g.watch = append(g.watch, watch...)
 		if err != nil {
-			g.problem(p.path, 0, "%s: %v", kind, withoutPath(err))
+			g.problem(p.path, 0, "%s: %v", kind, regular.WithoutPath(err))
 			g.marks = append(g.marks, mark{key: key{kind, p.path}, cause: err.Error()})
 		}
 		for _, f := range files {
@@ -237,7 +236,7 @@ func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) 
 	var flt *fault
 	switch {
 	case err != nil:
-		flt = faultf(0, "it can not be read: %v", withoutPath(err))
+		flt = faultf(0, "it can not be read: %v", regular.WithoutPath(err))
 	case bytes.IndexByte(data, 0) >= 0:
 		flt = faultf(0, "it is no text")
 	case !e.trusted(k, f, data, in):
@@ -350,12 +349,3 @@ func (s stamp) same(now fs.FileInfo) bool {
 
 // readFile reads a file of at most maxFile bytes.
 func readFile(path string) ([]byte, error) { return regular.Read(path, maxFile) }
-
-// withoutPath drops the path from an error of the file system: it is named already.
-func withoutPath(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
-}

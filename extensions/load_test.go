@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // house is a configuration home and two workspace folders.
@@ -228,9 +229,7 @@ func TestLoadIncrementally(t *testing.T) {
 
 // Links are followed, but not in circles, and not for ever.
 func TestLinks(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("links need rights there")
-	}
+	needs.Symlinks(t)
 	h := newHouse(t)
 	h.write("shared/s/SKILL.md", fmt.Sprintf(skillText, "linked"))
 	h.write("ws/.eca/skills/own/SKILL.md", fmt.Sprintf(skillText, "own"))

@@ -1,12 +1,13 @@
 package extensions
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // What plugins bring stands behind all else, under the plugin's name, and nothing that
@@ -34,9 +35,7 @@ func TestPlugins(t *testing.T) {
 		"one/rules": "../elsewhere", "one/commands/leak.md": "../../elsewhere/secret.md", "two-plugin/skills/all": filepath.Join(h.dir, "elsewhere"),
 		"two-plugin/rules/again": "in",
 	} {
-		if err := os.Symlink(to, filepath.Join(h.dir, link)); err != nil {
-			t.Skip(err)
-		}
+		needs.Symlink(t, to, filepath.Join(h.dir, link))
 	}
 	set, _ := h.loader.Load(h.in)
 	got := map[string]string{}

@@ -4,20 +4,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // What a workspace's files would run or read elsewhere waits for the user's trust; texts
 // do not.
 func TestTrust(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("links need rights there")
-	}
+	needs.Symlinks(t)
 	h := newHouse(t)
 	var expanded []string
 	h.in.Expand = func(text, _, _ string) (string, []string, error) {

@@ -12,6 +12,10 @@ import (
 type target struct {
 	files map[int]float64 // by index in tree.order: how much of the focus is there
 	names map[int32]bool  // by number
+
+	hints map[int]float64 // by index in tree.order, as files: those that have the words of a text
+	words *wordset        // of the text; nil without one
+	rare  []float64       // by number of a word: how much it tells
 }
 
 // How much the parts of a focus are worth.
@@ -26,14 +30,15 @@ const (
 const maxWords = 2000
 
 func (t *tree) target(f Focus) target {
-	out := target{files: map[int]float64{}, names: map[int32]bool{}}
+	out := target{files: map[int]float64{}, names: map[int32]bool{}, hints: map[int]float64{}}
 	var asked []string
 	for _, p := range f.Paths {
 		if rel := t.relative(p); !t.aimAt(&out, rel, askedFile) {
 			asked = append(asked, p)
 		}
 	}
-	for _, n := range append(asked, f.Names...) {
+	named := append(asked, f.Names...)
+	for _, n := range named {
 		if !t.aimAtBase(&out, n, askedFile) {
 			t.aimAtName(&out, n, askedName)
 		}
@@ -56,6 +61,7 @@ func (t *tree) target(f Focus) target {
 			}
 		}
 	}
+	t.aimAtWords(&out, strings.Join(append(named, f.Text), " "))
 	return out
 }
 

@@ -23,13 +23,14 @@ type names struct {
 
 // table finds the numbers of names by lang.Language.Hash, which spreads well as it is.
 type table struct {
-	slots []nameSlot // a power of two, at most half full
-	used  int
+	slots  []nameSlot // a power of two, at most half full
+	hashes []uint64   // by number
 }
 
-// nameSlot is free while its number is 0: numbers are kept with one added.
+// nameSlot has a number with one added, 0 while it is free, and half of the hash: most that
+// are no match are seen without a look at hashes.
 type nameSlot struct {
-	hash uint64
+	half uint32
 	id   int32
 }
 
@@ -45,8 +46,8 @@ func newTable(n int) table {
 // lang.Private.
 func (t *table) at(hash uint64) int {
 	mask := len(t.slots) - 1
-	i := int(hash>>1) & mask //nolint:gosec // masked
-	for t.slots[i].id != 0 && t.slots[i].hash != hash {
+	i, half := int(hash>>1)&mask, uint32(hash>>32) //nolint:gosec // masked
+	for t.slots[i].id != 0 && (t.slots[i].half != half || t.hashes[t.slots[i].id-1] != hash) {
 		i = (i + 1) & mask
 	}
 	return i
@@ -57,20 +58,18 @@ func (t *table) find(hash uint64) (id int32, ok bool) {
 	return s.id - 1, s.id != 0
 }
 
-// add adds a name that is not there.
-func (t *table) add(hash uint64, id int32) {
-	if 2*(t.used+1) > len(t.slots) {
-		old := t.slots
-		*t = newTable(len(old))
-		for _, s := range old {
-			if s.id != 0 {
-				t.slots[t.at(s.hash)] = s
-				t.used++
-			}
+// add adds a name that is not there, and returns its number.
+func (t *table) add(hash uint64) int32 {
+	t.hashes = append(t.hashes, hash)
+	if 2*len(t.hashes) > len(t.slots) {
+		t.slots = newTable(len(t.slots)).slots
+		for i, h := range t.hashes[:len(t.hashes)-1] {
+			t.slots[t.at(h)] = nameSlot{uint32(h >> 32), int32(i + 1)} //nolint:gosec // maxFiles of maxBytes have fewer names
 		}
 	}
-	t.slots[t.at(hash)] = nameSlot{hash, id + 1}
-	t.used++
+	id := int32(len(t.hashes)) //nolint:gosec // as above
+	t.slots[t.at(hash)] = nameSlot{uint32(hash >> 32), id}
+	return id - 1
 }
 
 // ref is a name that a file uses.
@@ -137,7 +136,7 @@ func (n *names) linkAll(all []*file, workers int) {
 	for _, f := range all {
 		total += len(f.defs)
 	}
-	*n = names{ids: newTable(total)}
+	*n = names{ids: newTable(total * 2 / 3)} // many are defined more than once
 	for i, f := range all {
 		n.number(f, hashes[i])
 	}
@@ -160,8 +159,7 @@ func inParts(size, workers int, do func(from, to int)) {
 }
 
 func (n *names) add(h uint64, name string) int32 {
-	id := int32(len(n.tell)) //nolint:gosec // maxFiles of maxBytes have fewer names
-	n.ids.add(h, id)
+	id := n.ids.add(h)
 	n.last = append(n.last, 0)
 	n.tell = append(n.tell, looks(name))
 	n.seen[h>>50] |= 1 << (h >> 44 & 63)

@@ -38,6 +38,9 @@ type File struct {
 // boost is how much more a name counts that was asked for.
 const boost = 10
 
+// toldWord is how much the words of a text count in the name of a definition.
+const toldWord = .2
+
 // ranking is the making of one map. Everything is computed in the order of files and their
 // definitions, so that sums come out the same in each run, and from nothing that an earlier
 // map left behind.
@@ -156,12 +159,16 @@ func (r *ranking) score(i int, f *file, out []float64) {
 	if r.focus.files[i] > 0 {
 		rest *= 10
 	}
+	hint := r.focus.hints[i] > 0
 	for j := range f.defs {
 		s := rest
 		if id := f.named[j]; id >= 0 {
 			s += float64(r.flow[id]) * w
 			if r.focus.names[id] {
 				s = s*boost + r.rank[i]
+			}
+			if hint {
+				s += r.focus.told(f.defs[j].Name) * r.focus.hints[i] * toldWord
 			}
 			n := r.seen[id]
 			s /= float64(int(1) << n) // overloads say less and less

@@ -3,6 +3,7 @@ package repomap
 import (
 	"cmp"
 	"container/heap"
+	"path"
 	"slices"
 	"strings"
 )
@@ -15,7 +16,7 @@ func Tokens(text string) int { return (len(text) + bytesPerToken - 1) / bytesPer
 
 // How a text is filled.
 const (
-	outlineShare = .85 // of the budget, for definitions; the rest is for names of more files
+	outlineShare = .6 // of the budget, for definitions; the rest is for names of more files
 	fatigue      = .9  // each further definition of a file is worth so much of the one before
 	patience     = 200 // definitions in a row that do not fit before we stop looking
 )
@@ -33,10 +34,11 @@ func (m *Map) Text(tokens int) string {
 // page is a text that is being filled.
 type page struct {
 	m      *Map
-	room   int      // bytes of the whole
-	used   int      // bytes
-	shown  [][]bool // by file and definition; nil if none is
-	listed []bool   // by file: its name is there
+	room   int            // bytes of the whole
+	used   int            // bytes
+	shown  [][]bool       // by file and definition; nil if none is
+	listed []bool         // by file: its name is there
+	groups map[string]int // by folder: files of it that are there for their names only
 }
 
 // choice is the definition of a file that could be shown next.
@@ -136,14 +138,42 @@ func (p *page) show(file, def, room int) bool {
 	return true
 }
 
-// rest fills what is left with the names of the next files.
+// rest fills what is left with the names of the next files: those of a folder in one line.
 func (p *page) rest() {
+	p.groups = map[string]int{}
 	for i := range p.m.Files {
-		if size := len(p.m.Files[i].Path) + 1; !p.listed[i] && p.used+size <= p.room {
+		if p.listed[i] {
+			continue
+		}
+		file := p.m.Files[i].Path
+		dir := groupOf(file)
+		size := len(file) + 1
+		switch p.groups[dir] {
+		case 0:
+		case 1:
+			size = len(file) - len(dir) + len("{,}")
+		default:
+			size = len(file) - len(dir) + len(",")
+		}
+		if dir == "" {
+			size = len(file) + 1
+		}
+		if p.used+size <= p.room {
 			p.used += size
 			p.listed[i] = true
+			p.groups[dir]++
 		}
 	}
+}
+
+// groupOf is the folder, with a slash, whose names stand in one line: `dir/{a,b}`; empty
+// for a file that has a line of its own.
+func groupOf(file string) string {
+	dir, base := path.Split(file)
+	if strings.ContainsAny(base, "{,} ") {
+		return ""
+	}
+	return dir
 }
 
 func (p *page) text() string {
@@ -154,10 +184,24 @@ func (p *page) text() string {
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int { return strings.Compare(p.m.Files[a].Path, p.m.Files[b].Path) })
+	names := map[string][]string{} // by folder
+	for _, i := range order {
+		if file := p.m.Files[i].Path; p.shown[i] == nil {
+			dir := groupOf(file)
+			names[dir] = append(names[dir], file[len(dir):])
+		}
+	}
 	var b strings.Builder
 	b.Grow(p.used)
 	for _, i := range order {
 		f := &p.m.Files[i]
+		if dir := groupOf(f.Path); p.shown[i] == nil && dir != "" && len(names[dir]) != 1 {
+			if len(names[dir]) > 1 { // it stands where its first file would
+				b.WriteString(dir + "{" + strings.Join(names[dir], ",") + "}\n")
+				names[dir] = nil
+			}
+			continue
+		}
 		b.WriteString(f.Path + "\n")
 		for d := range p.shown[i] {
 			if p.shown[i][d] {

@@ -14,6 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/internal/filetest"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,15 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // write makes files below root.
 func write(t testing.TB, root string, files map[string]string) {
 	t.Helper()
-	for name, text := range files {
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	filetest.Write(t, root, files)
 }
 
 func mapOf(t testing.TB, x *Index, root string, f Focus) *Map {
@@ -389,9 +384,7 @@ func TestWhatIsRead(t *testing.T) {
 		if name == "dir" {
 			target = outside
 		}
-		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
-			t.Skipf("no links here: %v", err)
-		}
+		needs.Symlink(t, target, filepath.Join(root, name))
 	}
 	x := New(Options{})
 	defer x.Close()

@@ -144,7 +144,8 @@ func TestToldWrong(t *testing.T) {
 		focus Focus
 		want  string
 	}{
-		{Focus{}, "Before"}, {Focus{Paths: []string{"b.go"}}, "Before"},
+		{Focus{}, "Before"},
+		{Focus{Paths: []string{"b.go"}}, "Before"},
 		{Focus{Paths: []string{filepath.Join(root, "d", "a.go")}}, "Behind"},
 	} {
 		if got := mapOf(t, x, root, c.focus).Text(200); !strings.Contains(got, c.want) {

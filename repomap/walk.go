@@ -82,7 +82,7 @@ func (r *ranking) beginnings() {
 		}
 		r.begin[i] = w
 		sum += w
-		aimed += r.focus.files[i]
+		aimed += r.focus.files[i] + r.focus.hints[i]
 	}
 	if sum == 0 {
 		return
@@ -90,7 +90,7 @@ func (r *ranking) beginnings() {
 	for i := range r.begin {
 		r.begin[i] /= sum
 		if aimed > 0 {
-			r.begin[i] = (1-pull)*r.begin[i] + pull*r.focus.files[i]/aimed
+			r.begin[i] = (1-pull)*r.begin[i] + pull*(r.focus.files[i]+r.focus.hints[i])/aimed
 		}
 	}
 }

@@ -2,8 +2,6 @@ package server_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,31 +16,23 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
-// planted begins every secret that the scripted servers hand out: it must show nowhere.
-const planted = "planted-secret-"
-
 // authority is a scripted authorisation server, and a provider of models that takes its
 // newest access token only.
 type authority struct {
 	*httptest.Server
 
-	mu        sync.Mutex // guards what follows
-	n         int        // of tokens
-	access    string     // the token that is good
-	refresh   string     // the same
-	lifetime  int        // seconds; 0: not said
-	single    bool       // refresh tokens are good once
-	challenge string     // of the last login by browser
-	redirect  string
-	device    []string // the next answers to polls: errors, "" is a success
-	revoked   bool     // refresh tokens are refused
-	down      bool     // refresh requests are answered with 503
-	renewed   int      // refresh requests that were granted
-	metadata  map[string]any
-	requests  []string // to the provider: the tokens
-	agents    map[string]bool
-	gate      chan struct{} // not nil: renewals wait for it to close
-	entered   chan struct{} // hears of renewals that wait
+	loginServer
+
+	// Guarded by its mutex.
+	lifetime int      // of tokens, in seconds; 0: not said
+	single   bool     // refresh tokens are good once
+	device   []string // the next answers to polls: errors, "" is a success
+	revoked  bool     // refresh tokens are refused
+	down     bool     // refresh requests are answered with 503
+	metadata map[string]any
+	requests []string      // to the provider: the tokens
+	gate     chan struct{} // not nil: renewals wait for it to close
+	entered  chan struct{} // hears of renewals that wait
 }
 
 func newAuthority(t *testing.T) *authority {
@@ -51,7 +41,7 @@ func newAuthority(t *testing.T) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &authority{lifetime: 3600, single: true, agents: map[string]bool{}, entered: make(chan struct{}, 8)}
+	a := &authority{lifetime: 3600, single: true, entered: make(chan struct{}, 8)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server/tenant", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(a.metadata)
@@ -60,7 +50,7 @@ func newAuthority(t *testing.T) *authority {
 	mux.HandleFunc("POST /device", func(w http.ResponseWriter, r *http.Request) {
 		a.seen(r)
 		if r.FormValue("client_id") != "my-client" || r.FormValue("scope") != "models offline" {
-			a.refuse(w, "invalid_request")
+			refuse(w, "invalid_request")
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -94,18 +84,6 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-func (a *authority) seen(r *http.Request) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.agents[r.UserAgent()] = true
-}
-
-func (a *authority) refuse(w http.ResponseWriter, code string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusBadRequest)
-	fmt.Fprintf(w, `{"error": %q, "error_description": "no"}`, code)
-}
-
 func (a *authority) token(w http.ResponseWriter, r *http.Request) {
 	a.seen(r)
 	if r.FormValue("grant_type") == "refresh_token" {
@@ -120,14 +98,13 @@ func (a *authority) token(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if r.FormValue("client_id") != "my-client" {
-		a.refuse(w, "invalid_client")
+		refuse(w, "invalid_client")
 		return
 	}
 	switch r.FormValue("grant_type") {
 	case "authorization_code":
-		sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
-		if r.FormValue("code") != planted+"code" || base64.RawURLEncoding.EncodeToString(sum[:]) != a.challenge || r.FormValue("redirect_uri") != a.redirect {
-			a.refuse(w, "invalid_grant")
+		if !a.proven(r) {
+			refuse(w, "invalid_grant")
 			return
 		}
 	case "urn:ietf:params:oauth:grant-type:device_code":
@@ -139,7 +116,7 @@ func (a *authority) token(w http.ResponseWriter, r *http.Request) {
 			answer = "invalid_grant"
 		}
 		if answer != "" {
-			a.refuse(w, answer)
+			refuse(w, answer)
 			return
 		}
 	case "refresh_token":
@@ -151,18 +128,15 @@ func (a *authority) token(w http.ResponseWriter, r *http.Request) {
 			if a.single {
 				a.access = "" // a stolen token: everything is revoked
 			}
-			a.refuse(w, "invalid_grant")
+			refuse(w, "invalid_grant")
 			return
 		}
 		a.renewed++
 	default:
-		a.refuse(w, "unsupported_grant_type")
+		refuse(w, "unsupported_grant_type")
 		return
 	}
-	a.n++
-	a.access, a.refresh = fmt.Sprint(planted, "access-", a.n), fmt.Sprint(planted, "refresh-", a.n)
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"access_token": %q, "refresh_token": %q, "token_type": "bearer", "expires_in": %d}`, a.access, a.refresh, a.lifetime)
+	a.issue(w, "bearer", a.lifetime)
 }
 
 func (a *authority) renewals() int {

@@ -3,11 +3,11 @@ package server_test
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 const claudeModel = `cassette: 1
@@ -21,9 +21,7 @@ turns:
 // Files of Claude Code count when the user switches that on, in the user's own
 // configuration, and not before.
 func TestClaudeFiles(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the hooks are POSIX commands")
-	}
+	needs.POSIX(t)
 	home := tempDir(t)
 	r := newRig(t, options{closed: true, model: claudeModel, env: map[string]string{"HOME": home}})
 	for name, text := range map[string]string{

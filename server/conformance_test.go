@@ -6,13 +6,13 @@ import (
 	"net"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -20,9 +20,7 @@ import (
 // process itself is TestConformance in cmd/eca. Each check runs under the rules, which
 // see every message (rules_test.go); checks of those say how the rules come to see them.
 func TestConformance(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("some checks have POSIX paths and commands")
-	}
+	needs.POSIX(t)
 	for _, c := range []struct {
 		name  string
 		check func(t *testing.T)

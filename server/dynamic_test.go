@@ -5,21 +5,19 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // A command of the configuration runs once, however many requests there are and whatever
 // else changes, and again when the file it stands in does.
 func TestConfigCommand(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	dir := tempDir(t)
 	var mu sync.Mutex // guards keys
 	var keys []string
@@ -71,9 +69,7 @@ func TestConfigCommand(t *testing.T) {
 // A prompt waits for a command that is slower than the answer to initialize may be. One
 // that fails is named, without what it is.
 func TestConfigCommandSlow(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	gate := filepath.Join(tempDir(t), "gate")
 	r := newRig(t, options{
 		model: "cassette: 1\ndefault:\n  steps:\n    - {text: hello}\nturns: []\n", closed: true,

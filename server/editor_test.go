@@ -148,22 +148,22 @@ func TestEditorHasNoAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer fake.Answer // nil: the client knows no such request
 		want   string
+		limit  float64 // lspTimeoutSeconds; 0: none, lest a slow machine meets it
 	}{
-		"unknown method": {nil, "the client does not know editor/get"},
-		"error":          {refuse(-32603, "no project"), "the client failed: no project"},
-		"error result":   {result(`{"status":"error","message":"void-variable x"}`), "void-variable x"},
-		"bare error":     {result(`{"status":"error"}`), "the client failed"},
-		"no server":      {result(`{"status":"no-server"}`), "no language server"},
-		"null":           {result(`null`), "gave no answer"},
-		"text":           {result(`"unknown method"`), "can not be read"},
-		"list":           {result(`[1]`), "can not be read"},
-		"never":          {never, "did not answer within 100ms"},
-		"starting":       {result(`{"status":"starting"}`), "still starting after 100ms"},
+		"unknown method": {answer: nil, want: "the client does not know editor/get"},
+		"error":          {answer: refuse(-32603, "no project"), want: "the client failed: no project"},
+		"error result":   {answer: result(`{"status":"error","message":"void-variable x"}`), want: "void-variable x"},
+		"bare error":     {answer: result(`{"status":"error"}`), want: "the client failed"},
+		"no server":      {answer: result(`{"status":"no-server"}`), want: "no language server"},
+		"null":           {answer: result(`null`), want: "gave no answer"},
+		"text":           {answer: result(`"unknown method"`), want: "can not be read"},
+		"list":           {answer: result(`[1]`), want: "can not be read"},
+		"never":          {answer: never, want: "did not answer within 100ms", limit: 0.1},
 	} {
 		for _, call := range []string{`editor_diagnostics {}`, `editor_references {path: $WS/a.go, line: 1, symbol: a}`} {
 			t.Run(name+" to "+call[:12], func(t *testing.T) {
 				t.Parallel()
-				r := newAskingRig(t, everything, map[string]any{"lspTimeoutSeconds": 0.1}, call)
+				r := newAskingRig(t, everything, map[string]any{"lspTimeoutSeconds": c.limit}, call)
 				ended := make(chan struct{})
 				if c.answer != nil {
 					for _, method := range []string{"editor/getDiagnostics", "editor/getReferences"} {
@@ -179,11 +179,29 @@ func TestEditorHasNoAnswer(t *testing.T) {
 				if !failed || !said || !strings.Contains(output, c.want) {
 					t.Errorf("failed %v: %s, want %s", failed, output, c.want)
 				}
-				if c.answer != nil {
-					<-ended // also the one that never answers: it was cancelled
+				// Also the one that never answers ends: it was cancelled. (It was not even asked
+				// if its time was over before.)
+				if len(r.asked("editor/getDiagnostics"))+len(r.asked("editor/getReferences")) > 0 && c.answer != nil {
+					<-ended
 				}
 			})
 		}
+	}
+}
+
+// An editor whose language server is starting is asked again. (That this has an end is
+// tested in tools/editor, where time is not the machine's.)
+func TestEditorIsStarting(t *testing.T) {
+	r := newAskingRig(t, everything, map[string]any{"lspTimeoutSeconds": 0}, `editor_diagnostics {}`)
+	var asked atomic.Int32
+	r.Answer("editor/getDiagnostics", func(context.Context, json.RawMessage) (any, error) {
+		if asked.Add(1) == 1 {
+			return json.RawMessage(`{"status":"starting"}`), nil
+		}
+		return json.RawMessage(`{"status":"success","diagnostics":[]}`), nil
+	})
+	if output, failed := r.ask(t); failed || output != "The editor reports no diagnostics." || asked.Load() != 2 {
+		t.Errorf("failed %v after asking %d times: %s", failed, asked.Load(), output)
 	}
 }
 

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // sh is a hook with one inline script.
@@ -43,9 +43,7 @@ type hookRun struct {
 
 func runHooks(t *testing.T, model string, list map[string]any, config map[string]any) *hookRun {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	cfg := map[string]any{"hooks": list}
 	merge(cfg, config)
 	h := &hookRun{t: t, rig: newRig(t, options{model: model, config: cfg})}
@@ -164,9 +162,7 @@ func TestHookApproval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if runtime.GOOS == "windows" {
-				t.Skip("runs POSIX commands")
-			}
+			needs.POSIX(t)
 			cfg := map[string]any{"hooks": map[string]any{"a": sh("preToolCall", say(c.hook))}}
 			merge(cfg, c.config)
 			h := &hookRun{t: t, rig: newRig(t, options{model: treeModel, config: cfg})}
@@ -293,9 +289,7 @@ turns: []
 
 // Whatever a hook does, stopping the turn ends it with what it started.
 func TestStopWhileHookRuns(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	for _, event := range []string{"chatStart", "preRequest", "preToolCall", "postToolCall", "postRequest"} {
 		t.Run(event, func(t *testing.T) {
 			t.Parallel()
@@ -314,9 +308,7 @@ func TestStopWhileHookRuns(t *testing.T) {
 
 // Changes of what a chat does reach the hooks in order, and nothing waits for them.
 func TestHookStatus(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	r := newRig(t, options{
 		model: strings.ReplaceAll(treeModel, "directory_tree, arguments: {path: \"${workspace}\"}", "shell_command, arguments: {command: 'echo x'}"),
 		config: map[string]any{"hooks": map[string]any{"status": sh("chatStatusChanged",

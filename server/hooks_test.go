@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // The ways in which a script can end. Each notes first that it ran, and what it read.
@@ -172,9 +172,7 @@ type hookOutcome struct {
 
 // Every event with every way for a script to end has the outcome of section 18.
 func TestHooks(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	// All that a hook can say.
 	words := []string{"CONTEXT", "REPLACED", "FOLLOW", "OUTPUT", "max_depth"}
 	// JSON that is honoured, by event; the other words must have no effect.

@@ -3,19 +3,17 @@ package server_test
 import (
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // A chat with auto-approve still asks about protected places and about what nothing brings
 // back, and not about the rest.
 func TestAutoApproveInsists(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	var ids, want []string
 	model := "cassette: 1\nturns:\n  - steps:\n"
 	for i, c := range []struct {

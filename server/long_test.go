@@ -12,14 +12,13 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // A conversation of 300 turns with tools, for a model that refuses long requests and
 // does not say beforehand how long they may be, runs through without help.
 func TestLongConversation(t *testing.T) {
-	if testing.Short() {
-		t.Skip("300 turns")
-	}
+	needs.Long(t)
 	const turns, longest = 300, 120_000
 	var refused, compacted atomic.Int32
 	r := newRig(t, options{

@@ -5,10 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // TestMatrix lets each client in testdata/clients say literally what it says (most of it
@@ -26,9 +27,7 @@ import (
 // workspace, $PID this process, $CHAT and $ID the chat and the id in the last message
 // that was waited for.
 func TestMatrix(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the scripts have POSIX paths and commands")
-	}
+	needs.POSIX(t)
 	dir := filepath.Join("testdata", "clients")
 	rows := strings.Split(strings.TrimSpace(readFile(t, filepath.Join(dir, "matrix.txt"))), "\n")
 	rows = slices.DeleteFunc(rows, func(row string) bool { return row[0] == '#' })
@@ -44,7 +43,7 @@ func TestMatrix(t *testing.T) {
 				case later != "" && has:
 					t.Errorf("%s is there: its reason in matrix.txt is out of date", name)
 				case later != "" && need != "-":
-					t.Run(name, func(t *testing.T) { t.Skip(later) })
+					t.Run(name, func(t *testing.T) { t.Skip("NOT TESTED by this script: " + later) })
 				case !has && (need == "M" || need == "S"):
 					t.Errorf("%s needs %s (%s), and the script has no such section", client, name, need)
 				}

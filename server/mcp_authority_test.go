@@ -2,22 +2,17 @@ package server_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/daemon"
-	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
@@ -26,28 +21,23 @@ type vault struct {
 	*httptest.Server
 	mcp *mcpServer
 
-	mu        sync.Mutex // guards what follows
-	n         int        // of tokens
-	access    string     // the token that is good
-	scopes    []string   // what it is good for
-	refresh   string     // good once
-	challenge string
-	redirect  string
-	asked     []string            // scopes of the requests for authorisation
-	clients   map[string][]string // redirects, by client
-	agents    map[string]bool
-	answer    string // what the user's answer is, if not a code
-	issuer    string // whom the answer names, if not the login server
-	renewed   int
-	visits    sync.WaitGroup
-	silent    bool // the browser does nothing
-	opened    chan string
-	revoked   chan string
+	loginServer
+
+	// Guarded by its mutex.
+	scopes  []string            // what the token that is good is good for
+	asked   []string            // scopes of the requests for authorisation
+	clients map[string][]string // redirects, by client
+	answer  string              // what the user's answer is, if not a code
+	issuer  string              // whom the answer names, if not the login server
+	visits  sync.WaitGroup
+	silent  bool // the browser does nothing
+	opened  chan string
+	revoked chan string
 }
 
 func newVault(t *testing.T) *vault {
 	t.Helper()
-	v := &vault{mcp: newMCPServer(t), clients: map[string][]string{}, agents: map[string]bool{}, opened: make(chan string, 8), revoked: make(chan string, 8)}
+	v := &vault{mcp: newMCPServer(t), clients: map[string][]string{}, opened: make(chan string, 8), revoked: make(chan string, 8)}
 	mux := http.NewServeMux()
 	v.Server = httptest.NewServer(mux)
 	t.Cleanup(func() {
@@ -83,12 +73,6 @@ func newVault(t *testing.T) *vault {
 		w.WriteHeader(http.StatusOK)
 	})
 	return v
-}
-
-func (v *vault) seen(r *http.Request) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.agents[r.UserAgent()] = true
 }
 
 // serve is the MCP server: to look around needs read, to call a tool write.
@@ -161,38 +145,30 @@ func (v *vault) authorize(w http.ResponseWriter, r *http.Request) {
 
 func (v *vault) token(w http.ResponseWriter, r *http.Request) {
 	v.seen(r)
-	refuse := func(code string) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintf(w, `{"error": %q}`, code)
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	id, secret, ok := r.BasicAuth()
 	if !ok || secret != planted+id || v.clients[id] == nil || r.FormValue("resource") != v.URL+"/mcp" {
-		refuse("invalid_client")
+		refuse(w, "invalid_client")
 		return
 	}
-	switch sum := sha256.Sum256([]byte(r.FormValue("code_verifier"))); r.FormValue("grant_type") {
+	switch r.FormValue("grant_type") {
 	case "authorization_code":
-		if r.FormValue("code") != planted+"code" || base64.RawURLEncoding.EncodeToString(sum[:]) != v.challenge || r.FormValue("redirect_uri") != v.redirect {
-			refuse("invalid_grant")
+		if !v.proven(r) {
+			refuse(w, "invalid_grant")
 			return
 		}
 	case "refresh_token":
 		if v.refresh == "" || r.FormValue("refresh_token") != v.refresh {
-			refuse("invalid_grant")
+			refuse(w, "invalid_grant")
 			return
 		}
 		v.renewed++
 	default:
-		refuse("unsupported_grant_type")
+		refuse(w, "unsupported_grant_type")
 		return
 	}
-	v.n++
-	v.access, v.refresh = fmt.Sprint(planted, "access-", v.n), fmt.Sprint(planted, "refresh-", v.n)
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"access_token": %q, "refresh_token": %q, "token_type": "Bearer", "expires_in": 3600}`, v.access, v.refresh)
+	v.issue(w, "Bearer", 3600)
 }
 
 // open is the browser.
@@ -246,30 +222,7 @@ func vaultRig(t *testing.T, v *vault, c *handClock, state, server string) *login
 		t.Fatal(err)
 	}
 	r := &loginRig{}
-	env := map[string]string{"XDG_CONFIG_HOME": filepath.Join(state, "config"), "ECA_CONFIG": string(cfg), "OLLAMA_API_URL": noServer}
-	d := daemon.New(daemon.Options{
-		Getenv: func(k string) string { return env[k] }, StateDir: state, CacheDir: filepath.Join(state, "cache"), Now: c.now, Sleep: c.sleep,
-		OpenURL: v.open, Log: slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
-	r.Editor = connect(t, d)
-	r.Open(tempDir(t), nil)
-	r.Await(0, "the start", fake.Ready())
-	t.Cleanup(func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if strings.Contains(r.log.String(), planted) {
-			t.Errorf("a secret is in the log:\n%s", r.log.String())
-		}
-		for _, m := range r.Since(0) {
-			if strings.Contains(m.String(), planted) {
-				t.Errorf("a secret was sent: %s", m)
-			}
-		}
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		if len(v.agents) > 0 && (len(v.agents) != 1 || !v.agents["eca"]) {
-			t.Errorf("who asked: %v", v.agents)
-		}
-	})
+	r.start(t, daemon.Options{StateDir: state, Now: c.now, Sleep: c.sleep, OpenURL: v.open}, string(cfg), planted, nil)
+	t.Cleanup(func() { v.onlyUs(t) })
 	return r
 }

@@ -3,10 +3,8 @@ package server_test
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,31 +20,8 @@ const oauthProvider = `{"providers": {"acme": {"api": "openai-chat", "url": "URL
 func oauthRig(t *testing.T, a *authority, c *handClock, state, cfg string) *loginRig {
 	t.Helper()
 	r := &loginRig{}
-	env := map[string]string{"XDG_CONFIG_HOME": filepath.Join(state, "config"), "ECA_CONFIG": strings.ReplaceAll(cfg, "URL", a.URL), "OLLAMA_API_URL": noServer}
-	d := daemon.New(daemon.Options{
-		Getenv: func(k string) string { return env[k] }, StateDir: state, CacheDir: filepath.Join(state, "cache"), Now: c.now, Sleep: c.sleep,
-		Log: slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
-	r.Editor = connect(t, d)
-	r.Open(tempDir(t), nil)
-	r.Await(0, "the start", fake.Ready())
-	t.Cleanup(func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if strings.Contains(r.log.String(), planted) {
-			t.Errorf("a secret is in the log:\n%s", r.log.String())
-		}
-		for _, m := range r.Since(0) {
-			if strings.Contains(m.String(), planted) {
-				t.Errorf("a secret was sent: %s", m)
-			}
-		}
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if len(a.agents) > 0 && (len(a.agents) != 1 || !a.agents["eca"]) {
-			t.Errorf("who asked: %v", a.agents)
-		}
-	})
+	r.start(t, daemon.Options{StateDir: state, Now: c.now, Sleep: c.sleep}, strings.ReplaceAll(cfg, "URL", a.URL), planted, nil)
+	t.Cleanup(func() { a.onlyUs(t) })
 	return r
 }
 

@@ -1,34 +1,22 @@
 package server_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
-	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/filetest"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // git runs git in a folder and returns what it printed.
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	var out bytes.Buffer
-	exit, err := proc.Run(t.Context(), proc.Spec{
-		Path: "git", Dir: dir, Stdout: &out, Stderr: &out,
-		Args: append([]string{"-c", "user.name=n", "-c", "user.email=e@example.com", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"}, args...),
-	})
-	if err != nil {
-		t.Skipf("git can not be started: %v", err)
-	}
-	if exit.Code != 0 {
-		t.Fatalf("git %v: %s", args, out.String())
-	}
-	return strings.TrimSpace(out.String())
+	return filetest.Git(t, dir, args...)
 }
 
 // market makes a repository of plugins and returns its address. The plugin kit has all that
@@ -81,9 +69,7 @@ func (r *rig) lastBody(t *testing.T) string {
 // A plugin is installed and uninstalled while a chat is open; all that it has is in effect,
 // below what the user says, and gone again.
 func TestPlugin(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the hook is a POSIX command")
-	}
+	needs.POSIX(t)
 	r := newRig(t, options{closed: true, model: anyAnswer})
 	dir, address := market(t, r)
 	first := git(t, dir, "rev-parse", "HEAD")

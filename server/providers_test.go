@@ -3,7 +3,6 @@ package server_test
 import (
 	"bytes"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -63,29 +62,7 @@ func newLoginRig(t *testing.T, state, providers string, env map[string]string) *
 	}))
 	t.Cleanup(srv.Close)
 	r.url = srv.URL + "/v1"
-	all := map[string]string{"XDG_CONFIG_HOME": filepath.Join(state, "config"), "ECA_CONFIG": strings.ReplaceAll(providers, "URL", r.url), "OLLAMA_API_URL": noServer}
-	for k, v := range env {
-		all[k] = v
-	}
-	d := daemon.New(daemon.Options{
-		Getenv: func(k string) string { return all[k] }, StateDir: state, CacheDir: filepath.Join(state, "cache"),
-		Log: slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
-	r.Editor = connect(t, d)
-	r.Open(tempDir(t), nil)
-	r.Await(0, "the start", fake.Ready())
-	t.Cleanup(func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if strings.Contains(r.log.String(), loginKey) {
-			t.Errorf("the key is in the log:\n%s", r.log.String())
-		}
-		for _, m := range r.Since(0) {
-			if strings.Contains(m.String(), loginKey) {
-				t.Errorf("the key was sent: %s", m)
-			}
-		}
-	})
+	r.start(t, daemon.Options{StateDir: state}, strings.ReplaceAll(providers, "URL", r.url), loginKey, env)
 	return r
 }
 

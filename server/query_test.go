@@ -2,26 +2,18 @@ package server_test
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/filetest"
 )
 
 // write makes files below a folder.
 func write(t *testing.T, root string, files map[string]string) {
 	t.Helper()
-	for name, text := range files {
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	filetest.Write(t, root, files)
 }
 
 // query renders the answer to a query: the chat's id, then types and paths below $WS.

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // asked runs a turn in which every call is approved, with what save says about it, and
@@ -42,9 +42,7 @@ func asked(t *testing.T, r *rig, chat string, ids []string, save map[string]stri
 // What the user chose to remember reaches as far as they said: this run of eca, this
 // workspace, or everywhere.
 func TestRememberScopes(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	ids := []string{"once", "session", "workspace", "global", "odd"}
 	model := "cassette: 1\nturns:\n"
 	for range 2 {

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/txtest"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 	"github.com/seed-dec29ce4/eca/server"
@@ -223,9 +223,7 @@ func merge(base, over map[string]any) {
 //	served          golden, optional: what the MCP server hears
 //	after/*         golden: files of the workspace afterwards
 func TestScenarios(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the scenarios run POSIX commands")
-	}
+	needs.POSIX(t)
 	txtest.Run(t, "testdata/*.txtar", *update, func(t *testing.T, c *txtest.Case) {
 		o := options{model: c.Section("model.yaml"), root: tempDir(t), state: tempDir(t)}
 		t.Cleanup(func() { checkJournal(t, o.state) }) // when the daemon has ended

@@ -235,7 +235,7 @@ turns:
       - calls: [{id: s1, tool: eca__spawn_agent, arguments: {agent: free, task: write}}, {id: s2, tool: eca__task, arguments: {op: read}}]
       - {text: 'End'}
 `, config: map[string]any{"agent": map[string]any{
-		"code": map[string]any{"toolCall": map[string]any{"approval": map[string]any{"byDefault": "ask", "allow": map[string]any{"eca__spawn_agent": map[string]any{}}, "deny": map[string]any{"eca__move_file": map[string]any{"argsMatchers": map[string]any{"source": []any{".*"}}}}}}},
+		"code": map[string]any{"toolCall": map[string]any{"approval": map[string]any{"byDefault": "ask", "allow": map[string]any{"eca__spawn_agent": map[string]any{}}, "deny": map[string]any{"eca__glob": map[string]any{}, "eca__move_file": map[string]any{"argsMatchers": map[string]any{"source": []any{".*"}}}}}}},
 		"free": map[string]any{"mode": "subagent", "toolCall": free},
 	}}})
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "delegate"})
@@ -251,6 +251,9 @@ turns:
 	for _, b := range r.bodies()[1:] {
 		if strings.Contains(b, "write") && strings.Contains(b, `"name":"eca__spawn_agent","parameters"`) && !strings.Contains(b, "delegate") {
 			t.Errorf("a subagent is offered spawn_agent: %s", b)
+		}
+		if strings.Contains(b, `"name":"eca__glob"`) || !strings.Contains(b, `"name":"eca__grep"`) {
+			t.Errorf("the tools of a subagent are not those of its parent: %s", b)
 		}
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // A page is asked about, and comes as Markdown; servers of this machine are reached only
@@ -46,9 +46,7 @@ func TestWebFetch(t *testing.T) {
 // What a long command prints is shown while it runs, without secrets, and is no part of
 // what is stored.
 func TestLiveOutput(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	r := newRig(t, options{
 		model: `
 cassette: 1
@@ -75,9 +73,7 @@ turns:
 // A user's own tool gets its arguments as they are; one that can not be served safely, or
 // takes a name of ours, is left out and named.
 func TestCustomTools(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	schema := map[string]any{"properties": map[string]any{"x": map[string]any{"type": "string"}}, "required": []string{"x"}}
 	r := newRig(t, options{
 		model: `

@@ -7,12 +7,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // hostile is a workspace as an attacker ships it: whatever runs leaves a file in ran, and
@@ -25,9 +25,7 @@ type hostile struct {
 
 func newHostile(t *testing.T, init map[string]any) *hostile {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	h := &hostile{ran: tempDir(t)}
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		h.evil.Add(1)

@@ -19,9 +19,12 @@ type Listing struct {
 
 // Mark says when a listing was made. The zero Mark is before all others.
 type Mark struct {
-	index   *index
+	index   *name // of the index; that itself would be kept with the mark
 	version uint64
 }
+
+// name tells one index from all others. It has a size, without which all have one address.
+type name struct{ _ byte }
 
 // Folder is one folder of a listing.
 type Folder struct {
@@ -151,8 +154,8 @@ func (ix *index) listing(w wanted) *Listing {
 	}
 	for _, r := range s.roots {
 		if r.path == w.root && !r.parted {
-			l := &Listing{folder: r.folder, changed: map[string]bool{}, mark: Mark{ix, ix.touched.version}}
-			l.all = w.since.index != ix || !ix.touched.since(w.since.version, func(dir string) {
+			l := &Listing{folder: r.folder, changed: map[string]bool{}, mark: Mark{ix.name, ix.touched.version}}
+			l.all = w.since.index != ix.name || !ix.touched.since(w.since.version, func(dir string) {
 				if rel, err := filepath.Rel(r.top, dir); err == nil && within(r.top, dir) {
 					l.changed[folderPath(rel)] = true
 				}

@@ -50,6 +50,7 @@ type placed struct {
 // index keeps the files below some roots. One goroutine owns it: it walks, listens to
 // hints, and replaces the snapshot; queries read that and wait for nothing but the first.
 type index struct {
+	name   *name
 	roots  []string
 	limit  int // folders that may be watched
 	noted  func(paths []string)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // realDir is a new folder without links on its way.
@@ -153,15 +154,46 @@ func TestRestoreFollowsNoLinks(t *testing.T) {
 			if err := os.RemoveAll(from); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Symlink(to, from); err != nil {
-				t.Skip("no links here: ", err)
-			}
+			needs.Symlink(t, to, from)
 			if err := files.Restore(ctx, change); err == nil {
 				t.Errorf("%s, %s: it is restored", swap, kind)
 			}
 			if data, err := os.ReadFile(secret); err != nil || string(data) != "ours" {
 				t.Errorf("%s, %s: outside is %q, %v", swap, kind, data, err)
 			}
+		}
+	}
+}
+
+// A file that has become another name of one outside is given its old content here alone.
+func TestRestoreHardLink(t *testing.T) {
+	ctx := context.Background()
+	dir, outside := realDir(t), realDir(t)
+	path, secret := filepath.Join(dir, "a"), filepath.Join(outside, "a")
+	kept := artifact.New(filepath.Join(t.TempDir(), "kept"), artifact.Options{})
+	files := New(func() *artifact.Store { return kept })
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	change, err := files.Writing(ctx, path, []byte("ours"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(secret, []byte("ours"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(secret, path); err != nil {
+		t.Skip("no hard links here: ", err)
+	}
+	if err := files.Restore(ctx, change); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{path: "old", secret: "ours"} {
+		if data, err := os.ReadFile(file); err != nil || string(data) != want {
+			t.Errorf("%s is %q, %v", file, data, err)
 		}
 	}
 }

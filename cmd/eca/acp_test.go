@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/nodetest"
 )
 
@@ -77,9 +78,7 @@ func TestACPX(t *testing.T) {
 
 // The headless client's interrupt cancels the turn.
 func TestACPXCancel(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("there is no interrupt to send")
-	}
+	needs.POSIX(t)
 	p := newProvider(t, `
 cassette: 1
 turns: []
@@ -133,4 +132,22 @@ func TestACPProgram(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// Some editors start their agents with a PATH and nothing else.
+func TestACPWithoutHome(t *testing.T) {
+	at := newPlace(t)
+	cmd := at.command("acp")
+	cmd.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "OLLAMA_API_URL=http://127.0.0.1:1"}
+	if runtime.GOOS == "windows" {
+		cmd.Env = append(cmd.Env, "SystemRoot="+os.Getenv("SystemRoot"))
+	}
+	in, out := speak(t, cmd, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`+"\n"+
+		`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":`+quoted(at.root)+`,"mcpServers":[]}}`, `"id":2`)
+	var made struct{ Result struct{ SessionID string } }
+	if err := json.Unmarshal([]byte(out.last), &made); err != nil || made.Result.SessionID == "" {
+		t.Fatalf("%s %v", out.last, err)
+	}
+	say(t, in, `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":`+quoted(made.Result.SessionID)+`,"prompt":[{"type":"text","text":"Hello?"}]}}`)
+	out.until(t, `"stopReason"`)
 }

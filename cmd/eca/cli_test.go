@@ -6,12 +6,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 func TestVersionAndHelp(t *testing.T) {
@@ -129,9 +129,7 @@ func TestExecDemo(t *testing.T) {
 }
 
 func TestExecApproval(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	const tape = `
 cassette: 1
 default:
@@ -229,9 +227,7 @@ func TestExecWithUnusableChatID(t *testing.T) {
 }
 
 func TestExecInterrupted(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no SIGINT between processes")
-	}
+	needs.POSIX(t)
 	p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - {text: hanging, hang: true}\n")
 	here := newPlace(t, p.env()...)
 	cmd := here.command("exec", "go")

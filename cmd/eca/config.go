@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -88,34 +87,6 @@ func configCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	}
 	cmd.AddCommand(show, check, schema)
 	return cmd
-}
-
-// withConfig calls fn with a daemon that is configured for this directory.
-func withConfig(sf serverFlags, stderr io.Writer, fn func(*daemon.Daemon) error) error {
-	cwd, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	return withFolder(sf, cwd, stderr, fn)
-}
-
-// withFolder calls fn with a daemon that is configured for a folder, and runs nothing.
-func withFolder(sf serverFlags, dir string, stderr io.Writer, fn func(*daemon.Daemon) error) error {
-	sf.logLevel = "error" // what is wrong is told in another way
-	log, err := logger(sf.logLevel, stderr)
-	if err != nil {
-		return err
-	}
-	o, err := daemonOptions(sf, log.Logger)
-	if err != nil {
-		return err
-	}
-	o.NoCommands = true
-	d := daemon.New(o)
-	defer d.Close()
-	d.Configure(nil, []string{dir})
-	d.Extensions()
-	return fn(d)
 }
 
 func checkConfig(cfg *config.Loaded, asJSON bool, stdout io.Writer) error {

@@ -48,7 +48,7 @@ func TestConfigCommands(t *testing.T) {
 		`providers.my-co.models."m.1"`:    "{}\n",
 		"toolCall.outputTruncation":       "{\n  \"lines\": 2000,\n  \"sizeKb\": 50\n}\n",
 		"--origin providers.my-co.key":    "providers.my-co.key = [REDACTED]  // ECA_CONFIG:1\n",
-		"--origin toolCall.readFile":      "toolCall.readFile.maxLines = 2000  // defaults:",
+		"--origin toolCall.readFile":      "toolCall.readFile.maxLines = 2000  // defaults\n",
 		"--origin providers.my-co.models": "providers.my-co.models.\"m.1\" = {}  // ECA_CONFIG:1\n",
 	} {
 		if out, _ := run(0, append([]string{"show"}, strings.Fields(key)...)...); !strings.HasPrefix(out, want) {

@@ -8,12 +8,13 @@ import (
 	"io"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // TestConformance is what of the checklist of eca-protocol 15 needs the process; the
@@ -130,9 +131,7 @@ func (s *session) turn(root string) {
 }
 
 func conformStdout(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands, and crashes by a signal")
-	}
+	needs.POSIX(t)
 	p := newProvider(t, noisy)
 	here := newPlace(t, p.env()...)
 	s := startSession(t, here.command("server", "--verbose", "--log-level", "debug", "--no-such-flag"))

@@ -11,15 +11,14 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // Two daemons share a workspace; each writes 200 chats, many at once, and one of them
 // is killed on the way. What either showed is there afterwards, once, and nobody hears
 // of locks.
 func TestTwoDaemonsManyChats(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 400 chats")
-	}
+	needs.Long(t)
 	p := newProvider(t, `
 cassette: 1
 default:

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 )
@@ -26,20 +25,13 @@ func doctorCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Long:  doctorHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := logger(doctorLogLevel(sf.logLevel, cmd.Flags().Changed("log-level")), stderr)
-			if err != nil {
-				return err
-			}
-			cwd, err := os.Getwd()
-			if err != nil {
-				return err
-			}
-			d, err := newDaemon(*sf, log)
+			here := *sf
+			here.logLevel = doctorLogLevel(sf.logLevel, cmd.Flags().Changed("log-level"))
+			d, err := hereDaemon(here, stderr)
 			if err != nil {
 				return err
 			}
 			defer d.Close()
-			d.Configure(nil, []string{cwd})
 			report := d.Doctor(cmd.Context(), offline)
 			if err := cmd.Context().Err(); err != nil {
 				return err

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 const ecpTape = `
@@ -183,9 +184,7 @@ func TestECPBadTimeout(t *testing.T) {
 
 // A signal ends a step that runs, and the program with it.
 func TestECPSignal(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no SIGTERM between processes")
-	}
+	needs.POSIX(t)
 	p := newProvider(t, ecpTape)
 	a := startECP(t, newPlace(t, p.env()...))
 	a.step("hello")
@@ -193,6 +192,9 @@ func TestECPSignal(t *testing.T) {
 	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+	// Should it hang, it dies with a dump of what it does, in place of the whole test run.
+	hung := time.AfterFunc(time.Minute, func() { _ = a.cmd.Process.Signal(syscall.SIGQUIT) })
+	defer hung.Stop()
 	if err := a.cmd.Wait(); err != nil {
 		t.Errorf("%v, stderr: %s", err, a.stderr)
 	}
@@ -301,9 +303,7 @@ func referenceRuntime(t *testing.T) []string {
 // what they should.
 func TestECPReference(t *testing.T) {
 	reference := referenceRuntime(t)
-	if runtime.GOOS == "windows" {
-		t.Skip("the target is a POSIX command")
-	}
+	needs.POSIX(t)
 	p := newProvider(t, ecpTape)
 	here := newPlace(t, p.env()...)
 	if err := os.WriteFile(filepath.Join(here.root, "notes.txt"), []byte("42"), 0o644); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // perTurn is how many scenarios are tried in a turn: one that takes long would look stuck on
@@ -143,9 +144,7 @@ func (p *provider) leaks() (out []string) {
 // the model, nobody is connected to, and no process stays. As agents that ask, as one that
 // changes nothing (whose commands run unasked if they only read), and as a subagent.
 func TestHostileModel(t *testing.T) {
-	if testing.Short() {
-		t.Skip("NOT TESTED: the hostile model takes half a minute")
-	}
+	needs.Long(t)
 	scenarios := hostileScenarios()
 	const atLeast = 200
 	distinct := map[string]bool{}

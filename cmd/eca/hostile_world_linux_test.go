@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // plantedSecret is what the model must never be sent.
@@ -31,9 +33,7 @@ type world struct {
 // newWorld builds a world.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("NOT TESTED: git is missing; install it: apt-get install git")
-	}
+	needs.Git(t)
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

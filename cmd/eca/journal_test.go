@@ -16,6 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -29,9 +30,7 @@ func chainOf(t *testing.T, here place) *journal.Chain {
 
 // Two daemons write one journal and are killed at any moment: the chain holds, and goes on.
 func TestKillKeepsJournal(t *testing.T) {
-	if testing.Short() {
-		t.Skip("kills several processes")
-	}
+	needs.Long(t)
 	var steps strings.Builder
 	for i := range 12 {
 		fmt.Fprintf(&steps, "      - text: 'step %d'\n        calls: [{id: call_%d, tool: eca__read_file, arguments: {path: \"${workspace}/a.txt\"}}]\n", i, i)

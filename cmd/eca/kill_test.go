@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
 // A killed daemon loses at most the last 50 ms of streamed text, and the chat goes on
@@ -89,12 +91,6 @@ func TestKillLeavesNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: only Linux can hold this; docs/sandbox.md says what is left elsewhere")
 	}
-	const spawn = `echo $$ >>pids
-setsid sh -c 'echo $$ >>pids; exec sleep 300' &
-(setsid sh -c 'setsid sh -c "echo \$\$ >>pids; exec sleep 300" & exit' &)
-trap '' TERM HUP
-sleep 300
-`
 	const call = "      - calls: [{id: call_1, tool: eca__%s, arguments: %s}]\n"
 	for name, c := range map[string]struct{ config, step string }{
 		"command":        {`{"welcomeMessage": ""}`, fmt.Sprintf(call, "shell_command", `{command: "sh ./spawn.sh"}`)},
@@ -106,7 +102,7 @@ sleep 300
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n"+c.step+"      - {text: done}\nturns: []\n")
 			here := newPlace(t, append(p.env(), `ECA_CONFIG={"chat":{"title":false},`+strings.TrimPrefix(c.config, "{"))...)
-			if err := os.WriteFile(filepath.Join(here.root, "spawn.sh"), []byte(spawn), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(here.root, "spawn.sh"), []byte(spawnScript), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			daemon := here.serve(t)
@@ -117,6 +113,65 @@ sleep 300
 			awaitGone(t, pids)
 		})
 	}
+}
+
+// Nor does it leave the temporary folder of what it ran.
+func TestKillLeavesNoTemp(t *testing.T) {
+	if s := sandbox.Probe(); runtime.GOOS != "linux" || !s.Holds {
+		t.Skip("NOT TESTED: no sandbox on this machine: " + s.Without)
+	}
+	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n      - calls: [{id: call_1, tool: eca__shell_command, arguments: {command: tail -f a.txt}}]\n      - {text: done}\nturns: []\n")
+	here := newPlace(t, p.env()...)
+	temp := t.TempDir()
+	here.env = append(here.env, "TMPDIR="+temp)
+	if err := os.WriteFile(filepath.Join(here.root, "a.txt"), []byte("hello\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	daemon := here.serve(t)
+	daemon.Open(here.root, nil)
+	daemon.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "go", "agent": "plan"})
+	for n := 0; !runsIn(t, here.root, "tail\x00-f\x00a.txt\x00"); n++ {
+		const enough = 3000
+		if n == enough {
+			t.Fatal("the command does not start")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	left := func() []string {
+		found, err := filepath.Glob(filepath.Join(temp, "eca-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if len(left()) == 0 {
+		t.Error("the command has no folder: the test sees nothing")
+	}
+	daemon.kill9(t)
+	for n := 0; len(left()) > 0; n++ {
+		const enough = 3000
+		if n == enough {
+			t.Fatalf("left behind: %v", left())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// runsIn says whether a process with some words runs in a folder.
+func runsIn(t *testing.T, dir, words string) bool {
+	t.Helper()
+	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range found {
+		data, _ := os.ReadFile(path)
+		cwd, _ := os.Readlink(filepath.Join(filepath.Dir(path), "cwd"))
+		if string(data) == words && cwd == dir {
+			return true
+		}
+	}
+	return false
 }
 
 // awaitPids reads the process ids that a command has written.
@@ -162,9 +217,7 @@ func awaitGone(t *testing.T, pids []int) {
 // Killed at any moment, the next start has everything that was shown (of text, all
 // but the last 50 ms), and goes on.
 func TestKillAtAnyMoment(t *testing.T) {
-	if testing.Short() {
-		t.Skip("kills several processes")
-	}
+	needs.Long(t)
 	var steps strings.Builder
 	for i := range 10 {
 		fmt.Fprintf(&steps, "      - text: 'step %d of many words '\n        delay: 1ms\n        calls: [{id: call_%d, tool: eca__read_file, arguments: {path: \"${workspace}/a.txt\"}}]\n", i, i)

@@ -73,24 +73,6 @@ func logoutCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	}
 }
 
-// hereDaemon is eca, configured for the current directory.
-func hereDaemon(sf serverFlags, stderr io.Writer) (*daemon.Daemon, error) {
-	log, err := logger(sf.logLevel, stderr)
-	if err != nil {
-		return nil, err
-	}
-	cwd, err := os.Getwd()
-	if err != nil {
-		return nil, err
-	}
-	d, err := newDaemon(sf, log)
-	if err != nil {
-		return nil, err
-	}
-	d.Configure(nil, []string{cwd})
-	return d, nil
-}
-
 // listLogins shows who can be logged in to, and how that stands.
 func listLogins(d *daemon.Daemon, out io.Writer) error {
 	for _, p := range d.Providers() {

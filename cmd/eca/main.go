@@ -1,5 +1,10 @@
 // Command eca is the coding-assistant daemon and its command line.
 //
+// It owns flags, exit codes, signals and what the commands print; it decides nothing that a
+// face or the daemon could. It guarantees that what a command says for scripts goes to
+// stdout and all else to stderr, that no secret is in either, and that text of others is
+// printed without control characters.
+//
 // Exit codes: 0 success; 1 failure or wrong usage. `eca exec` has more, see exec.go.
 package main
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -112,20 +111,11 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 // them.
 func withServers(sf serverFlags, stderr io.Writer, fn func(*daemon.Daemon) error) error {
 	sf.logLevel = "error" // what is wrong is told in another way
-	log, err := logger(sf.logLevel, stderr)
-	if err != nil {
-		return err
-	}
-	cwd, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	d, err := newDaemon(sf, log)
+	d, err := hereDaemon(sf, stderr)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	d.Configure(nil, []string{cwd})
 	d.Extensions()
 	return fn(d)
 }

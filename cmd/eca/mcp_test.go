@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // testedServer is an MCP server in shell whose tool describes itself with what stands in a
@@ -23,9 +24,7 @@ done`
 
 // The command line adds, lists, tests, allows and removes servers in the user's own file.
 func TestMCPCommand(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the server is a POSIX shell's")
-	}
+	needs.POSIX(t)
 	home, here := t.TempDir(), t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", home)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())

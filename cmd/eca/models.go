@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,20 +51,11 @@ func modelsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 
 // knownProviders configures eca for this directory and asks the providers.
 func knownProviders(ctx context.Context, sf serverFlags, stderr io.Writer) ([]llm.Provider, error) {
-	log, err := logger(sf.logLevel, stderr)
-	if err != nil {
-		return nil, err
-	}
-	cwd, err := os.Getwd()
-	if err != nil {
-		return nil, err
-	}
-	d, err := newDaemon(sf, log)
+	d, err := hereDaemon(sf, stderr)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	d.Configure(nil, []string{cwd})
 	d.SyncModels(ctx)
 	return d.Providers(), ctx.Err()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -52,20 +51,11 @@ func pluginCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 // withPlugins runs what a command does and prints what it says.
 func withPlugins(ctx context.Context, sf serverFlags, stdout, stderr io.Writer, fn func(context.Context, slash.Plugins) (string, error)) error {
 	sf.logLevel = "error" // what is wrong is told in another way
-	log, err := logger(sf.logLevel, stderr)
-	if err != nil {
-		return err
-	}
-	cwd, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	d, err := newDaemon(sf, log)
+	d, err := hereDaemon(sf, stderr)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	d.Configure(nil, []string{cwd})
 	text, err := fn(ctx, d.Plugins())
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func TestRepomap(t *testing.T) {
 	}{
 		{[]string{}, all, ""},
 		{[]string{here.root}, all, ""},
-		{[]string{"--budget", "8", "--focus", "Caller"}, "a.go\nb/b.go\n func Caller()\n", ""},
+		{[]string{"--budget", "10", "--focus", "Caller"}, "a.go\nb/b.go\n func Caller()\n", ""},
 		{[]string{"b"}, "b.go\n func Caller()\n", ""},
 		{[]string{"--budget", "0"}, "", "--budget must be above 0"},
 		{[]string{"--budget", "1"}, "", "budget is too small"},

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
@@ -47,9 +48,7 @@ func (p planted) check(t *testing.T, where, text string) {
 // commands show and write, or what the client is told: keys of the configuration and of the
 // environment, of netrc, in addresses of servers and proxies, and in what commands print.
 func TestSecretsStayHidden(t *testing.T) {
-	if _, err := os.Stat("/bin/sh"); err != nil {
-		t.Skip("the commands are POSIX")
-	}
+	needs.POSIX(t)
 	p := planted{}
 	player, err := cassette.Parse([]byte(`
 cassette: 1

@@ -7,7 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,16 +64,21 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("the workspace is unknown: %w", err)
 			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			listener, err := net.Listen("tcp", address)
+			if errors.Is(err, syscall.EADDRINUSE) {
+				return fmt.Errorf("--listen: %s is in use, perhaps by another eca serve", address)
+			} else if err != nil {
+				return fmt.Errorf("--listen: %w", err)
+			}
+			defer listener.Close()
 			d, err := newDaemon(*sf, log)
 			if err != nil {
 				return err
 			}
 			defer d.Close()
-			listener, err := net.Listen("tcp", address)
-			if err != nil {
-				return err
-			}
-			defer listener.Close()
 			address = listener.Addr().String() // with the port that 0 became
 			g := gateway.New(gateway.Options{Host: d, Workspace: cwd, Log: log.Logger})
 			defer g.Close()
@@ -110,6 +118,28 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 	cmd.Flags().StringSliceVar(&f.origins, "allow-origin", nil, "origin of web pages that may call, besides those of this machine")
 	cmd.Flags().StringSliceVar(&f.hosts, "allow-host", nil, "name under which eca is reached, besides this machine's")
 	return cmd
+}
+
+// check refuses addresses that no caller could use.
+func (f serveFlags) check() error {
+	web := func(address string) (*url.URL, bool) {
+		u, err := url.Parse(address)
+		return u, err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	}
+	if _, ok := web(f.url); f.url != "" && !ok {
+		return fmt.Errorf("--url must be a URL like https://example.com/a2a, not %q", f.url)
+	}
+	for _, origin := range f.origins {
+		if u, ok := web(origin); !ok || strings.TrimPrefix(origin, u.Scheme+"://") != u.Host {
+			return fmt.Errorf("--allow-origin must be a page's origin like https://example.com, not %q", origin)
+		}
+	}
+	for _, host := range f.hosts {
+		if strings.ContainsAny(host, "/ ") || host == "" {
+			return fmt.Errorf("--allow-host must be a name without scheme and path, like eca.example.com, not %q", host)
+		}
+	}
+	return nil
 }
 
 // httpServer is one that lets go of clients which say nothing.

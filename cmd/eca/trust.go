@@ -102,16 +102,8 @@ func trustFolder(d *daemon.Daemon, dir string, stdout io.Writer) error {
 // printUnits prints a line for each thing that needs trust.
 func printUnits(units []config.Unit, dir string, stdout io.Writer) error {
 	for _, u := range units {
-		name, err := filepath.Rel(dir, u.File)
-		if err != nil {
-			name = u.File
-		}
 		for _, n := range u.Needs {
-			at := name
-			if n.Line > 0 {
-				at = fmt.Sprintf("%s:%d", name, n.Line)
-			}
-			if _, err := fmt.Fprintf(stdout, "  %s  %s\n", at, n.What); err != nil {
+			if _, err := fmt.Fprintf(stdout, "  %s  %s\n", u.Place(n, dir), n.What); err != nil {
 				return err
 			}
 		}

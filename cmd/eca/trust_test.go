@@ -3,17 +3,16 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // The command trusts a folder as it is, lists that, and takes it back; a run without a user
 // is told what has no effect, and runs nothing of it.
 func TestTrustCommand(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	here := newPlace(t)
 	file := filepath.Join(here.root, ".eca", "config.json")
 	ran := filepath.Join(here.root, "ran")

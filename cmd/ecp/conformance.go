@@ -15,6 +15,7 @@ import (
 
 func conformanceCommand(s streams) *cobra.Command {
 	var target, input, timeout, jsonOut string
+	var headers []string
 	var asJSON, extended bool
 	cmd := &cobra.Command{
 		Use:   "conformance --target AGENT",
@@ -32,11 +33,15 @@ Exit codes: 0 it does; 1 it does not; 64 wrong usage.`,
 			if err != nil {
 				return err
 			}
+			sent, err := parseHeaders(headers)
+			if err != nil {
+				return err
+			}
 			network := netclient.New(os.Getenv)
 			defer network.Close()
 			supervisor, _ := os.Executable() // without it agents run unsupervised
 			c := runtime.CheckConformance(cmd.Context(), target, runtime.ConformanceOptions{
-				Input: input, Timeout: limit, Extended: extended, Supervisor: supervisor,
+				Input: input, Timeout: limit, Extended: extended, Headers: sent, Supervisor: supervisor,
 				Client: network.Client(netclient.Options{HTTP1: true, Connect: limit}),
 			})
 			encode := func(w io.Writer) error {
@@ -68,6 +73,7 @@ Exit codes: 0 it does; 1 it does not; 64 wrong usage.`,
 	flags.StringVar(&timeout, "timeout", "", "seconds that one call may take (default: $ECP_RPC_TIMEOUT, else 30)")
 	flags.BoolVar(&asJSON, "json", false, "write the result as JSON to stdout")
 	flags.StringVar(&jsonOut, "json-out", "", "write the result as JSON to a file")
+	flags.StringArrayVar(&headers, "header", nil, "NAME: VALUE for requests to an agent behind HTTP (repeatable)")
 	flags.BoolVar(&extended, "extended", false, "check more than the reference does")
 	return cmd
 }

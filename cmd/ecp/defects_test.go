@@ -284,6 +284,20 @@ func TestDefects(t *testing.T) {
 				t.Errorf("%s: exit %d: %s", bad, r.code, r.err)
 			}
 		}
+		agent := newHTTPAgent(t)
+		guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer k" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			agent.Config.Handler.ServeHTTP(w, r)
+		}))
+		defer guarded.Close()
+		for header, want := range map[string]int{"Authorization: Bearer k": 0, "Authorization: Bearer x": exitError, "nothing": exitUsage} {
+			if r := invoke(t, "conformance", "--target", guarded.URL, "--timeout", "60", "--header", header); r.code != want {
+				t.Errorf("%s: exit %d: %s%s", header, r.code, r.out, r.err)
+			}
+		}
 		r := invoke(t, "conformance", "--target", "/does/not/exist", "--json", "--timeout", "60")
 		var c struct {
 			Conformant bool

@@ -91,60 +91,6 @@ func TestExamplesReference(t *testing.T) {
 	}
 }
 
-// referenceRuntime is the command line of the reference runtime.
-func referenceRuntime(t *testing.T) []string {
-	t.Helper()
-	if path := os.Getenv("ECA_ECP_RUNTIME"); path != "" {
-		return []string{path}
-	}
-	if exec.Command("python3", "-c", "import ecp_runtime").Run() != nil {
-		t.Skip("NOT TESTED against the reference runtime: python3 -m venv DIR && DIR/bin/pip install -r .ci/python/requirements.txt, then ECA_ECP_RUNTIME=DIR/bin/ecp")
-	}
-	return []string{"python3", "-m", "ecp_runtime.cli"}
-}
-
-// An agent made with the reference's SDK, as its init writes it, conforms, and gets the
-// verdicts that the reference gives it.
-func TestReferenceAgent(t *testing.T) {
-	runtime := referenceRuntime(t)
-	quiet(t)
-	python := "python3"
-	if len(runtime) == 1 {
-		python = filepath.Join(filepath.Dir(runtime[0]), "python")
-	}
-	if exec.Command(python, "-c", "import ecp").Run() != nil {
-		t.Skip("NOT TESTED against agents of the reference's SDK: DIR/bin/pip install -r .ci/python/requirements.txt")
-	}
-	t.Chdir(t.TempDir())
-	if out, err := exec.Command(runtime[0], append(runtime[1:], "init", "sdk")...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	agent := python + " sdk/agent.py"
-	if r := invoke(t, "conformance", "--target", agent, "--timeout", "120"); r.code != 0 || !strings.Contains(r.out, "3/3") {
-		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
-	}
-	data, err := os.ReadFile("sdk/manifest.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, "sdk/manifest.yaml", strings.Replace(string(data), "python sdk/agent.py", agent, 1))
-	text, err := exec.Command(runtime[0], append(runtime[1:], "run", "--manifest", "sdk/manifest.yaml", "--json", "--timeout", "120", "--no-fail-on-error")...).Output()
-	if err != nil {
-		t.Fatalf("the reference: %v", err)
-	}
-	theirs, err := report.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, ours := evaluated(t, "sdk/manifest.yaml", "--compat", "reference")
-	if diff := cmp.Diff(checked(theirs), checked(ours)); diff != "" || len(checked(ours)) == 0 {
-		t.Errorf("theirs, ours: %s", diff)
-	}
-	if _, ours = evaluated(t, "sdk/manifest.yaml"); ours.Passed != theirs.Passed {
-		t.Errorf("without compat: %d, theirs %d", ours.Passed, theirs.Passed)
-	}
-}
-
 // schemaDir is where the schemas are, from where an example is run.
 func schemaDir(dir string) string {
 	if filepath.Base(dir) == "plain-agent" {

@@ -1,5 +1,9 @@
 // Command ecp evaluates agents that speak the Evaluation Context Protocol.
 //
+// It owns flags, exit codes and where reports go; how scenarios run and are graded is
+// ecp/runtime's business. It guarantees that the exit code says the worst that happened,
+// and that nothing it started outlives it where the system can hold that.
+//
 // Exit codes: 0 all passed; 2 checks failed; 1 something went wrong: a scenario, a judge,
 // the manifest, a file; 64 wrong usage; 130 interrupted. An error wins over failed checks.
 package main

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // A run that is killed at any moment is finished by --resume: no scenario is lost, and none
@@ -82,6 +84,53 @@ func TestResume(t *testing.T) {
 		if all, _, err := runtime.ReadJournal(journal); err != nil || len(all) != scenarios {
 			t.Errorf("the journal has %d lines, %v", len(all), err)
 		}
+	}
+}
+
+// So it is when the moment is any: before the journal is there, in the middle of a line, or
+// when all is done.
+func TestResumeAnyMoment(t *testing.T) {
+	quiet(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const scenarios = 30
+	var b strings.Builder
+	for i := range scenarios {
+		b.WriteString(scenario(fmt.Sprint("s", i), has("s"), fmt.Sprint("s", i)))
+	}
+	dir := t.TempDir()
+	journal, asks := filepath.Join(dir, "journal.jsonl"), filepath.Join(dir, "asks")
+	m := manifest(t, agentTarget(t, "log", asks), b.String())
+	for range 8 {
+		done := map[string]bool{}
+		if list, _, err := runtime.ReadJournal(journal); err == nil {
+			for _, l := range list {
+				done[l.Scenario.Name] = true
+			}
+		}
+		_ = os.Remove(asks)
+		cmd := exec.Command(self, "ecp", "run", "--manifest", m, "-j", "2", "--resume", journal)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		asked, _ := os.ReadFile(asks) // may not be there
+		for _, word := range strings.Fields(string(asked)) {
+			if done[word] {
+				t.Errorf("%s was run again", word)
+			}
+		}
+	}
+	out, r := evaluated(t, m, "-j", "2", "--resume", journal)
+	if out.code != 0 || len(r.Scenarios) != scenarios || r.Passed != scenarios {
+		t.Fatalf("exit %d: %d scenarios, %d passed: %s", out.code, len(r.Scenarios), r.Passed, out.err)
+	}
+	if all, _, err := runtime.ReadJournal(journal); err != nil || len(all) != scenarios {
+		t.Errorf("the journal has %d lines, %v", len(all), err)
 	}
 }
 
@@ -253,10 +302,7 @@ func TestMatrixAndDataset(t *testing.T) {
 
 func TestInit(t *testing.T) {
 	quiet(t)
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("NOT TESTED: python3 is missing; install it with: apt-get install python3")
-	}
+	python := needs.Program(t, "python3", "python3")
 	t.Chdir(t.TempDir())
 	if r := invoke(t, "init"); r.code != 0 {
 		t.Fatal(r.err)

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
@@ -38,9 +38,7 @@ func TestMain(m *testing.M) {
 // quiet keeps what the machine's environment says out of the tests.
 func quiet(t *testing.T) {
 	t.Helper()
-	if goruntime.GOOS == "windows" {
-		t.Skip("agents are started by a POSIX shell here")
-	}
+	needs.POSIX(t)
 	for _, v := range []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "ECP_LLM_JUDGE_MODEL", "ECP_RPC_TIMEOUT", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE", "ECA_CONFIG"} {
 		t.Setenv(v, "")
 	}

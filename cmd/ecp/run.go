@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"regexp"
@@ -199,7 +200,9 @@ func (f *runFlags) perform(ctx context.Context, m *runtime.Manifest, cases []run
 	path, keep := f.journal, int64(0)
 	if f.resume != "" {
 		lines, size, err := runtime.ReadJournal(f.resume)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) { // the run was killed before it began
+			fmt.Fprintf(s.err, "note: there is no journal %s yet; all scenarios are run\n", f.resume)
+		} else if err != nil {
 			return nil, err
 		}
 		for _, l := range lines {
@@ -256,16 +259,24 @@ func (f *runFlags) options(s streams) (o runtime.Options, err error) {
 	if o.Variants, err = runtime.Matrix(f.matrix); err != nil {
 		return o, usageError{fmt.Errorf("--matrix: %w", err)}
 	}
-	o.Headers = http.Header{}
-	for _, h := range f.headers {
-		name, value, ok := strings.Cut(h, ":")
-		if name = strings.TrimSpace(name); !ok || name == "" {
-			return o, usageError{errors.New("--header must be NAME: VALUE")}
-		}
-		o.Headers.Add(name, strings.TrimSpace(value))
+	if o.Headers, err = parseHeaders(f.headers); err != nil {
+		return o, err
 	}
 	o.Filter, err = f.only()
 	return o, err
+}
+
+// parseHeaders reads headers as they are written on a command line.
+func parseHeaders(lines []string) (http.Header, error) {
+	out := http.Header{}
+	for _, h := range lines {
+		name, value, ok := strings.Cut(h, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return nil, usageError{errors.New("--header must be NAME: VALUE")}
+		}
+		out.Add(name, strings.TrimSpace(value))
+	}
+	return out, nil
 }
 
 // only says which cases are wanted.

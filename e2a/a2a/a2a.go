@@ -64,6 +64,9 @@ type Options struct {
 	Notifier Notifier
 	// Sleep waits between tries to send one; default: for real.
 	Sleep func(context.Context, time.Duration) error
+	// Farewell is how long notifications may take when the server closes; default: half a
+	// second.
+	Farewell time.Duration
 }
 
 // Server serves A2A. Close must be called.
@@ -81,6 +84,7 @@ type Server struct {
 	sleep    func(context.Context, time.Duration) error
 	posts    chan struct{}   // has one for each notification on its way
 	posting  context.Context // ends a moment after Close began
+	farewell time.Duration
 
 	ctx         context.Context // ends with Close
 	cancel      context.CancelFunc
@@ -94,7 +98,7 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{
 		runner: o.Runner, version: o.Version, url: o.URL, secured: o.Secured, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default()),
-		notifier: o.Notifier, sleep: o.Sleep, posts: make(chan struct{}, maxPosting),
+		notifier: o.Notifier, sleep: o.Sleep, posts: make(chan struct{}, maxPosting), farewell: cmp.Or(o.Farewell, farewell),
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -123,7 +127,7 @@ func New(o Options) *Server {
 func (s *Server) Close() {
 	s.tasks.close()
 	s.cancel()
-	defer time.AfterFunc(farewell, s.stopPosting).Stop()
+	defer time.AfterFunc(s.farewell, s.stopPosting).Stop()
 	s.work.Wait()
 	s.stopPosting()
 	s.records.close()

@@ -202,7 +202,6 @@ func TestErrors(t *testing.T) {
 		{"no base64", "SendMessage", part(object{"raw": "?", "mediaType": "image/png"}), -32602},
 		{"output", "SendMessage", with(says("hi"), "configuration", object{"acceptedOutputModes": []any{"video/mp4"}}), -32005},
 		{"history", "GetTask", object{"id": "x", "historyLength": -1}, -32602},
-		{"extended card", "GetExtendedAgentCard", object{}, -32007},
 		{"params", "GetTask", []any{}, -32602},
 	} {
 		if got := r.fails(c.method, c.params); got != c.want {
@@ -380,5 +379,40 @@ func TestStalledCaller(t *testing.T) {
 		if answer, after := nettest.Stalled(t, &http.Server{Handler: handler}, call); !strings.HasPrefix(answer, "HTTP/1.1 "+want) || after > 2*time.Minute {
 			t.Errorf("%s: %q after %s", want, answer, after)
 		}
+	}
+}
+
+// Who may call is told which agents and models there are.
+func TestExtendedCard(t *testing.T) {
+	r := newRig(t, talks, "s3cret")
+	for _, method := range []string{"GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"} {
+		card := r.call(method, object{})
+		if legacy := method != "GetExtendedAgentCard"; card["name"] != "eca" || (card["url"] == r.url+a2a.Endpoint) != legacy || (card["security"] != nil) != legacy {
+			t.Errorf("%v", card)
+		}
+		skills := map[any]bool{}
+		for _, s := range card["skills"].([]any) {
+			skills[s.(object)["id"]] = s.(object)["description"] != ""
+		}
+		if !skills["code"] || !skills["agent/code"] || !skills["agent/plan"] {
+			t.Errorf("%v", skills)
+		}
+		more := card["capabilities"].(object)["extensions"].([]any)[0].(object)["params"].(object)
+		if more["model"] != "mock/m" || len(more["models"].([]any)) != 2 || more["agent"] != "code" {
+			t.Errorf("%v", more)
+		}
+	}
+	res, err := http.Get(r.url + a2a.CardPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := r.answer(res)
+	if capabilities := public["capabilities"].(object); capabilities["extendedAgentCard"] != true || capabilities["extensions"] != nil || public["supportsAuthenticatedExtendedCard"] != true {
+		t.Errorf("%v", public)
+	}
+	plain := r.post(r.body("GetExtendedAgentCard", object{}), func(q *http.Request) { q.Header.Del("Authorization") })
+	_ = plain.Body.Close()
+	if plain.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a token: %d", plain.StatusCode)
 	}
 }

@@ -82,7 +82,7 @@ func readData(data map[string]any, open []ask) (reply, error) {
 	str := func(key string) string { s, _ := data[key].(string); return s }
 	for _, a := range open {
 		if a.question && a.id == str("question_id") {
-			return reply{"chat.answer", map[string]any{"question_id": a.id, "answer": str("answer")}, a}, nil
+			return reply{e2a.MethodAnswer, map[string]any{"question_id": a.id, "answer": str("answer")}, a}, nil
 		}
 		if a.question || a.id != str("tool_call_id") && (str("tool_call_id") != "" || len(open) > 1) {
 			continue
@@ -95,9 +95,9 @@ func readData(data map[string]any, open []ask) (reply, error) {
 			} else if save != "" { // what counts longer is the user's to say
 				return reply{}, failure(codeParams, "data.save can only be session, not %q", save)
 			}
-			return reply{"chat.approve", params, a}, nil
+			return reply{e2a.MethodApprove, params, a}, nil
 		case "reject":
-			return reply{"chat.reject", map[string]any{"tool_call_id": a.id, "go_on": true}, a}, nil
+			return reply{e2a.MethodReject, map[string]any{"tool_call_id": a.id, "go_on": true}, a}, nil
 		}
 		return reply{}, failure(codeParams, "data.decision must be approve or reject, not %q", str("decision"))
 	}
@@ -106,13 +106,13 @@ func readData(data map[string]any, open []ask) (reply, error) {
 
 func readText(text string, a ask) (reply, error) {
 	if a.question {
-		return reply{"chat.answer", map[string]any{"question_id": a.id, "answer": text}, a}, nil
+		return reply{e2a.MethodAnswer, map[string]any{"question_id": a.id, "answer": text}, a}, nil
 	}
 	switch strings.ToLower(strings.TrimRight(text, ".! ")) {
 	case "yes", "y", "ok", "approve", "approved", "allow":
-		return reply{"chat.approve", map[string]any{"tool_call_id": a.id}, a}, nil
+		return reply{e2a.MethodApprove, map[string]any{"tool_call_id": a.id}, a}, nil
 	case "no", "n", "reject", "rejected", "deny":
-		return reply{"chat.reject", map[string]any{"tool_call_id": a.id, "go_on": true}, a}, nil
+		return reply{e2a.MethodReject, map[string]any{"tool_call_id": a.id, "go_on": true}, a}, nil
 	}
 	return reply{}, failure(codeParams, "the task waits for a decision about a tool call: answer yes or no, or with data {tool_call_id, decision}")
 }
@@ -120,29 +120,32 @@ func readText(text string, a ask) (reply, error) {
 // carryOut passes replies on to the turn that waits.
 func (j *job) carryOut(ctx context.Context, replies []reply) error {
 	for _, r := range replies {
-		if err := j.s.order(ctx, j.contextID, r.method, r.params); err != nil {
+		if _, err := j.s.order(ctx, j.contextID, r.method, r.params); err != nil {
 			return failure(codeParams, "%v", err)
 		}
 	}
 	return nil
 }
 
-// order runs an envelope whose only frame is the last.
-func (s *Server) order(ctx context.Context, session, method string, params map[string]any) error {
+// order runs an envelope whose only frame is the last, and returns its result. session may be
+// empty.
+func (s *Server) order(ctx context.Context, session, method string, params map[string]any) (map[string]any, error) {
 	request, channel := s.newID(), channelName
 	e := e2a.Envelope{
 		ProtocolVersion: e2a.ProtocolVersion, Provenance: e2a.Provenance{SourceProtocol: e2a.ProtocolA2A}, RequestID: &request, SessionID: &session,
 		ContextID: &session, Channel: &channel, Method: &method, Params: params, IdentityOrigin: e2a.OriginAgent,
 	}
+	var result map[string]any
 	var said error
 	err := s.runner.Run(ctx, e, func(r e2a.Response) error {
 		if r.Kind == e2a.KindError {
 			said = fmt.Errorf("%v", r.Body["message"])
 		}
+		result, _ = r.Body["result"].(map[string]any)
 		return nil
 	}, nil)
 	if err == nil {
 		err = said
 	}
-	return err
+	return result, err
 }

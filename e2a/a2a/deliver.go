@@ -18,7 +18,7 @@ const (
 	firstPause = time.Second            // before the second try; each one is twice the last
 	maxWaiting = 32                     // notifications of a hook; of more the oldest are left out
 	maxPosting = 16                     // at the same time, of all tasks
-	farewell   = 500 * time.Millisecond // for what is on its way when the server closes
+	farewell   = 500 * time.Millisecond // for what is to be told when the server closes
 )
 
 // hook is a configuration, with what it is still to be told. config, legacy and ctx do not

@@ -356,7 +356,7 @@ func TestPushGuards(t *testing.T) {
 
 // A closing server tells the ends that it makes, and does not wait for who does not listen.
 func TestPushFarewell(t *testing.T) {
-	r := pushRig(t, hangs, nil)
+	r := pushRig(t, hangs, func(o *a2a.Options) { o.Farewell = time.Minute })
 	r.Write("notes.txt", "nothing\n")
 	hook := newReceiver(t, nil)
 	params := says("hi")
@@ -369,4 +369,13 @@ func TestPushFarewell(t *testing.T) {
 	if got := hook.until("CANCELED"); len(got) != 1 {
 		t.Errorf("%v", got)
 	}
+
+	r = pushRig(t, talks, func(o *a2a.Options) { o.Farewell = time.Millisecond })
+	forever := make(chan struct{})
+	defer close(forever)
+	deaf := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-forever }))
+	t.Cleanup(deaf.Close)
+	params["configuration"] = object{"taskPushNotificationConfig": object{"url": deaf.URL}}
+	r.call("SendMessage", params)
+	r.stop() // ends
 }

@@ -25,7 +25,8 @@ type call struct {
 	id     json.RawMessage
 	method string
 	params json.RawMessage
-	legacy bool // it speaks 0.3
+	legacy bool   // it speaks 0.3
+	url    string // under which it came
 }
 
 // serveRPC answers one call per POST: with JSON, or with a stream of server-sent events.
@@ -35,7 +36,7 @@ func (s *Server) serveRPC(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "calls are POST requests", http.StatusMethodNotAllowed)
 		return
 	}
-	c := &call{id: json.RawMessage("null")}
+	c := &call{id: json.RawMessage("null"), url: s.reached(r)}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
 		c.answer(w, http.StatusUnsupportedMediaType, nil, failure(codeContentType, "calls are application/json, not %q", r.Header.Get("Content-Type")))
 		return
@@ -168,7 +169,11 @@ func (s *Server) call(ctx context.Context, c *call) (result any, stream *subscri
 		result, err := s.listTasks(p)
 		return result, nil, err
 	case "GetExtendedAgentCard":
-		return nil, nil, failure(codeNoCard, "there is no card but the public one")
+		card, err := s.extendedCard(ctx, c.url)
+		if err == nil && c.legacy {
+			card = s.withLegacy(card, c.url)
+		}
+		return card, nil, err
 	case "CreateTaskPushNotificationConfig", "GetTaskPushNotificationConfig", "ListTaskPushNotificationConfigs", "DeleteTaskPushNotificationConfig":
 		result, err := s.push(c)
 		return result, nil, err

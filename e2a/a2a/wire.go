@@ -116,7 +116,6 @@ const (
 	codeNoPush        = -32003
 	codeUnsupported   = -32004
 	codeContentType   = -32005
-	codeNoCard        = -32007
 	codeVersion       = -32009
 )
 
@@ -126,7 +125,6 @@ func failure(code int, format string, args ...any) *rpcError {
 	reasons := map[int]string{
 		codeNotFound: "TASK_NOT_FOUND", codeNotCancelable: "TASK_NOT_CANCELABLE", codeNoPush: "PUSH_NOTIFICATION_NOT_SUPPORTED",
 		codeUnsupported: "UNSUPPORTED_OPERATION", codeContentType: "CONTENT_TYPE_NOT_SUPPORTED", codeVersion: "VERSION_NOT_SUPPORTED",
-		codeNoCard: "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
 	}
 	if reason, ok := reasons[code]; ok {
 		e.Data = []any{map[string]any{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "a2a-protocol.org"}}

@@ -86,16 +86,42 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	}
 	queue := newQueue()
 	go a.read(in, queue) // ends with its reader at the latest
-	queue.each(ctx, a.take)
+	taken := make(chan struct{})
+	go func() { // ends with ctx, unless it tells a client that does not listen
+		defer close(taken)
+		queue.each(ctx, a.take)
+	}()
+	select {
+	case <-taken:
+	case <-ctx.Done():
+	}
 	gone := context.Cause(ctx)
 	a.peer.leave()
 	cancel(nil)
-	a.work.Wait()
+	a.end(taken)
 	a.closePlaces()
 	if gone != nil && !errors.Is(gone, context.Canceled) {
 		return gone
 	}
 	return nil
+}
+
+// farewell is how long what runs may take to tell its end.
+const farewell = 3 * time.Second
+
+// end waits for what runs, but not for a client that reads nothing.
+func (a *agent) end(taken <-chan struct{}) {
+	ended := make(chan struct{})
+	go func() {
+		<-taken
+		a.work.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(farewell):
+		a.log.Warn("the client does not read what was told last")
+	}
 }
 
 // read reads messages to the end. What must not wait behind others is done at once: answers

@@ -111,6 +111,66 @@ func TestPermission(t *testing.T) {
 	}
 }
 
+// There are four answers. What is rejected for the session is not asked about again: the
+// model is told, and goes on; other calls are asked about.
+func TestRejectAlways(t *testing.T) {
+	r := newRig(t, `
+turns:
+  - user: '(?i)run'
+    steps:
+      - calls: [{id: c1, tool: eca__shell_command, arguments: {command: "touch one"}}]
+      - text: 'Then: ${result:(?s)(.*)}'
+  - user: '(?i)other'
+    steps:
+      - calls: [{id: c1, tool: eca__shell_command, arguments: {command: "touch two"}}]
+      - text: 'Then: ${result:(?s)(.*)}'
+  - user: '(?i)write'
+    steps:
+      - calls: [{id: c1, tool: eca__write_file, arguments: {path: "${workspace}/out.txt", content: "x"}}]
+      - text: 'Then: ${result:(?s)(.*)}'
+default: {steps: [{text: Hello.}]}
+`)
+	c := r.connect()
+	id := c.start(r, nil)
+	c.answer = choosing("reject_always")
+	c.call("session/prompt", prompt(id, "Run it."))
+	var kinds []string
+	for _, o := range c.asked[0]["params"].(object)["options"].([]any) {
+		option := o.(object)
+		kinds = append(kinds, option["kind"].(string))
+		if option["name"] == "" || option["optionId"] != option["kind"] {
+			t.Errorf("%v", option)
+		}
+	}
+	if !slices.Equal(kinds, []string{"allow_once", "allow_always", "reject_once", "reject_always"}) {
+		t.Errorf("%v", kinds)
+	}
+	if got := c.call("session/prompt", prompt(id, "Run it again."))["stopReason"]; got != "end_turn" || !strings.Contains(said(c), "Then:") {
+		t.Errorf("%v, %s", got, said(c))
+	}
+	if len(c.asked) != 1 {
+		t.Errorf("%d requests for one command", len(c.asked))
+	}
+	c.call("session/prompt", prompt(id, "Other."))
+	c.call("session/prompt", prompt(id, "Write."))
+	c.call("session/prompt", prompt(id, "Write again."))
+	if len(c.asked) != 3 {
+		t.Errorf("%d requests for two commands and a tool", len(c.asked))
+	}
+	for _, name := range []string{"one", "two", "out.txt"} {
+		if _, err := os.Stat(filepath.Join(r.Root, name)); err == nil {
+			t.Errorf("%s was made", name)
+		}
+	}
+	// Another session has its own answers.
+	c.answer = choosing("allow_once")
+	other := c.call("session/new", object{"cwd": r.Root, "mcpServers": []any{}})["sessionId"].(string)
+	c.call("session/prompt", prompt(other, "Write."))
+	if _, err := os.Stat(filepath.Join(r.Root, "out.txt")); err != nil || len(c.asked) != 4 {
+		t.Errorf("%v, %d requests", err, len(c.asked))
+	}
+}
+
 // A turn that is cancelled, whatever it is doing, is answered as cancelled, behind its
 // updates.
 func TestCancel(t *testing.T) {

@@ -96,7 +96,7 @@ func (a *agent) cancelRequest(params json.RawMessage) {
 func (a *agent) take(m message) {
 	a.log.Debug("acp", "method", m.Method)
 	if !m.request() {
-		if m.Method == "session/cancel" && a.ready {
+		if m.Method == e2a.MethodCancel && a.ready {
 			a.cancel(m.Params)
 		}
 		return // others are none of ours

@@ -2,7 +2,10 @@ package acp
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
+
+	"github.com/seed-dec29ce4/eca/e2a"
 )
 
 // asking asks the user during a turn: for permission, and what the model wants to know.
@@ -24,20 +27,28 @@ func (k *asking) end() {
 
 // Options of a request for permission.
 const (
-	allowOnce   = "allow_once"
-	allowAlways = "allow_always"
-	rejectOnce  = "reject_once"
+	allowOnce    = "allow_once"
+	allowAlways  = "allow_always"
+	rejectOnce   = "reject_once"
+	rejectAlways = "reject_always"
 )
 
 // permission asks about a call, and passes the answer on. What is no permission is a
-// refusal.
-func (k *asking) permission(update object) {
+// refusal. A call like one that was rejected for the session is refused without a question;
+// the model is told, and may go on with something else.
+func (k *asking) permission(update object, s stage) {
 	id, _ := update["toolCallId"].(string)
+	kind, what := kindOfCall(s)
 	k.work.Go(func() {
+		if k.session.refuses(kind) {
+			k.tell(e2a.MethodReject, object{"tool_call_id": id, "go_on": true})
+			return
+		}
 		choice, err := k.choose(update, []any{
 			object{"optionId": allowOnce, "name": "Allow", "kind": allowOnce},
 			object{"optionId": allowAlways, "name": "Allow for this session", "kind": allowAlways},
 			object{"optionId": rejectOnce, "name": "Reject", "kind": rejectOnce},
+			object{"optionId": rejectAlways, "name": "Reject " + what + " for this session", "kind": rejectAlways},
 		})
 		if k.ctx.Err() != nil {
 			return // the turn has ended
@@ -45,15 +56,29 @@ func (k *asking) permission(update object) {
 		if err != nil {
 			k.agent.log.Warn("permission can not be asked for: the call is refused", "call", id, "err", err)
 		}
-		method, more := "chat.reject", object{"tool_call_id": id}
+		method, more := e2a.MethodReject, object{"tool_call_id": id}
 		switch choice {
 		case allowOnce:
-			method = "chat.approve"
+			method = e2a.MethodApprove
 		case allowAlways:
-			method, more["save"] = "chat.approve", "session"
+			method, more["save"] = e2a.MethodApprove, "session"
+		case rejectAlways:
+			k.session.refuse(kind)
 		}
 		k.tell(method, more)
 	})
+}
+
+// kindOfCall says which calls are rejected together with one, by a key and in words: those
+// of the same tool, but of a shell those of the same command.
+func kindOfCall(s stage) (key, words string) {
+	var args struct {
+		Command lenient[string] `json:"command"`
+	}
+	if s.Server == "eca" && s.Name == "shell_command" && json.Unmarshal(s.Arguments, &args) == nil && args.Command.Value != "" {
+		return toolName(s) + " " + args.Command.Value, "this command"
+	}
+	return toolName(s), "all calls of " + s.Name
 }
 
 // choose asks for one of some options; none is empty.
@@ -108,7 +133,7 @@ func (k *asking) question(q question) (ends bool, err error) {
 		if err != nil {
 			k.agent.log.Warn("the question can not be asked", "err", err)
 		}
-		k.tell("chat.answer", object{"question_id": q.ID, "answer": answer})
+		k.tell(e2a.MethodAnswer, object{"question_id": q.ID, "answer": answer})
 	})
 	return false, nil
 }
@@ -156,6 +181,6 @@ func (k *asking) inWords(q question) error {
 	k.turn.asked = true
 	k.turn.mu.Unlock()
 	err := k.agent.update(k.session, "agent_message_chunk", object{"content": textBlock(text)})
-	k.work.Go(func() { k.tell("chat.interrupt", object{}) })
+	k.work.Go(func() { k.tell(e2a.MethodInterrupt, object{}) })
 	return err
 }

@@ -99,13 +99,32 @@ func readMessage(line []byte) (message, *rpcError) {
 // decode reads the parameters of a request. Optional ones that are malformed count as
 // absent where their types say so.
 func decode(raw json.RawMessage, into any) error {
-	if len(raw) == 0 {
+	if len(raw) == 0 || isEmptyList(raw) {
 		raw = json.RawMessage("{}")
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
 		return failure(codeParams, "params: %v", err)
 	}
 	return nil
+}
+
+// isEmptyList says whether a value is []: what clients in Lua write for an empty object.
+func isEmptyList(raw json.RawMessage) bool {
+	var list []json.RawMessage
+	return json.Unmarshal(raw, &list) == nil && list != nil && len(list) == 0
+}
+
+// listOf is a list that a client in Lua may have written as {}, since it is empty there.
+type listOf[T any] []T
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *listOf[T]) UnmarshalJSON(raw []byte) error {
+	var none map[string]json.RawMessage
+	if json.Unmarshal(raw, &none) == nil && len(none) == 0 {
+		*l = nil
+		return nil
+	}
+	return json.Unmarshal(raw, (*[]T)(l))
 }
 
 // lenient is an optional value: one that is malformed is as if it were not there (A1).

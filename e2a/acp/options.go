@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/e2a"
 )
 
 // Ids of what a session can be set to.
@@ -189,7 +191,7 @@ func (a *agent) set(c *call, s *session, change object) error {
 		return failure(codeParams, "the model %s has no variant %q", was.Model, v)
 	}
 	change["sessionId"] = s.id
-	if _, err := s.place.do(c.ctx, a.envelope(c, "config.set", change), nil); err != nil {
+	if _, err := s.place.do(c.ctx, a.envelope(c, e2a.MethodConfigSet, change), nil); err != nil {
 		return err
 	}
 	return a.tellChanges(c, s)

@@ -23,18 +23,18 @@ type place struct {
 type where struct {
 	Cwd     string                     `json:"cwd"`
 	Folders lenient[[]lenient[string]] `json:"additionalDirectories"`
-	Servers []lenient[mcpServer]       `json:"mcpServers"`
+	Servers listOf[lenient[mcpServer]] `json:"mcpServers"`
 }
 
 // mcpServer is an MCP server that the client brings along: stdio when it names no type.
 type mcpServer struct {
-	Type    string   `json:"type"`
-	Name    string   `json:"name"`
-	Command string   `json:"command"`
-	Args    []string `json:"args"`
-	Env     []pair   `json:"env"`
-	URL     string   `json:"url"`
-	Headers []pair   `json:"headers"`
+	Type    string         `json:"type"`
+	Name    string         `json:"name"`
+	Command string         `json:"command"`
+	Args    listOf[string] `json:"args"`
+	Env     listOf[pair]   `json:"env"`
+	URL     string         `json:"url"`
+	Headers listOf[pair]   `json:"headers"`
 }
 
 type pair struct {
@@ -125,7 +125,11 @@ func (a *agent) leave(p *place) {
 }
 
 func (a *agent) closePlaces() {
-	for _, p := range a.places { // nothing runs any more
+	a.mu.Lock()
+	places := slices.Collect(maps.Values(a.places))
+	clear(a.places)
+	a.mu.Unlock()
+	for _, p := range places {
 		p.closing()
 	}
 }

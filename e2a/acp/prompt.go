@@ -150,7 +150,7 @@ func (t *turn) reason(stop string) string {
 func (a *agent) cancel(params json.RawMessage) {
 	s, err := a.named(params)
 	if err != nil {
-		a.log.Warn("session/cancel", "err", err) // a notification: nobody waits for an answer
+		a.log.Warn(e2a.MethodCancel, "err", err) // a notification: nobody waits for an answer
 		return
 	}
 	if s.turn != nil {
@@ -167,8 +167,8 @@ func (a *agent) stop(s *session) {
 }
 
 func (a *agent) interrupt(s *session) {
-	c := &call{message: message{Method: "session/cancel"}}
-	if _, err := s.place.do(a.ctx, a.envelope(c, "chat.interrupt", object{"sessionId": s.id}), nil); err != nil {
+	c := &call{message: message{Method: e2a.MethodCancel}}
+	if _, err := s.place.do(a.ctx, a.envelope(c, e2a.MethodInterrupt, object{"sessionId": s.id}), nil); err != nil {
 		a.log.Warn("a turn can not be stopped", "session", s.id, "err", err)
 	}
 }

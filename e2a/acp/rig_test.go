@@ -82,6 +82,16 @@ func (r *rig) connect() *client {
 	return c
 }
 
+// leave closes the client's side and waits for the agent's end.
+func (c *client) leave() {
+	c.t.Helper()
+	_ = c.in.Close()
+	if err := <-c.done; err != nil {
+		c.t.Error(err)
+	}
+	c.done <- nil // for the cleanup
+}
+
 func (c *client) line(text string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.in, text+"\n"); err != nil {

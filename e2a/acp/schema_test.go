@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/seed-dec29ce4/eca/internal/nodetest"
 )
 
 // schemas are ACP's, by what a message is: update, the agent's requests, and results.
@@ -78,7 +80,16 @@ func (s *schemas) check(t testing.TB, definition string, value any) {
 	}
 }
 
-// checkSchema holds a message of the agent to ACP's schema, if that is there.
+// TestSchema says whether the messages of all other tests are held to ACP's schema.
+func TestSchema(t *testing.T) {
+	nodetest.Tools(t, os.Getenv)
+	if s, err := schemaOf(); err != nil || s == nil || len(s.results) == 0 || len(s.requests) == 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// checkSchema holds a message of the agent to ACP's schema, if that is there (TestSchema
+// says so if it is not).
 func checkSchema(t testing.TB, c *client, line []byte) {
 	t.Helper()
 	s, err := schemaOf()

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+
+	"github.com/seed-dec29ce4/eca/e2a"
 )
 
 // session is one that is open. Its id is that of its chat.
@@ -14,8 +16,25 @@ type session struct {
 	place *place
 	turn  *turn // the last one; touched by take alone
 
-	mu   sync.Mutex // guards what follows, and that changes are told in order
-	told told
+	mu      sync.Mutex // guards what follows, and that changes are told in order
+	told    told
+	refused map[string]bool // calls that the user rejected for the session, by kindOfCall
+}
+
+// refuse has calls like one refused from now on.
+func (s *session) refuse(kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused == nil {
+		s.refused = map[string]bool{}
+	}
+	s.refused[kind] = true
+}
+
+func (s *session) refuses(kind string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused[kind]
 }
 
 // told is what the client was told last of a session.
@@ -71,7 +90,7 @@ func (a *agent) begin(ctx context.Context, c *call, p *place, id string) (*sessi
 
 // known reads how a session is set.
 func (a *agent) known(ctx context.Context, c *call, s *session) (told, error) {
-	result, err := s.place.do(ctx, a.envelope(c, "config.get", object{"sessionId": s.id}), nil)
+	result, err := s.place.do(ctx, a.envelope(c, e2a.MethodConfigGet, object{"sessionId": s.id}), nil)
 	if err != nil {
 		return told{}, err
 	}
@@ -106,7 +125,7 @@ func (a *agent) sessionNew(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := p.do(c.ctx, a.envelope(c, "session.create", nil), nil)
+	made, err := p.do(c.ctx, a.envelope(c, e2a.MethodSessionCreate, nil), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +156,7 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.do(c.ctx, a.envelope(c, "session.load", nil), nil); err != nil {
+	if _, err := p.do(c.ctx, a.envelope(c, e2a.MethodSessionLoad, nil), nil); err != nil {
 		return nil, err
 	}
 	s, err := a.begin(c.ctx, c, p, w.SessionID)
@@ -147,7 +166,7 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 	if replay {
 		t := a.teller(s)
 		t.replay = true
-		if _, err := p.do(c.ctx, a.envelope(c, "history.get", nil), t.tell); err != nil {
+		if _, err := p.do(c.ctx, a.envelope(c, e2a.MethodHistory, nil), t.tell); err != nil {
 			return nil, err
 		}
 	}
@@ -184,7 +203,7 @@ func (a *agent) sessionList(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := p.do(c.ctx, a.envelope(c, "session.list", object{"limit": json.Number(strconv.Itoa(from + listed + 1))}), nil)
+	result, err := p.do(c.ctx, a.envelope(c, e2a.MethodSessionList, object{"limit": json.Number(strconv.Itoa(from + listed + 1))}), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +266,7 @@ func (a *agent) sessionDelete(c *call) (any, error) {
 }
 
 func (a *agent) erase(c *call, p *place) (any, error) {
-	_, err := p.do(c.ctx, a.envelope(c, "session.delete", nil), nil)
+	_, err := p.do(c.ctx, a.envelope(c, e2a.MethodSessionDelete, nil), nil)
 	if e := asError(err); err != nil && e.Code != codeNotFound {
 		return nil, err
 	}
@@ -285,7 +304,7 @@ func (a *agent) settle(c *call, s *session) {
 		return
 	}
 	a.work.Go(func() {
-		_, err := s.place.do(a.ctx, a.envelope(c, "model.sync", nil), nil)
+		_, err := s.place.do(a.ctx, a.envelope(c, e2a.MethodModelSync, nil), nil)
 		if err == nil {
 			err = a.tellChanges(c, s)
 		}
@@ -297,7 +316,7 @@ func (a *agent) settle(c *call, s *session) {
 
 // tellCommands says which slash commands prompts may begin with.
 func (a *agent) tellCommands(c *call, s *session) {
-	result, err := s.place.do(a.ctx, a.envelope(c, "command.list", nil), nil)
+	result, err := s.place.do(a.ctx, a.envelope(c, e2a.MethodCommands, nil), nil)
 	if err != nil {
 		return // a client without a menu can still write them
 	}

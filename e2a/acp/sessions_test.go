@@ -61,11 +61,7 @@ func TestRestart(t *testing.T) {
 	first.call("session/set_mode", object{"sessionId": id, "modeId": "plan"})
 	first.call("session/set_mode", object{"sessionId": id, "modeId": "code"})
 	first.call("session/prompt", prompt(id, "Write."))
-	_ = first.in.Close()
-	if err := <-first.done; err != nil {
-		t.Error(err)
-	}
-	first.done <- nil // for the cleanup
+	first.leave()
 	second := r.connect()
 	second.call("initialize", object{"protocolVersion": 1})
 	second.call("session/load", object{"sessionId": id, "cwd": r.Root, "mcpServers": []any{}})

@@ -14,7 +14,7 @@ type teller struct {
 	session *session
 	replay  bool // it is over: nothing is asked
 
-	ask func(update object) // for permission
+	ask func(update object, s stage) // for permission
 	// question asks what the model wants to know; it may have to end the turn for that.
 	question func(q question) (ends bool, err error)
 	ending   bool // it did: nobody needs to be told that the turn was stopped

@@ -152,7 +152,7 @@ func (t *teller) judged(s stage, shown *shownCall, what object) error {
 	if s.Manual && !t.replay && t.ask != nil {
 		delete(what, "sessionUpdate")
 		what["status"] = "pending"
-		t.ask(what)
+		t.ask(what, s)
 	}
 	return nil
 }

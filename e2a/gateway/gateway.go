@@ -161,14 +161,15 @@ func (g *Gateway) Run(ctx context.Context, e e2a.Envelope, send Send, accepted f
 	if a.Ended() {
 		return nil
 	}
-	if ctx.Err() != nil && g.ctx.Err() == nil {
+	ending := g.ctx.Err() != nil || errors.Is(context.Cause(ctx), errEnding)
+	if ctx.Err() != nil && !ending {
 		return ctx.Err()
 	}
 	var failure *failure
 	switch {
 	case errors.As(err, &failure):
-	case g.ctx.Err() != nil:
-		failure = fail(codeGone, "eca is ending")
+	case ending:
+		failure = fail(codeGone, "%v", errEnding)
 	default:
 		failure = fail(codeAgent, "%v", err)
 	}

@@ -129,6 +129,27 @@ func TestTheLinesEnd(t *testing.T) {
 	}
 }
 
+// A program that is told to end answers what it was doing: every envelope gets its final
+// frame.
+func TestTheProgramEnds(t *testing.T) {
+	for _, model := range []string{writes, hangs} {
+		r := newRig(t, model)
+		c := r.connect()
+		request := c.say(map[string]any{"method": "chat.send", "params": map[string]any{"text": "Go"}})
+		if <-r.Heard; model == writes {
+			c.until(request, asks)
+		}
+		c.stop()
+		frames := c.answer(request)
+		if got := code(t, frames[len(frames)-1]); got != "E2A.DISCONNECTED" {
+			t.Error(got)
+		}
+		if _, err := c.out.ReadByte(); !errors.Is(err, io.EOF) {
+			t.Errorf("after the last frame: %v", err)
+		}
+	}
+}
+
 const hangs = `
 turns: []
 default: {steps: [{text: "one two three four", delay: 1h}]}

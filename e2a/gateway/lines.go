@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/e2a"
 )
@@ -23,10 +24,13 @@ var ErrTooLong = fmt.Errorf("the line is longer than %d MiB", MaxLine>>20)
 // Serve answers envelopes that come as lines of JSON, with frames as lines of JSON. A line
 // that is no envelope is answered with an E2A.INVALID_JSON or E2A.INVALID_ENVELOPE. When
 // the lines end, nobody decides about calls any more: those that ask are refused, and
-// Serve returns when everything is answered.
+// Serve returns when everything is answered. When ctx ends, what runs is stopped, and
+// answered with E2A.DISCONNECTED; who does not read that is not waited for long.
 func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ending := ctx
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
+	defer context.AfterFunc(ending, func() { cancel(errEnding) })()
 	var mu sync.Mutex // frames are written whole
 	send := func(r e2a.Response) error {
 		line, err := e2a.Line(r)
@@ -42,22 +46,48 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	}
 	lines := make(chan line)
 	go readLines(ctx, in, lines) // ends with ctx at the latest when its reader does
+	answered := make(chan struct{})
+	go func() { // ends when everything is answered, or nobody takes answers
+		defer close(answered)
+		g.takeAll(ctx, lines, send)
+	}()
+	select {
+	case <-answered:
+	case <-ctx.Done():
+		select {
+		case <-answered:
+		case <-time.After(farewell):
+			g.log.Warn("what was answered last is not read")
+		}
+	}
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, errEnding) {
+		return err
+	}
+	return nil
+}
+
+// errEnding says that the program ends.
+var errEnding = errors.New("eca is ending")
+
+// farewell is how long last answers may take to be read.
+const farewell = 3 * time.Second
+
+// takeAll answers lines until there are no more, or ctx ends.
+func (g *Gateway) takeAll(ctx context.Context, lines <-chan line, send Send) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for {
 		select {
 		case l, ok := <-lines:
 			if !ok {
-				g.Leave()
-				running.Wait()
-				return nil
+				if ctx.Err() == nil {
+					g.Leave()
+				}
+				return
 			}
 			g.take(ctx, l, send, &running)
 		case <-ctx.Done():
-			if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-				return err
-			}
-			return nil
+			return
 		}
 	}
 }

@@ -21,34 +21,32 @@ func (a *answer) run(ctx context.Context) error {
 	switch method {
 	case "": // a heartbeat
 		return a.complete(map[string]any{})
-	case "chat.send", e2a.MethodPrompt:
+	case e2a.MethodSend, e2a.MethodPrompt:
 		return a.chatSend(ctx)
-	case "chat.interrupt", "session/cancel":
+	case e2a.MethodInterrupt, e2a.MethodCancel, e2a.MethodSessionClose:
 		return a.interrupt()
-	case "chat.approve":
+	case e2a.MethodApprove:
 		return a.decide(true)
-	case "chat.reject":
+	case e2a.MethodReject:
 		return a.decide(false)
-	case "chat.answer":
+	case e2a.MethodAnswer:
 		return a.answerQuestion()
-	case "session.create", "session.load":
-		return a.sessionOpen(ctx, method == "session.create")
-	case "session.list":
+	case e2a.MethodSessionCreate, e2a.MethodSessionLoad:
+		return a.sessionOpen(ctx, method == e2a.MethodSessionCreate)
+	case e2a.MethodSessionList:
 		return a.sessionList(ctx)
-	case "session.close":
-		return a.interrupt()
-	case "session.delete":
+	case e2a.MethodSessionDelete:
 		return a.sessionDelete(ctx)
-	case "history.get":
+	case e2a.MethodHistory:
 		return a.history(ctx)
-	case "config.get":
+	case e2a.MethodConfigGet:
 		return a.configGet(ctx)
-	case "config.set":
+	case e2a.MethodConfigSet:
 		return a.configSet(ctx)
-	case "model.sync":
+	case e2a.MethodModelSync:
 		a.g.host.SyncModels(ctx)
 		return a.complete(map[string]any{})
-	case "command.list":
+	case e2a.MethodCommands:
 		return a.commandList()
 	}
 	return fail(codeUnknownMethod, "there is no method %q", method)

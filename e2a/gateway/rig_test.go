@@ -39,6 +39,7 @@ type client struct {
 	in    io.WriteCloser
 	out   *bufio.Reader
 	done  chan error
+	stop  context.CancelFunc // as when the program is told to end
 	check e2a.Checker
 	next  int
 }
@@ -49,6 +50,7 @@ func (r *rig) connect() *client {
 	fromGateway, out := io.Pipe()
 	c := &client{t: r.t, in: toGateway, out: bufio.NewReader(fromGateway), done: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
+	c.stop = cancel
 	go func() {
 		err := r.gateway.Serve(ctx, in, out)
 		_ = out.Close()

@@ -18,16 +18,18 @@ func (s Spec) gradeUsage(calls []Call, reference bool) Check {
 	if i >= 0 {
 		return s.negated(Check{Field: field, Passed: true, Reasoning: fmt.Sprintf("Found tool call '%s' with expected arguments", calls[i].Name)})
 	}
-	name := any(nil)
+	reason, joint := "No matching tool call", " for "
+	if reference { // word for word
+		joint = " and "
+	}
 	if s.ToolName != "" {
-		name = s.ToolName
+		reason += " for name='" + s.ToolName + "'"
+		joint = " and "
 	}
-	arguments := s.Arguments
-	if arguments == nil {
-		arguments = map[string]any{}
+	if len(s.Arguments) > 0 {
+		reason += joint + "arguments=" + python(s.Arguments)
 	}
-	return s.negated(Check{Field: field, Reasoning: fmt.Sprintf("No matching tool call for name=%s and arguments=%s. Calls seen: %s",
-		python(name), python(arguments), names(calls))})
+	return s.negated(Check{Field: field, Reasoning: reason + ". Calls seen: " + names(calls)})
 }
 
 func (s Spec) argumentsMatch(got map[string]any, reference bool) bool {

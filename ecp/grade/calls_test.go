@@ -109,10 +109,16 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%+v: %+v, not: %+v", c, yes, no)
 		}
 	}
-	none := Spec{Type: ToolUsage, ToolName: "it's", Arguments: map[string]any{"a": nil, "b": []any{true, "x\n", 1.5, 2.0}}}
-	got := none.Grade(t.Context(), Subject{Calls: made("say \"it\"")}, Tools{})
-	if want := `No matching tool call for name="it's" and arguments={'a': None, 'b': [True, 'x\n', 1.5, 2.0]}. Calls seen: ['say "it"']`; got.Reasoning != want {
-		t.Errorf("%s", got.Reasoning)
+	some := map[string]any{"a": nil, "b": []any{true, "x\n", 1.5, 2.0}}
+	for want, s := range map[string]Spec{
+		`No matching tool call for name='it' and arguments={'a': None, 'b': [True, 'x\n', 1.5, 2.0]}. Calls seen: ['say "it"', "it's"]`: {ToolName: "it", Arguments: some},
+		`No matching tool call for name='it'. Calls seen: ['say "it"', "it's"]`:                                                         {ToolName: "it"},
+		`No matching tool call for arguments={'a': None}. Calls seen: ['say "it"', "it's"]`:                                             {Arguments: map[string]any{"a": nil}},
+	} {
+		s.Type = ToolUsage
+		if got := s.Grade(t.Context(), Subject{Calls: made("say \"it\"", "it's")}, Tools{}); got.Reasoning != want {
+			t.Errorf("%s", got.Reasoning)
+		}
 	}
 }
 

@@ -152,7 +152,8 @@ func TestVariants(t *testing.T) {
 func TestCompareAdded(t *testing.T) {
 	old := &Report{Scenarios: []Scenario{{Name: "a", ID: "0", Status: Passed}, {Name: "gone", ID: "1", Status: Passed}}}
 	now := &Report{Scenarios: []Scenario{
-		{Name: "a", ID: "0", Status: Passed}, {Name: "b", ID: "1", Status: Passed},
+		{Name: "a", ID: "0", Status: Passed},
+		{Name: "b", ID: "1", Status: Passed},
 		{Name: "c", ID: "2", Status: Failed, Variant: map[string]string{"model": "m"}},
 	}}
 	c := Compare(old, now, "p")

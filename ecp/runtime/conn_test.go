@@ -5,23 +5,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
 // An answer that comes too late is lost, and takes no other with it: the next call gets its
 // own.
 func TestLateAnswer(t *testing.T) {
-	if goruntime.GOOS == "windows" {
-		t.Skip("the agent is a script of a POSIX shell")
-	}
+	needs.POSIX(t)
 	pool := proc.NewPool("")
 	defer pool.Close()
 	// It answers nothing before it is told to reset, and then the step first.
@@ -111,23 +108,23 @@ func FuzzLines(f *testing.F) {
 // An event that answers is found, wherever it stands in a stream.
 func TestEvents(t *testing.T) {
 	const answer = `{"jsonrpc":"2.0","id":7,"result":true}`
-	for text, want := range map[string]string{
-		"data: " + answer + "\n\n": "",
-		"data: " + answer + "\n":   "", // the end of the stream ends the event
-		"data: " + answer:          "",
-		"data: {\"jsonrpc\":\"2.0\",\ndata: \"id\":7,\"result\":true}\n\n":                         "",
-		": hi\r\nid: 3\r\nevent: message\r\ndata:" + answer + "\r\n\r\n":                           "",
-		"data: {\"jsonrpc\":\"2.0\",\"method\":\"progress\"}\n\ndata:\n\ndata: " + answer + "\n\n": "",
-		"data: " + answer[:20] + "\n":                                                              "ended without an answer; it sent: events that are no JSON",
-		"data: {\"jsonrpc\":\"2.0\",\"id\":8,\"result\":true}\n\n":                                 "ended without an answer; it sent: events that answer nothing",
-		"": "ended without an answer",
+	for _, c := range []struct{ stream, err string }{
+		{"data: " + answer + "\n\n", ""},
+		{"data: " + answer + "\n", ""}, // the end of the stream ends the event
+		{"data: " + answer, ""},
+		{"data: {\"jsonrpc\":\"2.0\",\ndata: \"id\":7,\"result\":true}\n\n", ""},
+		{": hi\r\nid: 3\r\nevent: message\r\ndata:" + answer + "\r\n\r\n", ""},
+		{"data: {\"jsonrpc\":\"2.0\",\"method\":\"progress\"}\n\ndata:\n\ndata: " + answer + "\n\n", ""},
+		{"data: " + answer[:20] + "\n", "ended without an answer; it sent: events that are no JSON"},
+		{"data: {\"jsonrpc\":\"2.0\",\"id\":8,\"result\":true}\n\n", "ended without an answer; it sent: events that answer nothing"},
+		{"", "ended without an answer"},
 	} {
-		r, err := (&httpConn{}).readEvents(strings.NewReader(text), []byte("7"))
+		r, err := (&httpConn{}).readEvents(strings.NewReader(c.stream), []byte("7"))
 		switch {
-		case want == "" && (err != nil || string(r.Result) != "true"):
-			t.Errorf("%q: %+v, %v", text, r, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-			t.Errorf("%q: %v", text, err)
+		case c.err == "" && (err != nil || string(r.Result) != "true"):
+			t.Errorf("%q: %+v, %v", c.stream, r, err)
+		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
+			t.Errorf("%q: %v", c.stream, err)
 		}
 	}
 }
@@ -162,7 +159,7 @@ func FuzzResolve(f *testing.F) {
 	f.Fuzz(func(t *testing.T, target string) {
 		p := places{exists: func(string) bool { return false }, found: func(string) bool { return false }, dir: t.TempDir()}
 		if got, notes := p.resolve(target); got != target || len(notes) > 0 {
-			t.Fatal(fmt.Sprintf("%q became %q: %v", target, got, notes))
+			t.Fatalf("%q became %q: %v", target, got, notes)
 		}
 	})
 }

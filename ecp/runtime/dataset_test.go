@@ -76,10 +76,19 @@ func TestFill(t *testing.T) {
 	st := got.Steps[0]
 	c := st.Constraints
 	for _, pair := range [][2]any{
-		{got.Name, "A"}, {st.Input, "A { B }} {{"}, {c.ForbiddenTools, []string{"rm A"}}, {*got.Setup.Workspace, Fixture{"fix/B", true}},
-		{got.Setup.Config, map[string]any{"list": []any{"A", int64(1)}}}, {c.Checks[0].Tools, []string{"A"}}, {c.Checks[1].Only, []string{"B/**"}},
-		{c.Checks[1].Includes, []string{}}, {c.Checks[0].Only, []string(nil)}, {c.Checks[2].Run, "echo A"},
-		{st.Graders[0].ToolName, "B"}, {st.Graders[0].Arguments, map[string]any{"x": map[string]any{"y": "A"}}}, {st.Graders[1].Pattern, "^B$"},
+		{got.Name, "A"},
+		{st.Input, "A { B }} {{"},
+		{c.ForbiddenTools, []string{"rm A"}},
+		{*got.Setup.Workspace, Fixture{"fix/B", true}},
+		{got.Setup.Config, map[string]any{"list": []any{"A", int64(1)}}},
+		{c.Checks[0].Tools, []string{"A"}},
+		{c.Checks[1].Only, []string{"B/**"}},
+		{c.Checks[1].Includes, []string{}},
+		{c.Checks[0].Only, []string(nil)},
+		{c.Checks[2].Run, "echo A"},
+		{st.Graders[0].ToolName, "B"},
+		{st.Graders[0].Arguments, map[string]any{"x": map[string]any{"y": "A"}}},
+		{st.Graders[1].Pattern, "^B$"},
 	} {
 		if diff := cmp.Diff(pair[1], pair[0]); diff != "" {
 			t.Error(diff)

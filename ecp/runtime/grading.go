@@ -136,17 +136,25 @@ func tokens(u *ecp.Usage) (sum int64) {
 	return sum
 }
 
-// calls reads the arguments of tool calls, numbers exactly.
+// calls reads the arguments of tool calls, numbers exactly. What calls them args is understood,
+// as by the reference.
 func calls(list []ecp.ToolCall) []grade.Call {
 	out := make([]grade.Call, len(list))
 	for i, c := range list {
-		out[i].Name = c.Name
-		if len(c.Arguments) == 0 {
-			continue
+		out[i] = grade.Call{Name: c.Name, Arguments: object(c.Arguments)}
+		if len(out[i].Arguments) == 0 {
+			out[i].Arguments = object(c.Extra["args"])
 		}
-		dec := json.NewDecoder(bytes.NewReader(c.Arguments))
-		dec.UseNumber()
-		_ = dec.Decode(&out[i].Arguments) // an object: the protocol's rules hold
+	}
+	return out
+}
+
+// object reads a JSON object; nil is none.
+func object(raw json.RawMessage) (out map[string]any) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if dec.Decode(&out) != nil {
+		return nil
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
 	"sync"
 	"time"
@@ -182,7 +183,9 @@ func (r *run) spend(a report.Attempt) {
 	defer r.mu.Unlock()
 	for _, st := range a.Steps {
 		if st.Usage != nil {
-			r.tokens = max(r.tokens+tokens(st.Usage), r.tokens) // not around the end of numbers
+			if r.tokens += tokens(st.Usage); r.tokens < 0 { // beyond the end of numbers
+				r.tokens = math.MaxInt64
+			}
 		}
 		if st.CostUSD != nil {
 			r.cost += max(*st.CostUSD, 0)

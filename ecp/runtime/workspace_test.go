@@ -3,20 +3,18 @@ package runtime
 import (
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-dec29ce4/eca/ecp/grade"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // A workspace is a copy, and knows what was changed in it.
 func TestWorkspace(t *testing.T) {
-	if goruntime.GOOS == "windows" {
-		t.Skip("rights and links are those of Unix here")
-	}
+	needs.POSIX(t)
 	from := t.TempDir()
 	put := func(dir, name, text string, mode os.FileMode) {
 		t.Helper()

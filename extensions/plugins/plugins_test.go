@@ -1,7 +1,6 @@
 package plugins
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/seed-dec29ce4/eca/internal/filetest"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
@@ -41,15 +42,7 @@ func newStore(t *testing.T, limit time.Duration) *Store {
 // write makes files below a folder.
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
-	for name, text := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	filetest.Write(t, dir, files)
 }
 
 // marketplace returns the text of a marketplace: name, then what it needs.
@@ -94,18 +87,7 @@ func causes(set *Set) string {
 // gitIn runs git in a folder.
 func gitIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	var out bytes.Buffer
-	exit, err := proc.Run(t.Context(), proc.Spec{
-		Path: "git", Dir: dir, Stdout: &out, Stderr: &out,
-		Args: append([]string{"-c", "user.name=n", "-c", "user.email=e@example.com", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"}, args...),
-	})
-	if err != nil {
-		t.Skipf("git can not be started: %v", err)
-	}
-	if exit.Code != 0 {
-		t.Fatalf("git %v: %s", args, out.String())
-	}
-	return strings.TrimSpace(out.String())
+	return filetest.Git(t, dir, args...)
 }
 
 // repo makes a folder a repository with one commit, and returns its address and the commit.
@@ -220,9 +202,7 @@ func TestHostile(t *testing.T) {
 		"plugins/inner/eca.json":         strings.Repeat(" ", maxJSON) + "{}",
 	})
 	for link, to := range map[string]string{"plugins/link": filepath.Join(outside, "secret"), "plugins/good/eca.json": filepath.Join(outside, "eca.json")} {
-		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-			t.Skip(err)
-		}
+		needs.Symlink(t, to, filepath.Join(dir, link))
 	}
 	if err := os.Mkdir(filepath.Join(dir, "plugins/inner/.mcp.json"), 0o755); err != nil {
 		t.Fatal(err)
@@ -436,9 +416,7 @@ func TestGitHostile(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, ".githooks", "post-checkout"), 0o755); err != nil { //nolint:gosec // a hook has to be executable
 		t.Fatal(err)
 	}
-	if err := os.Symlink("/etc", filepath.Join(dir, "plugins", "a", "skills")); err != nil {
-		t.Skip(err)
-	}
+	needs.Symlink(t, "/etc", filepath.Join(dir, "plugins", "a", "skills"))
 	address, _ := repo(t, dir)
 	hook := filepath.Join(dir, ".git", "hooks", "post-checkout")
 	write(t, dir, map[string]string{".git/hooks/post-checkout": "#!/bin/sh\ntouch " + mark + "\n"})

@@ -12,7 +12,7 @@ import (
 // Only addresses of the web get to a program, and its failure is told.
 func TestOpen(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("needs a program named xdg-open")
+		t.Skip("NOT TESTED: puts its own xdg-open in place of the browser, which only Linux looks for; run it there")
 	}
 	dir := t.TempDir()
 	seen := filepath.Join(dir, "seen")

@@ -59,9 +59,6 @@ func anyWords(name string) bool {
 // judgeKnown judges a command none of whose words may turn out to be an option.
 func judgeKnown(name string, args []word) judgement {
 	reads := judgement{effect: Reads, paths: paths(name, args)}
-	not := func(option string) judgement {
-		return judgement{why: option + " makes " + name + " do more than read", option: bare(option)}
-	}
 	if o := leadsAway(name, args); o != "" {
 		return judgement{why: o + " makes " + name + " read what it does not name", option: bare(o)}
 	}
@@ -71,35 +68,15 @@ func judgeKnown(name string, args []word) judgement {
 		}
 		return reads
 	}
+	if option, known := doesMore(name, args); option != "" {
+		return readsNoMore(name, option)
+	} else if known {
+		return reads
+	}
 	switch name {
-	case "test", "[":
-		if o := firstOf(args, "-v", "-R"); o != "" { // evaluate a subscript
-			return not(o)
-		}
-		return reads
-	case "printf":
-		if len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
-			return not(args[0].text)
-		}
-		if len(args) > 0 && assignsLength(args[0].text) {
-			return not("%n")
-		}
-		return reads
-	case "diff":
-		if o := cmp.Or(firstWith(args, "--pag"), firstLetter(args, "l")); o != "" { // runs pr
-			return not(o)
-		}
-		return reads
-	case "date":
-		for _, a := range args {
-			if !strings.HasPrefix(a.text, "+") && a.text != "-u" && a.text != "--utc" && a.text != "-R" && !strings.HasPrefix(a.text, "-I") {
-				return not(a.text)
-			}
-		}
-		return reads
 	case "sort":
 		if o := sortWrites(args); o != "" {
-			j := not(o)
+			j := readsNoMore(name, o)
 			if !strings.HasPrefix(o, "--c") {
 				j.effect = Changes
 			}
@@ -107,48 +84,18 @@ func judgeKnown(name string, args []word) judgement {
 		}
 		return reads
 	case "uniq":
-		var operands []word
-		for i, a := range args {
-			if a.text == "--" {
-				operands = append(operands, args[i+1:]...)
-				break
-			}
-			if !strings.HasPrefix(a.text, "-") || a.text == "-" {
-				operands = append(operands, a)
-			}
-		}
-		if len(operands) > 1 {
+		if len(operands(args)) > 1 {
 			return judgement{effect: Changes, why: "the second file of uniq is written"}
 		}
 		return reads
-	case "file":
-		if o := cmp.Or(firstWith(args, "--co", "--ma", "--u", "--p"), firstLetter(args, "CmzZp")); o != "" {
-			return not(o)
-		}
-		return reads
-	case "tree":
-		for _, a := range args {
-			if strings.HasPrefix(a.text, "-") && (strings.HasPrefix(a.text, "--out") || !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, "oR")) {
-				return not(a.text)
-			}
-		}
-		return reads
 	case "find":
-		if o := firstWith(args, "-exec", "-ok", "-delete", "-fprint", "-fls"); o != "" {
-			if o == "-delete" || strings.HasPrefix(o, "-fprint") || o == "-fls" {
-				return judgement{effect: Changes, why: o + " of find changes files", option: o}
-			}
-			j := not(o)
+		switch o := firstWith(args, "-exec", "-ok", "-delete", "-fprint", "-fls"); {
+		case o == "-delete", strings.HasPrefix(o, "-fprint"), o == "-fls":
+			return judgement{effect: Changes, why: o + " of find changes files", option: o}
+		case o != "":
+			j := readsNoMore(name, o)
 			j.paths = reads.paths
 			return j
-		}
-		return reads
-	case "rg":
-		if o := firstWith(args, "--pre", "--hostname-bin", "--search-zip"); o != "" {
-			return not(o)
-		}
-		if o := firstLetter(args, "z"); o != "" {
-			return not(o)
 		}
 		return reads
 	case "git":
@@ -166,6 +113,62 @@ func judgeKnown(name string, args []word) judgement {
 		}
 	}
 	return judgement{why: "what " + name + " does is not known"}
+}
+
+// readsNoMore is the judgement of a command that only reads without an option.
+func readsNoMore(name, option string) judgement {
+	return judgement{why: option + " makes " + name + " do more than read", option: bare(option)}
+}
+
+// doesMore returns the option (or word) with which a command does more than read; empty if
+// there is none. It knows those of which nothing else has to be known.
+func doesMore(name string, args []word) (option string, known bool) {
+	switch name {
+	case "test", "[":
+		return firstOf(args, "-v", "-R"), true // evaluate a subscript
+	case "printf":
+		switch {
+		case len(args) > 0 && strings.HasPrefix(args[0].text, "-"):
+			return args[0].text, true
+		case len(args) > 0 && assignsLength(args[0].text):
+			return "%n", true
+		}
+		return "", true
+	case "diff":
+		return cmp.Or(firstWith(args, "--pag"), firstLetter(args, "l")), true // runs pr
+	case "date":
+		for _, a := range args {
+			if !strings.HasPrefix(a.text, "+") && a.text != "-u" && a.text != "--utc" && a.text != "-R" && !strings.HasPrefix(a.text, "-I") {
+				return cmp.Or(a.text, "''"), true
+			}
+		}
+		return "", true
+	case "file":
+		return cmp.Or(firstWith(args, "--co", "--ma", "--u", "--p"), firstLetter(args, "CmzZp")), true
+	case "tree":
+		for _, a := range args {
+			if strings.HasPrefix(a.text, "-") && (strings.HasPrefix(a.text, "--out") || !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, "oR")) {
+				return a.text, true
+			}
+		}
+		return "", true
+	case "rg":
+		return cmp.Or(firstWith(args, "--pre", "--hostname-bin", "--search-zip"), firstLetter(args, "z")), true
+	}
+	return "", false
+}
+
+// operands are the words that are no options.
+func operands(args []word) (out []word) {
+	for i, a := range args {
+		if a.text == "--" {
+			return append(out, args[i+1:]...)
+		}
+		if !strings.HasPrefix(a.text, "-") || a.text == "-" {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // readable says whether some invocation of a command only reads, so that one which does

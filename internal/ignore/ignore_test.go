@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // git is the oracle. Its configuration is that of a home folder of the test's own.
@@ -22,10 +24,7 @@ type git struct {
 
 func newGit(t testing.TB) *git {
 	t.Helper()
-	path, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("git is not installed (install it with your package manager, for example: apt-get install git); this test compares with it")
-	}
+	path := needs.Git(t)
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

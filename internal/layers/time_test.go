@@ -2,10 +2,6 @@ package layers
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,23 +9,15 @@ import (
 
 // Some calls have a better place; this test names it.
 func TestMisusedCalls(t *testing.T) {
-	root := filepath.Join("..", "..")
 	bareHTTP := []string{"http.Transport", "http.DefaultTransport", "http.DefaultClient", "http.ProxyFromEnvironment", "http.Get", "http.Head", "http.Post", "http.PostForm"}
 	seen := 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && d.Name() == "testdata" {
-			return filepath.SkipDir
-		}
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		room := filepath.ToSlash(filepath.Dir(strings.TrimPrefix(path, root+string(filepath.Separator))))
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			return err
+	for _, src := range sources(t) {
+		if src.test {
+			continue
 		}
 		seen++
-		ast.Inspect(file, func(n ast.Node) bool {
+		path, room := src.path, src.room
+		ast.Inspect(src.file, func(n ast.Node) bool {
 			sel, ok := n.(*ast.SelectorExpr)
 			if !ok {
 				return true
@@ -41,21 +29,17 @@ func TestMisusedCalls(t *testing.T) {
 			switch name := pkg.Name + "." + sel.Sel.Name; {
 			case name == "time.Now" && (room == "chat" || strings.HasPrefix(room, "llm")):
 				t.Errorf("%s uses time.Now; use the injected clock (Deps.Now, Endpoint.Now)", path)
-			case (name == "fmt.Print" || name == "fmt.Println" || name == "fmt.Printf" || name == "os.Stdout") && !strings.HasPrefix(room, "cmd/") && room != "internal/proc":
+			case (name == "fmt.Print" || name == "fmt.Println" || name == "fmt.Printf" || name == "os.Stdout") && level(room) != 1 && room != "internal/proc":
 				t.Errorf("%s uses %s; stdout belongs to the protocol, log with slog", path, name)
-			case name == "os.Exit" && !strings.HasPrefix(room, "cmd/") && room != "internal/proc": // a supervisor is a process of its own
+			case name == "os.Exit" && level(room) != 1 && room != "internal/proc": // a supervisor is a process of its own
 				t.Errorf("%s uses os.Exit; return an error", path)
-			case name == "os.Getenv" && !strings.HasPrefix(room, "cmd/") && room != "daemon" && !forTests(room):
+			case name == "os.Getenv" && level(room) != 1 && room != "daemon" && !forTests(room):
 				t.Errorf("%s uses os.Getenv; take the environment as a function", path)
 			case room != "internal/netclient" && room != "internal/nettest" && slices.Contains(bareHTTP, name):
 				t.Errorf("%s uses %s; what speaks HTTP is given a client of internal/netclient, with the user's proxies and certificates", path, name)
 			}
 			return true
 		})
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	if seen < 40 {
 		t.Errorf("only %d files seen", seen)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/nettest"
 )
 
@@ -35,10 +36,7 @@ func complaints(files Files) string {
 // Every form of a key that OpenSSL writes is read, and nothing else than its passphrase
 // opens it.
 func TestKeys(t *testing.T) {
-	openssl, err := exec.LookPath("openssl")
-	if err != nil {
-		t.Skip("no openssl to write keys with")
-	}
+	openssl := needs.Program(t, "openssl", "openssl")
 	a := nettest.NewAuthority(t, "Our CA")
 	me := a.Issue(nettest.Tomorrow())
 	plain := a.Write("plain.key", nettest.PEM("PRIVATE KEY", nettest.PKCS8(t, me.PrivateKey)))

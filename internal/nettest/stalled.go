@@ -1,6 +1,7 @@
 package nettest
 
 import (
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -36,7 +37,9 @@ func Stalled(t *testing.T, server *http.Server, text string) (answer string, aft
 		}
 		answer, after = string(got), time.Since(start)
 		_ = s.Close()
-		<-served
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("the server ended with %v", err)
+		}
 	})
 	return answer, after
 }

@@ -10,20 +10,14 @@ package pinned
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
-	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+	"github.com/seed-dec29ce4/eca/internal/lockedfile"
 )
 
 // Server is one as the user knows it.
@@ -109,41 +103,22 @@ const (
 
 // Store is the record of one user.
 type Store struct {
-	path string
+	file lockedfile.File
 	now  func() time.Time
 }
 
 // New returns the store in a folder, which is created when something is recorded.
 func New(dir string, now func() time.Time) *Store {
-	return &Store{path: filepath.Join(dir, "mcp-agreed.json"), now: now}
+	return &Store{file: lockedfile.New(filepath.Join(dir, "mcp-agreed.json"), version), now: now}
 }
 
 // Get returns what is recorded of a server.
 func (s *Store) Get(key string) (Server, error) {
-	r, err := s.read()
-	return r.Servers[key], err
-}
-
-func (s *Store) read() (record, error) {
-	empty := record{Version: version, Servers: map[string]Server{}}
-	data, err := os.ReadFile(s.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return empty, nil
-	}
 	var r record
-	if err == nil {
-		err = json.Unmarshal(data, &r)
+	if err := s.file.Read(&r); err != nil {
+		return Server{}, fmt.Errorf("the record of what MCP servers were can not be read: %w", err)
 	}
-	if err == nil && r.Version != version {
-		err = fmt.Errorf("it has version %d, not %d", r.Version, version)
-	}
-	if err != nil {
-		return empty, fmt.Errorf("the record of what MCP servers were (%s) can not be read: %w", s.path, err)
-	}
-	if r.Servers == nil {
-		r.Servers = map[string]Server{}
-	}
-	return r, nil
+	return r.Servers[key], nil
 }
 
 // Change changes what is recorded of a server, alone among all processes.
@@ -172,22 +147,16 @@ func (s *Store) Forget(key string) error {
 }
 
 func (s *Store) change(change func(*record)) error {
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
-		return err
-	}
-	lock := flock.New(s.path+".lock", flock.SetPermissions(0o600))
-	if err := lock.Lock(); err != nil {
-		return fmt.Errorf("lock %s: %w", s.path, err)
-	}
-	defer lock.Close()
-	r, err := s.read()
+	var r record
+	err := s.file.Change(&r, func() {
+		r.Version = version
+		if r.Servers == nil {
+			r.Servers = map[string]Server{}
+		}
+		change(&r)
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("the record of what MCP servers were is as it was: %w", err)
 	}
-	change(&r)
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(s.path, append(data, '\n'), 0o600)
+	return nil
 }

@@ -50,7 +50,7 @@ func TestStore(t *testing.T) {
 	if got, err := s.Get("k"); err != nil || got.Tools != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err := os.WriteFile(s.path, []byte(`{"version":2}`), 0o600); err != nil {
+	if err := os.WriteFile(s.file.Path(), []byte(`{"version":2}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Get("k"); err == nil {

@@ -5,12 +5,13 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 func TestMain(m *testing.M) {
@@ -27,9 +28,7 @@ func TestMain(m *testing.M) {
 // both runs a test with and without a supervisor.
 func both(t *testing.T, fn func(t *testing.T, supervisor string)) {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -100,9 +99,7 @@ func TestKill(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 	cmd := exec.Command("sleep", "300")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
@@ -193,5 +194,31 @@ func TestSandboxKill(t *testing.T) {
 		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err != nil || Alive(pid) {
 			t.Fatalf("%q lives on: %v", line, err)
 		}
+	}
+}
+
+// A child does not outlive its supervisor, even if that is killed.
+func TestSupervisorIsKilled(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Start(Spec{Path: "sleep", Args: []string{"300"}, Supervisor: self})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := p.Pid()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if exit := p.Wait(); exit.Code != -1 {
+		t.Errorf("%+v", exit)
+	}
+	ended, stop := Watch(child)
+	defer stop()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Errorf("process %d is still there", child)
 	}
 }

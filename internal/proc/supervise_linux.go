@@ -154,8 +154,20 @@ func Supervise(args []string) (code int, ok bool) {
 	for hasChildren() {
 		killDescendants(pid)
 	}
+	clearTemp(policy.Temp)
 	fmt.Fprintf(status, "exit %d\n", code)
 	return 0, true
+}
+
+// clearTemp removes the child's own folder, since the parent may be gone. Another thread
+// than this one, which is bound, has to do it.
+func clearTemp(dir string) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = removeTemp(dir)
+	}()
+	<-done
 }
 
 // startChild becomes the reaper of all that descends from it, and starts the child in a

@@ -1,5 +1,9 @@
 // Package redact removes secrets from text: values that are known to be secret, and
 // what looks like a credential of a common service. It errs on the side of removing.
+//
+// It guarantees that no known value of six characters or more is left, also as JSON writes
+// it. It does not find known values in other encodings, and what only looks like a secret
+// it finds by patterns, which are never complete.
 package redact
 
 import (

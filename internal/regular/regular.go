@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -53,6 +54,15 @@ func ReadOpen(f *os.File, limit int64) ([]byte, error) {
 		return nil, tooLarge(f, limit)
 	}
 	return data, err
+}
+
+// WithoutPath drops the path from an error of the file system, for who has named it already.
+func WithoutPath(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 func tooLarge(f *os.File, limit int64) error {

@@ -8,19 +8,13 @@
 package trust
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/gofrs/flock"
-
-	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+	"github.com/seed-dec29ce4/eca/internal/lockedfile"
 )
 
 // Folder is a folder that is trusted.
@@ -41,17 +35,17 @@ const version = 1
 
 // Store is the record of one user.
 type Store struct {
-	path string
+	file lockedfile.File
 	now  func() time.Time
 }
 
 // New returns the store in a folder, which is created when something is recorded.
 func New(dir string, now func() time.Time) *Store {
-	return &Store{path: filepath.Join(dir, "trust.json"), now: now}
+	return &Store{file: lockedfile.New(filepath.Join(dir, "trust.json"), version), now: now}
 }
 
 // Path returns the file, which need not exist.
-func (s *Store) Path() string { return s.path }
+func (s *Store) Path() string { return s.file.Path() }
 
 // View is the record at one moment. The zero View trusts nothing.
 type View struct{ folders map[string]Folder }
@@ -63,23 +57,9 @@ func (s *Store) Read() (View, error) {
 }
 
 func (s *Store) read() (record, error) {
-	empty := record{Version: version, Folders: map[string]Folder{}}
-	data, err := os.ReadFile(s.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return empty, nil
-	}
-	r := record{}
-	if err == nil {
-		err = json.Unmarshal(data, &r)
-	}
-	switch {
-	case err != nil:
-		return empty, fmt.Errorf("the record of trusted folders can not be read, so none is trusted: %w", err)
-	case r.Version != version:
-		return empty, fmt.Errorf("the record of trusted folders has version %d, not %d, so none is trusted", r.Version, version)
-	}
-	if r.Folders == nil {
-		r.Folders = map[string]Folder{}
+	var r record
+	if err := s.file.Read(&r); err != nil {
+		return record{}, fmt.Errorf("the record of trusted folders can not be read, so none is trusted: %w", err)
 	}
 	return r, nil
 }
@@ -126,24 +106,18 @@ func (s *Store) Revoke(root string) (revoked []string, err error) {
 // change changes the record, alone among all processes. One that can not be read is not
 // overwritten.
 func (s *Store) change(fn func(*record)) error {
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
-		return fmt.Errorf("trust: %w", err)
-	}
-	lock := flock.New(s.path+".lock", flock.SetPermissions(0o600))
-	if err := lock.Lock(); err != nil {
-		return fmt.Errorf("trust: lock %s: %w", s.path, err)
-	}
-	defer lock.Close()
-	r, err := s.read()
+	var r record
+	err := s.file.Change(&r, func() {
+		r.Version = version
+		if r.Folders == nil {
+			r.Folders = map[string]Folder{}
+		}
+		fn(&r)
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("the record of trusted folders is as it was: %w", err)
 	}
-	fn(&r)
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("trust: %w", err)
-	}
-	return atomicfile.Write(s.path, append(data, '\n'), 0o600)
+	return nil
 }
 
 // name is how a file of a folder is recorded.

@@ -16,7 +16,7 @@ import (
 func newTree(t *testing.T, limit int, dirs ...string) *Tree {
 	t.Helper()
 	if TreeLimit() == 0 {
-		t.Skip("trees are not watched on this system")
+		t.Skip("NOT TESTED: trees are not watched on this system; run it on Linux")
 	}
 	tree, err := NewTree(limit)
 	if err != nil {

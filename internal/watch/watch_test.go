@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -106,9 +107,7 @@ func TestFolders(t *testing.T) {
 
 // Dotfiles: the file, and the folder it is in, are links to elsewhere.
 func TestLinks(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("links need a privilege")
-	}
+	needs.Symlinks(t)
 	root := tempDir(t)
 	dots, other, home := filepath.Join(root, "dots"), filepath.Join(root, "other"), filepath.Join(root, "home")
 	for _, dir := range []string{dots, other, home} {

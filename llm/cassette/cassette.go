@@ -10,7 +10,8 @@
 //
 // Which step answers depends on the request alone, so a chat that is continued after
 // a restart goes on where it was. The one exception are errors that happen a number
-// of times.
+// of times. It does not judge requests: that they are well-formed, tests of the wire
+// formats look at.
 package cassette
 
 import (

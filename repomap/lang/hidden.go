@@ -31,9 +31,8 @@ func (x *lexer) skim() {
 		switch l.classes[c] {
 		case letter:
 			end, h := l.readName(src, pos)
-			h ^= l.seed
-			if end-pos >= shortest && l.wordOf(h) == 0 {
-				x.uses.add(l.mark(h, c))
+			if end-pos >= shortest {
+				x.uses.addUnlessWord(l, h^l.seed, c)
 			}
 			pos = end
 			x.first = false

@@ -18,8 +18,12 @@ func hash(b []byte) uint64 {
 		h = mix(h^binary.LittleEndian.Uint64(b), mixMore)
 	}
 	var rest uint64
-	for _, c := range b {
-		rest = rest<<8 | uint64(c)
+	if cap(b) >= 8 { // what stands behind it is read too, and shifted out
+		rest = firstBytes(binary.LittleEndian.Uint64(b[:8]), len(b))
+	} else {
+		for _, c := range b {
+			rest = rest<<8 | uint64(c)
+		}
 	}
 	h = mix(h^rest, mixLast)
 	return h ^ h>>29
@@ -30,14 +34,22 @@ func mix(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
+// firstBytes returns the first n of eight bytes, at most seven, as a number that begins with
+// the first.
+func firstBytes(w uint64, n int) uint64 {
+	return bits.ReverseBytes64(w << (64 - 8*n)) //nolint:gosec // 0 to 7
+}
+
 // readName returns where the name ends that begins at start, and its hash.
 func (l *Language) readName(src []byte, start int) (end int, h uint64) {
 	if l.plain && start+8 <= len(src) {
 		w := binary.LittleEndian.Uint64(src[start:])
-		if n := nameBytes(w); n < 8 { // as most are: in one go what hash does byte by byte
-			h = mix(uint64(n)*mixLast^bits.ReverseBytes64(w<<(64-8*n)), mixLast) //nolint:gosec // 0 to 7
+		if n := nameBytes(w); n < 8 { // as most are: in one go what hash does
+			h = mix(uint64(n)*mixLast^firstBytes(w, n), mixLast) //nolint:gosec // 0 to 7
 			return start + n, h ^ h>>29
 		}
+		end = l.alphanumeric(src, start+8)
+		return end, hash(src[start:end])
 	}
 	end = start + 1
 	for end < len(src) && l.tails[src[end]] {

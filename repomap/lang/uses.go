@@ -16,7 +16,7 @@ type counter struct {
 type useSlot struct {
 	hash  uint64
 	round uint32
-	count uint8
+	count uint8 // 0 for words of the language
 }
 
 // begin prepares for a file of so many bytes.
@@ -40,21 +40,39 @@ func (c *counter) nextRound() {
 
 // add counts a name once more.
 func (c *counter) add(h uint64) {
-	at := c.find(h)
-	s := &c.slots[at]
-	if s.round == c.round {
-		if s.count < MaxCount {
-			s.count++
-		}
-		return
+	s := &c.slots[c.find(h)]
+	switch {
+	case s.round != c.round:
+		c.put(h).count = 1
+	case s.count < MaxCount:
+		s.count++
 	}
+}
+
+// addUnlessWord counts a name of a language, as it is hashed without its mark, unless it is
+// a word: that is looked up once for each name of a file.
+func (c *counter) addUnlessWord(l *Language, h uint64, first byte) {
+	marked := l.mark(h, first)
+	s := &c.slots[c.find(marked)]
+	switch {
+	case s.round != c.round:
+		if s = c.put(marked); l.wordOf(h) == 0 {
+			s.count = 1
+		}
+	case s.count > 0 && s.count < MaxCount:
+		s.count++
+	}
+}
+
+// put adds a name that is not there, counted as a word: not at all.
+func (c *counter) put(h uint64) *useSlot {
 	if 2*len(c.used) >= c.mask {
 		c.grow()
-		at = c.find(h)
-		s = &c.slots[at]
 	}
-	*s = useSlot{hash: h, round: c.round, count: 1}
+	at := c.find(h)
+	c.slots[at] = useSlot{hash: h, round: c.round}
 	c.used = append(c.used, int32(at)) //nolint:gosec // files have less than 4 GiB
+	return &c.slots[at]
 }
 
 func (c *counter) find(h uint64) int {
@@ -85,12 +103,20 @@ func (c *counter) grow() {
 
 // result returns the names of the file.
 func (c *counter) result() Uses {
-	if len(c.used) == 0 {
+	n := 0
+	for _, at := range c.used {
+		if c.slots[at].count > 0 {
+			n++
+		}
+	}
+	if n == 0 {
 		return Uses{}
 	}
-	out := Uses{make([]uint64, len(c.used)), make([]uint8, len(c.used))}
-	for i, at := range c.used {
-		out.Names[i], out.Counts[i] = c.slots[at].hash, c.slots[at].count
+	out := Uses{make([]uint64, 0, n), make([]uint8, 0, n)}
+	for _, at := range c.used {
+		if s := &c.slots[at]; s.count > 0 {
+			out.Names, out.Counts = append(out.Names, s.hash), append(out.Counts, s.count)
+		}
 	}
 	return out
 }

@@ -1,5 +1,6 @@
-// Package protocol has the wire types of the ECA protocol and their JSON rules; no
-// behaviour. Section numbers refer to the ECA wire contract.
+// Package protocol has the wire types of the ECA protocol and their JSON rules. It does
+// nothing else: who may call what, and when, is decided in server. Section numbers refer to
+// the ECA wire contract.
 //
 // Outbound types omit what is absent instead of sending null (2.1). Inbound values
 // are read with Decode, which forgives what real clients do: keys in kebab, snake or

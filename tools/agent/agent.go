@@ -2,7 +2,7 @@
 // another agent (eca-features, sections 12 and 17).
 //
 // It knows which agents there are and how they are asked for. The chat of a subagent, its
-// authority and its end are the engine's business, which comes with each call
+// authority and its end are not its business but the engine's, which comes with each call
 // (tools.Subagents).
 package agent
 

@@ -25,7 +25,7 @@ func TestPipes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-				t.Skip("no pipes here: ", err)
+				t.Fatal(err)
 			}
 		})
 		if err == nil {

@@ -3,13 +3,14 @@ package permission
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/filetest"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -42,17 +43,7 @@ func judge(t testing.TB, p *Policy, agent, dir, command string) tools.Verdict {
 // makeFiles writes files below a new folder.
 func makeFiles(t testing.TB, files map[string]string) string {
 	t.Helper()
-	root := t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
+	return filetest.Folder(t, files)
 }
 
 // What a user's patterns allow, and what they let through when they saw the text only.
@@ -110,9 +101,7 @@ func TestDeniedCommands(t *testing.T) {
 func TestReadOnlyAgents(t *testing.T) {
 	outside := makeFiles(t, map[string]string{"secret": "", "fifo/x": ""})
 	dir := makeFiles(t, map[string]string{"a.txt": "", "sub/b.txt": "", "--pre=x": ""})
-	if err := os.Symlink(filepath.Join(outside, "secret"), filepath.Join(dir, "link")); err != nil {
-		t.Skip("no links here: ", err)
-	}
+	needs.Symlink(t, filepath.Join(outside, "secret"), filepath.Join(dir, "link"))
 	p := real(t, `{}`, dir)
 	for command, want := range map[string]tools.Decision{
 		"ls": tools.Allow, "cat a.txt | head": tools.Allow, "cd sub && cat b.txt": tools.Allow, "cat sub/../a.txt": tools.Allow, "grep -rn x .": tools.Allow, "ls *.txt": tools.Allow, "git log": tools.Allow,

@@ -14,11 +14,10 @@ func compileExpression(text string) (expression, error) {
 	if isWord(text) {
 		return expression{text: text}, nil
 	}
-	re, err := regexp2.Compile(`\A(?:`+text+`)\z`, regexp2.None)
+	re, err := compileRegexp(text)
 	if err != nil {
 		return expression{}, err
 	}
-	re.MatchTimeout = matchTimeout
 	return expression{re: re}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/lockedfile"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -25,7 +26,7 @@ type Memory struct {
 func NewMemory(path string) *Memory {
 	m := &Memory{keys: map[string]bool{}}
 	if path != "" {
-		m.kept = &kept{path: path}
+		m.kept = &kept{file: lockedfile.New(path, documentVersion)}
 	}
 	return m
 }

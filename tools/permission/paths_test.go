@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -16,9 +17,7 @@ import (
 func TestProtectedPlaces(t *testing.T) {
 	dir := makeFiles(t, map[string]string{".git/config": "", "a.txt": "", "own/state/x": ""})
 	for link, to := range map[string]string{"folder": ".git", "file": ".git/config"} {
-		if err := os.Symlink(filepath.Join(dir, to), filepath.Join(dir, link)); err != nil {
-			t.Skip("no links here: ", err)
-		}
+		needs.Symlink(t, filepath.Join(dir, to), filepath.Join(dir, link))
 	}
 	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": {"byDefault": "allow", "allow": {"eca": {}}}}}`), Getenv: func(string) string { return "" }})
 	p, _ := New(cfg.Config, Options{Inside: workspace.New(dir).Contains, Memory: NewMemory(""), Protected: []string{filepath.Join(dir, "own")}})
@@ -62,9 +61,7 @@ func TestPathRules(t *testing.T) {
 	outside := makeFiles(t, map[string]string{"secret": ""})
 	dir := makeFiles(t, map[string]string{"docs/a.md": "", "secret/key": "", "src/x": ""})
 	for link, to := range map[string]string{"docs/link": filepath.Join(dir, "secret"), "docs/out": outside, "dir-evil": outside} {
-		if err := os.Symlink(to, filepath.Join(dir, filepath.FromSlash(link))); err != nil {
-			t.Skip("no links here: ", err)
-		}
+		needs.Symlink(t, to, filepath.Join(dir, filepath.FromSlash(link)))
 	}
 	// As a pattern sees it on every system.
 	at := func(rel string) string { return strings.ReplaceAll(filepath.ToSlash(dir), `\`, `\\`) + rel }

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -183,14 +184,9 @@ type world struct {
 // submodule that has such a one.
 func newWorld(t *testing.T, evil bool) *world {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("runs many programs")
-	}
-	for _, need := range []string{"git", "bash"} {
-		if _, err := exec.LookPath(need); err != nil {
-			t.Skipf("NOT TESTED: %s is missing (apt-get install %s)", need, need)
-		}
-	}
+	needs.Long(t)
+	needs.Git(t)
+	needs.Program(t, "bash", "bash")
 	const trap = "#!/bin/sh\necho pwned\n: >\"${0%/*}/pwned\"\n"
 	big := strings.Repeat("some lines to be sorted\nwhich are many\n", 20_000)
 	dir := makeFiles(t, map[string]string{

@@ -1,21 +1,15 @@
 package permission
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
-	"github.com/gofrs/flock"
-
-	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+	"github.com/seed-dec29ce4/eca/internal/lockedfile"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -23,7 +17,7 @@ import (
 // under a lock, and a change of the file counts at the next look. A file that can not be
 // used remembers nothing.
 type kept struct {
-	path string
+	file lockedfile.File
 
 	mu   sync.Mutex // guards what follows
 	seen fs.FileInfo
@@ -41,7 +35,7 @@ const documentVersion = 1
 
 // read returns what the file holds now.
 func (k *kept) read() (document, error) {
-	info, err := os.Lstat(k.path)
+	info, err := os.Lstat(k.file.Path())
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -53,16 +47,9 @@ func (k *kept) read() (document, error) {
 	case k.seen != nil && os.SameFile(info, k.seen) && info.ModTime().Equal(k.seen.ModTime()) && info.Size() == k.seen.Size():
 		return k.doc, nil
 	}
-	data, err := readConfig(k.path)
 	var doc document
-	if err == nil {
-		err = json.Unmarshal(data, &doc)
-	}
-	if err == nil && doc.Version != documentVersion {
-		err = fmt.Errorf("its version is %d, not %d", doc.Version, documentVersion)
-	}
-	if err != nil {
-		return document{}, fmt.Errorf("%s can not be used: %w", k.path, err)
+	if err := k.file.Read(&doc); err != nil {
+		return document{}, fmt.Errorf("what was remembered can not be used: %w", err)
 	}
 	k.seen, k.doc = info, doc
 	return doc, nil
@@ -108,34 +95,21 @@ func (k *kept) change(fn func(*document)) error {
 	if k == nil {
 		return errors.New("there is no place to remember it")
 	}
-	const lockTime = 30 * time.Second
-	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
-	defer cancel()
-	if err := os.MkdirAll(filepath.Dir(k.path), 0o700); err != nil {
-		return err
-	}
-	lock := flock.New(k.path + ".lock")
-	if ok, err := lock.TryLockContext(ctx, 10*time.Millisecond); !ok {
-		return fmt.Errorf("%s is locked by another process: %w", lock.Path(), err)
-	}
-	defer lock.Close()
-	doc, err := k.read()
+	var doc document
+	err := k.file.Change(&doc, func() {
+		doc.Version = documentVersion
+		if doc.Workspaces == nil {
+			doc.Workspaces = map[string][]string{}
+		}
+		if doc.Global == nil {
+			doc.Global = []string{}
+		}
+		fn(&doc)
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("what is remembered is as it was: %w", err)
 	}
-	doc.Workspaces = maps.Clone(doc.Workspaces)
-	if doc.Workspaces == nil {
-		doc.Workspaces = map[string][]string{}
-	}
-	if doc.Global == nil {
-		doc.Global = []string{}
-	}
-	fn(&doc)
-	data, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(k.path, append(data, '\n'), 0o600)
+	return nil
 }
 
 // Remembered is one thing that is remembered beyond a session.

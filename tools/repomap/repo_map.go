@@ -1,5 +1,6 @@
-// Package repomap holds the native tool repo_map. The map itself is made elsewhere: the
-// package says what it needs in an interface.
+// Package repomap holds the native tool repo_map, with which a model sees what a repository
+// defines. It owns the tool's parameters and how large a map may be; it does not make the
+// map, and says in an interface what it needs of who does.
 package repomap
 
 import (
@@ -29,7 +30,7 @@ type Mapper interface {
 }
 
 type args struct {
-	Focus  []string `json:"focus,omitempty" jsonschema:"Paths of files or directories, or names of definitions: what is connected with them comes first."`
+	Focus  []string `json:"focus,omitempty" jsonschema:"Paths of files or directories, names of definitions, or words that they may have: what is connected with them comes first."`
 	Budget int      `json:"budget,omitempty" jsonschema:"How many tokens the map may have, 100 to 30000 (default: 4000)."`
 }
 

@@ -1,6 +1,6 @@
 // Package search holds the native tools grep and glob. They need no external program,
 // respect ignore files and stop when they are cancelled or have enough; grep skips binary
-// files.
+// files. Where they may look is not decided here, but by who lets the call run.
 package search
 
 import (

@@ -28,7 +28,7 @@ func TestGrepLinksAndPipes(t *testing.T) {
 		}
 	}
 	if err := syscall.Mkfifo(filepath.Join(root, "pipe"), 0o600); err != nil {
-		t.Skip("no pipes here: ", err)
+		t.Fatal(err)
 	}
 	raw, err := json.Marshal(map[string]string{"path": root, "pattern": "needle", "output_mode": "content"})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -40,9 +41,7 @@ func self(t *testing.T) string {
 
 func posix(t *testing.T) {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("runs POSIX commands")
-	}
+	needs.POSIX(t)
 }
 
 func run(t *testing.T, ctx context.Context, args map[string]any) (tools.Result, error) {

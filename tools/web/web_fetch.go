@@ -1,6 +1,6 @@
-// Package web holds the native tool web_fetch, which reads pages of the web. What may be
-// asked for, and how much, is internal/fetch's business; this package makes text for a
-// model of what comes back.
+// Package web holds the native tool web_fetch, which reads pages of the web. This package
+// makes text for a model of what comes back. It does not decide what may be asked for, and
+// how much: that is internal/fetch's business.
 package web
 
 import (

@@ -1,0 +1,32 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/auth"
+)
+
+// What is logged has none of the secrets that are known, and what tools return none of the
+// credentials, though they look like nothing special.
+func TestCleanKnowsSecrets(t *testing.T) {
+	d := newDaemonWith(t, Options{Environ: func() []string {
+		return []string{"MY_TOKEN=zq-environment", "DATABASE_URL=postgres://me:zq-database@localhost/db", "USER=ada-lovelace"}
+	}}, `{"providers": {"acme": {"api": "openai-chat", "url": "https://u:zq-address@acme.example/v1", "key": "zq-config-key", "extraHeaders": {"X-Api-Key": "zq-header"},
+		"models": {"m": {"extraPayload": {"access_token": "zq-payload"}}}}}, "network": {"clientKeyPassphrase": "zq-passphrase"}}`,
+		map[string]string{"HTTPS_PROXY": "http://me:zq-proxy@127.0.0.1:1", "ACME_API_KEY": "zq-variable"})
+	if err := d.creds.Load().Set(t.Context(), "acme", auth.Credential{Type: auth.APIKey, Key: auth.NewSecret("zq-entered")}); err != nil {
+		t.Fatal(err)
+	}
+	d.reload()
+	for _, secret := range strings.Fields("zq-environment zq-database zq-address zq-config-key zq-header zq-payload zq-passphrase zq-proxy zq-variable zq-entered") {
+		if got := d.Clean("it said " + secret + " to ada-lovelace"); got != "it said [REDACTED] to ada-lovelace" {
+			t.Errorf("logged: %s", got)
+		}
+	}
+	for _, secret := range strings.Fields("zq-environment zq-database zq-config-key zq-header zq-entered") {
+		if got := d.cleanOutput("it said " + secret + " to ada-lovelace"); got != "it said [REDACTED] to ada-lovelace" {
+			t.Errorf("returned: %s", got)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package e2a
+
+// Methods of eca's own (contract 10), beside those of ACP, which mean the same where the
+// gateway knows them.
+const (
+	MethodSend      = "chat.send"
+	MethodInterrupt = "chat.interrupt"
+	MethodApprove   = "chat.approve"
+	MethodReject    = "chat.reject"
+	MethodAnswer    = "chat.answer"
+
+	MethodSessionCreate = "session.create"
+	MethodSessionLoad   = "session.load"
+	MethodSessionList   = "session.list"
+	MethodSessionClose  = "session.close"
+	MethodSessionDelete = "session.delete"
+
+	MethodHistory   = "history.get"
+	MethodConfigGet = "config.get"
+	MethodConfigSet = "config.set"
+	MethodCommands  = "command.list"
+	MethodModelSync = "model.sync"
+)
+
+// MethodCancel is ACP's notification that stops a turn.
+const MethodCancel = "session/cancel"

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+)
+
+// compare evaluates the manifest and prints both ways side by side. The exit code is that
+// of the evaluation: 2 if an answer was wrong, which the table shows too.
+func compare(ctx context.Context, model string, repeat, jobs int, out io.Writer) (int, error) {
+	dir, err := os.MkdirTemp("", "entry-point-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "report.json")
+	args := []string{
+		"run", "./cmd/ecp", "run", "--manifest", "examples/entry-point/manifest.yaml", "--json-out", file,
+		"-j", strconv.Itoa(jobs), "--repeat", strconv.Itoa(repeat),
+	}
+	if model != "" {
+		args = append(args, "--target", "go run ./examples/entry-point agent --own", "--config", "model="+model)
+	}
+	exit, err := proc.Run(ctx, proc.Spec{Path: "go", Args: args, Stdout: os.Stderr, Stderr: os.Stderr})
+	if err != nil {
+		return 1, fmt.Errorf("go run ./cmd/ecp: %w", err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return max(exit.Code, 1), fmt.Errorf("the evaluation wrote no report: %w", err)
+	}
+	r, err := report.Parse(data)
+	if err != nil {
+		return 1, err
+	}
+	if model == "" {
+		model = "the mechanical searcher"
+	}
+	return exit.Code, write(out, model, tally(r))
+}
+
+// way is what a question took one way, over all attempts.
+type way struct {
+	calls        []int
+	tokens       []int // that the requests had
+	right, asked int
+}
+
+// row is one question.
+type row struct {
+	id            string
+	with, without way
+}
+
+// tally reads a report, in the order of its questions.
+func tally(r *report.Report) []row {
+	var rows []row
+	for i := range r.Scenarios {
+		sc := &r.Scenarios[i]
+		id := sc.Record["id"]
+		at := slices.IndexFunc(rows, func(r row) bool { return r.id == id })
+		if at < 0 {
+			at = len(rows)
+			rows = append(rows, row{id: id})
+		}
+		w := &rows[at].without
+		if strings.HasPrefix(sc.Name, "With the map") {
+			w = &rows[at].with
+		}
+		attempts := [][]report.Step{sc.Steps}
+		if len(sc.Attempts) > 0 {
+			attempts = nil
+			for k := range sc.Attempts {
+				attempts = append(attempts, sc.Attempts[k].Steps)
+			}
+		}
+		for _, steps := range attempts {
+			w.add(steps)
+		}
+	}
+	return rows
+}
+
+// add counts an attempt. One that ended in an error has no calls that could be compared.
+func (w *way) add(steps []report.Step) {
+	w.asked++
+	calls, tokens, right := 0, 0, len(steps) > 0
+	for i := range steps {
+		calls += len(steps[i].ToolCalls)
+		if steps[i].Usage != nil {
+			tokens += int(steps[i].Usage.InputTokens)
+		}
+		if steps[i].Status == "error" {
+			return
+		}
+		for _, c := range steps[i].Checks {
+			if c.Type == "text_match" && !c.Passed {
+				right = false
+			}
+		}
+	}
+	w.calls, w.tokens = append(w.calls, calls), append(w.tokens, tokens)
+	if right {
+		w.right++
+	}
+}
+
+// median of nothing is 0.
+func median(values []int) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return float64(sorted[(n-1)/2]+sorted[n/2]) / 2
+}
+
+func write(out io.Writer, model string, rows []row) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "%s\twith the map\t\twithout\t\t\n", model)
+	fmt.Fprintf(w, "question\tcalls\tright\tcalls\tright\t\n")
+	var with, without way
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%g\t%d/%d\t%g\t%d/%d\t\n", r.id, median(r.with.calls), r.with.right, r.with.asked, median(r.without.calls), r.without.right, r.without.asked)
+		with.merge(r.with)
+		without.merge(r.without)
+	}
+	fmt.Fprintf(w, "median\t%g\t%d/%d\t%g\t%d/%d\t\n", median(with.calls), with.right, with.asked, median(without.calls), without.right, without.asked)
+	if t := median(with.tokens); t > 0 {
+		fmt.Fprintf(w, "tokens sent\t%g\t\t%g\t\t\n", t, median(without.tokens))
+	}
+	return w.Flush()
+}
+
+func (w *way) merge(o way) {
+	w.calls, w.tokens = append(w.calls, o.calls...), append(w.tokens, o.tokens...)
+	w.right, w.asked = w.right+o.right, w.asked+o.asked
+}

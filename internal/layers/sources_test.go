@@ -1,0 +1,150 @@
+package layers
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// source is a file of ours.
+type source struct {
+	path, room string // the room with slashes
+	test       bool
+	file       *ast.File
+	places     *token.FileSet
+}
+
+func (s source) at(n ast.Node) token.Position { return s.places.Position(n.Pos()) }
+
+// sources parses all Go files, whatever system they are for.
+func sources(t *testing.T) (list []source) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == "testdata" {
+			return filepath.SkipDir
+		}
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		s := source{path: path, test: strings.HasSuffix(path, "_test.go"), places: token.NewFileSet()}
+		s.room = filepath.ToSlash(filepath.Dir(strings.TrimPrefix(path, root+string(filepath.Separator))))
+		if s.file, err = parser.ParseFile(s.places, path, nil, parser.ParseComments); err != nil {
+			return err
+		}
+		list = append(list, s)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestSkips holds every test that is left out to say so in words of its own: what is
+// missing, and how one gets it. An error of the system's says neither. (That the words say it
+// is for readers to see.)
+func TestSkips(t *testing.T) {
+	seen := 0
+	for _, src := range sources(t) {
+		if !src.test && !forTests(src.room) {
+			continue
+		}
+		ast.Inspect(src.file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			sel, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			switch who, _ := sel.X.(*ast.Ident); {
+			case who == nil || who.Name != "t" && who.Name != "b" && who.Name != "f":
+			case sel.Sel.Name == "SkipNow":
+				t.Errorf("%s: SkipNow says nothing; use Skip, or what internal/needs has", src.at(call))
+			case sel.Sel.Name == "Skip" || sel.Sel.Name == "Skipf":
+				seen++
+				const fewest = 3
+				if len(strings.Fields(leading(call.Args))) < fewest {
+					t.Errorf("%s: say NOT TESTED (or NOT MEASURED), what is missing, and how one gets it; or use what internal/needs has", src.at(call))
+				}
+			}
+			return true
+		})
+	}
+	const some = 20
+	if seen < some {
+		t.Errorf("only %d are seen", seen)
+	}
+}
+
+// leading returns the text that a call's first argument begins with, if it is written there.
+func leading(args []ast.Expr) string {
+	if len(args) == 0 {
+		return ""
+	}
+	first := args[0]
+	for {
+		sum, ok := first.(*ast.BinaryExpr)
+		if !ok {
+			break
+		}
+		first = sum.X
+	}
+	lit, ok := first.(*ast.BasicLit)
+	if !ok {
+		return ""
+	}
+	text, err := strconv.Unquote(lit.Value)
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// TestRooms holds each room to a comment that says what it is for, and what it does not do.
+func TestRooms(t *testing.T) {
+	const fewest = 25 // words; less is a name, not a description
+	comments := map[string]string{}
+	for _, src := range sources(t) {
+		if src.test && !forTests(src.room) {
+			continue
+		}
+		comments[src.room] += src.file.Doc.Text()
+	}
+	for room, text := range comments {
+		words := strings.Fields(strings.ToLower(text))
+		switch {
+		case len(words) < 2 || words[0] != "package" && words[0] != "command":
+			t.Errorf("%s has no comment at its package clause", room)
+		case len(words) < fewest && !forTests(room):
+			t.Errorf("the comment of %s has %d words: say what the room owns and guarantees, and what it does not do", room, len(words))
+		case !forTests(room) && !slices.ContainsFunc(words, denies):
+			t.Errorf("the comment of %s does not say what the room does not do", room)
+		}
+	}
+	if len(comments) < 40 {
+		t.Errorf("only %d rooms are seen", len(comments))
+	}
+}
+
+func denies(word string) bool {
+	return slices.Contains([]string{"not", "no", "nothing", "never", "neither", "nobody", "none", "without", "elsewhere"}, strings.Trim(word, ".,:;()"))
+}
+
+// TestFileLength holds files to a length that one can read in a sitting.
+func TestFileLength(t *testing.T) {
+	const most = 500
+	for _, src := range sources(t) {
+		if n := src.places.File(src.file.Pos()).LineCount(); n > most {
+			t.Errorf("%s has %d lines; more than %d want a seam", src.path, n, most)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// demand answers a call that needs the connection, now or when there is one.
+func (s *server) demand(reply chan<- reached) {
+	if s.state == Running && s.conn.ctx.Err() != nil {
+		s.down(s.conn, s.conn.cause()) // nobody noticed yet
+	}
+	switch s.state {
+	case Running:
+		reply <- reached{conn: s.conn}
+	case Starting:
+		s.waiting = append(s.waiting, reply)
+	case Failed:
+		if !s.wanted {
+			reply <- reached{err: s.unreachable(s.reason)}
+			return
+		}
+		s.waiting = append(s.waiting, reply)
+		s.open()
+	case NeedsLogin:
+		reply <- reached{err: s.unreachable("it needs a login: " + s.reason)}
+	case Disabled, Stopped, Stopping:
+		reply <- reached{err: s.unreachable("it is " + string(s.state))}
+	}
+}
+
+func (s *server) unreachable(reason string) error {
+	return fmt.Errorf("the MCP server %s can not be reached: %s", s.name, reason)
+}
+
+// connection returns the connection of a server that runs, or waits for it if the server
+// is starting. One that failed is started at once.
+func (s *server) connection(ctx context.Context) (*connection, error) {
+	reply := make(chan reached, 1)
+	s.tell(func() { s.demand(reply) })
+	select {
+	case r := <-reply:
+		return r.conn, r.err
+	case <-s.done:
+		return nil, s.unreachable("it is not configured any more")
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// limited is ctx with a time limit, if there is one.
+func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("no answer within %s", d))
+}

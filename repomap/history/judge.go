@@ -1,0 +1,281 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/repomap"
+)
+
+// Ways to show a repository.
+const (
+	mapped = "map"
+	plain  = "map without focus and log"
+	list   = "list of paths"
+	tree   = "indented tree"
+)
+
+// result is what was found in one repository.
+type result struct {
+	name, head     string
+	commits, files int              // that were judged
+	known          int              // files that maps know, at the newest commit
+	found          map[string][]int // by way and budget: files
+	notes          []string
+}
+
+// clone is a work tree of a repository whose files are put back and forth.
+type clone struct {
+	dir, git string
+}
+
+// judge goes back through a repository's history.
+func judge(ctx context.Context, repo string, o options) (*result, error) {
+	source, err := filepath.Abs(repo)
+	if err != nil {
+		return nil, err
+	}
+	temp, err := os.MkdirTemp("", "repomap-history-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temp)
+	c := clone{dir: filepath.Join(temp, "tree"), git: o.git}
+	if err := os.Mkdir(c.dir, 0o755); err != nil {
+		return nil, err
+	}
+	if _, err := c.run(ctx, "clone", "-q", "--shared", "--no-checkout", source, "."); err != nil {
+		return nil, err
+	}
+	head, err := c.run(ctx, "rev-parse", "HEAD")
+	if err != nil {
+		return nil, err
+	}
+	ids, err := c.run(ctx, "log", "--no-merges", "--format=%H", "--skip", strconv.Itoa(o.skip), "-n", strconv.Itoa(o.commits*o.apart))
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Base(source)
+	if name == "repo" || name == ".git" {
+		name = filepath.Base(filepath.Dir(source))
+	}
+	r := &result{name: name, head: strings.TrimSpace(head), found: map[string][]int{}}
+	told := repomap.New(repomap.Options{Git: o.git})
+	defer told.Close()
+	bare := repomap.New(repomap.Options{})
+	defer bare.Close()
+	for i, id := range strings.Fields(ids) {
+		if i%o.apart != 0 {
+			continue
+		}
+		if err := r.commit(ctx, c, id, told, bare, o); err != nil {
+			return nil, fmt.Errorf("commit %.12s: %w", id, err)
+		}
+	}
+	return r, nil
+}
+
+// commit judges one, unless it has no state before it or changed too much.
+func (r *result) commit(ctx context.Context, c clone, id string, told, bare *repomap.Index, o options) error {
+	if _, err := c.run(ctx, "rev-parse", "-q", "--verify", id+"^"); err != nil {
+		return ctx.Err() // the first one
+	}
+	if _, err := c.run(ctx, "checkout", "-q", "-f", "--detach", id+"^"); err != nil {
+		return err
+	}
+	if err := c.age(ctx); err != nil {
+		return err
+	}
+	touched, err := c.run(ctx, "diff-tree", "-r", "-z", "--no-commit-id", "--name-only", "--no-renames", "--diff-filter=M", id)
+	if err != nil {
+		return err
+	}
+	message, err := c.run(ctx, "log", "-1", "--format=%B", id)
+	if err != nil {
+		return err
+	}
+	all, err := bare.Map(ctx, c.dir, repomap.Focus{})
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for i := range all.Files {
+		known[all.Files[i].Path] = true
+	}
+	r.known = max(r.known, len(known))
+	want := map[string]bool{}
+	for _, file := range strings.Split(touched, "\x00") {
+		if known[file] {
+			want[file] = true
+		}
+	}
+	if len(want) == 0 || len(want) > o.files {
+		return nil
+	}
+	m, err := told.Map(ctx, c.dir, repomap.Focus{Text: message})
+	if err != nil {
+		return err
+	}
+	r.commits, r.files = r.commits+1, r.files+len(want)
+	paths := sorted(known)
+	for b, tokens := range o.budgets {
+		seen := linesOf(m.Text(tokens))
+		r.count(mapped, b, o, want, seen)
+		r.count(plain, b, o, want, linesOf(all.Text(tokens)))
+		r.count(list, b, o, want, cut(paths, tokens, func(p, _ string) string { return p }))
+		r.count(tree, b, o, want, cut(paths, tokens, branch))
+		if o.verbose {
+			subject, _, _ := strings.Cut(message, "\n")
+			missed := map[string]bool{}
+			for p := range want {
+				if !seen[p] {
+					missed[p] = true
+				}
+			}
+			r.notes = append(r.notes, fmt.Sprintf("%.10s %d tokens: %d of %d: %s\n    missed: %s", id, tokens, len(want)-len(missed), len(want), subject, strings.Join(sorted(missed), " ")))
+		}
+	}
+	return nil
+}
+
+// count adds how many of the wanted files a text shows.
+func (r *result) count(way string, budget int, o options, want, shown map[string]bool) {
+	if r.found[way] == nil {
+		r.found[way] = make([]int, len(o.budgets))
+	}
+	for p := range want {
+		if shown[p] {
+			r.found[way][budget]++
+		}
+	}
+}
+
+func linesOf(text string) map[string]bool {
+	out := map[string]bool{}
+	for line := range strings.SplitSeq(text, "\n") {
+		dir, names, several := strings.Cut(line, "/{")
+		if !several || strings.HasPrefix(line, " ") {
+			out[line] = true
+			continue
+		}
+		for name := range strings.SplitSeq(strings.TrimSuffix(names, "}"), ",") {
+			out[dir+"/"+name] = true
+		}
+	}
+	return out
+}
+
+// cut returns the paths whose lines fit into a budget, one after the other; line says what
+// a path takes behind the one before it.
+func cut(paths []string, tokens int, line func(p, before string) string) map[string]bool {
+	out, room, before := map[string]bool{}, 4*tokens, ""
+	for _, p := range paths {
+		if room -= len(line(p, before)) + 1; room < -1 { // the last line needs no end
+			break
+		}
+		out[p] = true
+		before = p
+	}
+	return out
+}
+
+// branch is what a path takes in an indented tree: its name, below those of its folders
+// that the path before it did not have.
+func branch(p, before string) string {
+	var out strings.Builder
+	have := strings.Split(path.Dir(before), "/")
+	same := true
+	folders := strings.Split(path.Dir(p), "/")
+	if folders[0] == "." {
+		folders = nil
+	}
+	for i, f := range folders {
+		if same = same && before != "" && i < len(have) && have[i] == f; !same {
+			out.WriteString(strings.Repeat(" ", i) + f + "\n")
+		}
+	}
+	out.WriteString(strings.Repeat(" ", len(folders)) + path.Base(p))
+	return out.String()
+}
+
+// age gives each file a time that depends on its content alone, long before any commit:
+// when a checkout wrote it says which files the judged commit changed.
+func (c clone) age(ctx context.Context) error {
+	listing, err := c.run(ctx, "ls-tree", "-r", "-z", "HEAD")
+	if err != nil {
+		return err
+	}
+	for entry := range strings.SplitSeq(listing, "\x00") {
+		meta, file, ok := strings.Cut(entry, "\t")
+		fields := strings.Fields(meta)
+		if !ok || len(fields) < 3 || fields[0] == "120000" || fields[1] != "blob" {
+			continue
+		}
+		const digits = 7 // 28 bits: eight years
+		seconds, err := strconv.ParseInt(fields[2][:digits], 16, 64)
+		if err != nil {
+			return fmt.Errorf("ls-tree: %q", entry)
+		}
+		when := time.Unix(1+seconds, 0)
+		if err := os.Chtimes(filepath.Join(c.dir, filepath.FromSlash(file)), when, when); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// run asks git, in the clone.
+func (c clone) run(ctx context.Context, args ...string) (string, error) {
+	var out, errs bytes.Buffer
+	exit, err := proc.Run(ctx, proc.Spec{
+		Path: c.git, Dir: c.dir, Stdout: &out, Stderr: &errs,
+		Args: append([]string{"-c", "core.quotePath=false", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}, args...),
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case exit.Code != 0:
+		return "", fmt.Errorf("git %s: %s", args[0], strings.TrimSpace(errs.String()))
+	}
+	return out.String(), nil
+}
+
+// write prints which share of the files was found.
+func (r *result) write(out io.Writer, o options) error {
+	for _, n := range r.notes {
+		fmt.Fprintln(out, n)
+	}
+	fmt.Fprintf(out, "%s %.12s: %d commits that changed %d of the %d files that maps know\n", r.name, r.head, r.commits, r.files, r.known)
+	if r.commits == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "  tokens")
+	for _, b := range o.budgets {
+		fmt.Fprintf(w, "\t%d", b)
+	}
+	for _, way := range []string{mapped, plain, list, tree} {
+		fmt.Fprintf(w, "\n  %s", way)
+		for _, n := range r.found[way] {
+			fmt.Fprintf(w, "\t%.3f", float64(n)/float64(r.files))
+		}
+	}
+	fmt.Fprintln(w)
+	return w.Flush()
+}
+
+func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

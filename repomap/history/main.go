@@ -1,0 +1,103 @@
+// Command history judges maps by the history of repositories: given the message of a
+// commit, how many of the files that it changed does the map of the state before it show?
+//
+//	go run ./repomap/history [flags] REPO...
+//
+// It owns the choice of commits and what maps are compared with: the map without a focus
+// and without the log (PageRank as it is), a list of paths and an indented tree, each cut
+// at the same budgets, of the files that a map knows. It guarantees that nothing of the
+// judged commit but its message reaches a map, and that the figures are the same in each
+// run. It changes nothing in the repositories: it works in a clone that it removes.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/seed-dec29ce4/eca/internal/proc"
+)
+
+// options are what is judged.
+type options struct {
+	budgets []int // tokens
+	commits int   // of a repository, at most
+	apart   int   // each so many-th commit counts
+	files   int   // commits that changed more of the files that maps know are left out
+	skip    int   // commits from the newest, so that a repository can be tuned on and judged by others
+	verbose bool  // say of each commit what was found
+	git     string
+}
+
+func main() {
+	if code, ok := proc.Supervise(os.Args); ok {
+		os.Exit(code)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "history:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, errs io.Writer) error {
+	o := options{}
+	flags := flag.NewFlagSet("history", flag.ContinueOnError)
+	flags.SetOutput(errs)
+	flags.Usage = func() {
+		fmt.Fprint(errs, `Judges maps by the history of git repositories: given the message of a commit,
+how many of the files that it changed does the map of the state before it show?
+
+Usage:
+  go run ./repomap/history [flags] REPO...
+
+Flags:
+`)
+		flags.PrintDefaults()
+	}
+	budgets := flags.String("budgets", "1000,4000,8000", "tokens that the maps may have")
+	flags.IntVar(&o.commits, "commits", 60, "commits of a repository that are judged")
+	flags.IntVar(&o.apart, "apart", 8, "judge each so many-th commit without merges")
+	flags.IntVar(&o.files, "files", 10, "leave out commits that changed more of the files that maps know")
+	flags.IntVar(&o.skip, "skip", 0, "begin so many commits below the newest")
+	flags.BoolVar(&o.verbose, "v", false, "say of each commit what was found and what was not")
+	flags.StringVar(&o.git, "git", "git", "the program that is asked for commits")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	for _, b := range strings.Split(*budgets, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(b))
+		if err != nil || n <= 0 {
+			return fmt.Errorf("-budgets: %q is no number of tokens", b)
+		}
+		o.budgets = append(o.budgets, n)
+	}
+	if o.commits <= 0 || o.apart <= 0 || o.files <= 0 || o.skip < 0 {
+		return errors.New("-commits, -apart and -files must be at least 1, -skip at least 0")
+	}
+	if flags.NArg() == 0 {
+		flags.Usage()
+		return errors.New("which repositories?")
+	}
+	for _, repo := range flags.Args() {
+		r, err := judge(ctx, repo, o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", repo, err)
+		}
+		if err := r.write(out, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}

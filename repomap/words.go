@@ -1,0 +1,208 @@
+package repomap
+
+import (
+	"cmp"
+	"math"
+	"path"
+	"slices"
+	"strings"
+)
+
+// How words of a text, as opposed to names in it, direct a map: to the files that have the
+// rarest of them in their paths and in the names of what they define.
+const (
+	wordsWorth = .6 // of the focus, shared by the files that have them
+	wordFiles  = 40 // at most so many
+	inBase     = 1.0
+	inFolder   = .5
+	inName     = .5  // of a definition
+	inNameMore = .1  // for each further one, of some
+	common     = .25 // of all files: a word that more of them have says nothing
+	maxAsked   = 64  // different words that are looked for
+	maxWord    = 32  // bytes of one
+)
+
+// idle are words that say nothing about code, or are in each question about it.
+const idle = ` able about add added adds after again all allow also always and another any are back because been before being below between
+	both but bug call can cannot case change changed changes code correct correctly could did different does doesn done dont down each
+	either else ensure even every fix fixed fixes for from get gets give given goes good handle has have having here how instead into
+	issue its itself just keep know less let like made main make makes making many may merge might more most move much must need needs
+	never new not now off old once one only other our out over own please possible prevent properly provide pull put rather really
+	refactor remove removed replace request right same see set sets should show shows since some still such support sure take than that
+	the their them then there these they thing this those through time too two under unless until update updated updates use used useful
+	user uses using very want was way were what when where whether which while who why will with within without work works would you your `
+
+// wordset are the words of a text.
+type wordset struct {
+	index   map[string]int // by stem
+	letters [256]bool      // that they begin with
+}
+
+// wordsOf returns the telling words of a text.
+func wordsOf(text string) *wordset {
+	w := &wordset{index: map[string]int{}}
+	n := 0
+	eachWord(text, func(word []byte) bool {
+		if n++; n > maxWords || len(w.index) == maxAsked {
+			return false
+		}
+		if len(word) < 3 || listed(idle, string(word)) {
+			return true
+		}
+		if s := stem(word); w.index[string(s)] == 0 {
+			w.index[string(s)] = len(w.index) + 1
+			w.letters[s[0]] = true
+		}
+		return true
+	})
+	return w
+}
+
+// match returns the number of a word of the text, from 1 on; 0 for what is none.
+func (w *wordset) match(word []byte) int {
+	if len(word) < 3 || !w.letters[word[0]] {
+		return 0
+	}
+	return w.index[string(stem(word))]
+}
+
+// eachWord calls fn with the parts of a name or a text, in small letters, until it returns
+// false. Parts end at what is no letter, and where a capital follows on a small letter or
+// stands before one. The bytes are used again.
+func eachWord(s string, fn func(word []byte) bool) {
+	var buf [maxWord]byte
+	word := buf[:0]
+	for i := 0; i <= len(s); i++ {
+		c := byte(0)
+		if i < len(s) {
+			c = s[i]
+		}
+		upper := c >= 'A' && c <= 'Z'
+		switch {
+		case upper && i > 0 && (isSmall(s[i-1]) || isUpper(s[i-1]) && i+1 < len(s) && isSmall(s[i+1])),
+			!upper && !isSmall(c) && c < 0x80:
+			if len(word) > 0 && !fn(word) {
+				return
+			}
+			word = buf[:0]
+		}
+		if (upper || isSmall(c) || c >= 0x80) && len(word) < maxWord {
+			if upper {
+				c |= 0x20
+			}
+			word = append(word, c)
+		}
+	}
+}
+
+func isSmall(c byte) bool { return c >= 'a' && c <= 'z' }
+func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
+
+// stem cuts what forms of a word differ in: `completions`, `completing`, `completed`.
+func stem(word []byte) []byte {
+	const shortest = 4
+	for range 2 { // `completion`, then its plural
+		for _, end := range []string{"ing", "ion", "ed", "er", "es", "or", "s", "e", "y"} {
+			if n := len(word) - len(end); n >= shortest && string(word[n:]) == end && (end != "s" || word[n-1] != 's') {
+				word = word[:n]
+				break
+			}
+		}
+	}
+	return word
+}
+
+// aimAtWords adds the files that have most of the words of a text.
+func (t *tree) aimAtWords(out *target, text string) {
+	words := wordsOf(text)
+	n := len(words.index)
+	if n == 0 {
+		return
+	}
+	width := n + 1
+	has := make([]float32, width*len(t.order)) // by file and word: how well it has it
+	have := make([]int, width)                 // by word: files that have it
+	for i, f := range t.order {
+		if f.shown() {
+			row := has[i*width : (i+1)*width]
+			f.words(words, row)
+			for k, v := range row {
+				if v > 0 {
+					have[k]++
+				}
+			}
+		}
+	}
+	rare := make([]float64, width)
+	for k := 1; k < width; k++ {
+		if have[k] > 0 && float64(have[k]) <= max(3, common*float64(len(t.order))) {
+			rare[k] = math.Log(1 + float64(len(t.order))/float64(have[k]))
+		}
+	}
+	type found struct {
+		file  int
+		score float64
+	}
+	var best []found
+	for i, f := range t.order {
+		score := 0.0
+		for k, v := range has[i*width : (i+1)*width] {
+			score += float64(v) * rare[k]
+		}
+		if score > 0 {
+			best = append(best, found{i, score * math.Sqrt(float64(f.role.weight())) * (1 + t.log.weight(f))})
+		}
+	}
+	slices.SortFunc(best, func(a, b found) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.file, b.file)) })
+	best = best[:min(len(best), wordFiles)]
+	sum := 0.0
+	for _, b := range best {
+		sum += b.score * b.score
+	}
+	for _, b := range best {
+		out.hints[b.file] += wordsWorth * b.score * b.score / sum
+	}
+	out.words = words
+	out.rare = rare
+}
+
+// words notes how well a file has each of some words.
+func (f *file) words(words *wordset, row []float32) {
+	dir, base := path.Split(f.path)
+	note := func(text string, worth float32) {
+		eachWord(text, func(word []byte) bool {
+			if k := words.match(word); k > 0 {
+				row[k] = max(row[k], worth)
+			}
+			return true
+		})
+	}
+	note(strings.TrimSuffix(base, path.Ext(base)), inBase)
+	note(dir, inFolder)
+	for i := range f.defs {
+		eachWord(f.defs[i].Name, func(word []byte) bool {
+			if k := words.match(word); k > 0 {
+				if row[k] == 0 {
+					row[k] = inName
+				} else {
+					row[k] = min(row[k]+inNameMore, inBase+inName)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// told says how much of what was asked for the name of a definition has, as a sum of the
+// rarities of its words.
+func (t *target) told(name string) float64 {
+	if t.words == nil {
+		return 0
+	}
+	sum := 0.0
+	eachWord(name, func(word []byte) bool {
+		sum += t.rare[t.words.match(word)]
+		return true
+	})
+	return sum
+}

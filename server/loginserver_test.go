@@ -1,0 +1,101 @@
+package server_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/editors/fake"
+)
+
+// planted begins every secret that the scripted servers hand out: it must show nowhere.
+const planted = "planted-secret-"
+
+// loginServer is what the scripted login servers have in common: tokens, of which only the
+// newest are good, for who shows the code of the last login by browser.
+type loginServer struct {
+	mu        sync.Mutex // guards what follows, and what the servers say it does
+	n         int        // of tokens
+	access    string     // the token that is good
+	refresh   string     // the same
+	challenge string     // of the last login by browser
+	redirect  string
+	renewed   int // refresh requests that were granted
+	agents    map[string]bool
+}
+
+// seen notes who asks.
+func (s *loginServer) seen(r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.agents == nil {
+		s.agents = map[string]bool{}
+	}
+	s.agents[r.UserAgent()] = true
+}
+
+// onlyUs checks that nobody asked but eca, by its name.
+func (s *loginServer) onlyUs(t *testing.T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.agents) > 0 && (len(s.agents) != 1 || !s.agents["eca"]) {
+		t.Errorf("who asked: %v", s.agents)
+	}
+}
+
+// proven says whether a request for tokens shows the code of the last login, and that it
+// comes from who began it. The caller holds mu.
+func (s *loginServer) proven(r *http.Request) bool {
+	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+	return r.FormValue("code") == planted+"code" && base64.RawURLEncoding.EncodeToString(sum[:]) == s.challenge && r.FormValue("redirect_uri") == s.redirect
+}
+
+// issue answers with new tokens; lifetime is in seconds. The caller holds mu.
+func (s *loginServer) issue(w http.ResponseWriter, kind string, lifetime int) {
+	s.n++
+	s.access, s.refresh = fmt.Sprint(planted, "access-", s.n), fmt.Sprint(planted, "refresh-", s.n)
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"access_token": %q, "refresh_token": %q, "token_type": %q, "expires_in": %d}`, s.access, s.refresh, kind, lifetime)
+}
+
+// refuse answers a request for tokens with an error.
+func refuse(w http.ResponseWriter, code string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	fmt.Fprintf(w, `{"error": %q, "error_description": "no"}`, code)
+}
+
+// start starts the daemon of a rig and its editor. cfg is its configuration; no secret
+// that begins with secret may show in the log, nor be sent to the editor.
+func (r *loginRig) start(t *testing.T, o daemon.Options, cfg, secret string, env map[string]string) {
+	t.Helper()
+	all := map[string]string{"XDG_CONFIG_HOME": filepath.Join(o.StateDir, "config"), "ECA_CONFIG": cfg, "OLLAMA_API_URL": noServer}
+	for k, v := range env {
+		all[k] = v
+	}
+	o.Getenv = func(k string) string { return all[k] }
+	o.CacheDir = filepath.Join(o.StateDir, "cache")
+	o.Log = slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r.Editor = connect(t, daemon.New(o))
+	r.Open(tempDir(t), nil)
+	r.Await(0, "the start", fake.Ready())
+	t.Cleanup(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if strings.Contains(r.log.String(), secret) {
+			t.Errorf("a secret is in the log:\n%s", r.log.String())
+		}
+		for _, m := range r.Since(0) {
+			if strings.Contains(m.String(), secret) {
+				t.Errorf("a secret was sent: %s", m)
+			}
+		}
+	})
+}

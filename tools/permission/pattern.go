@@ -1,0 +1,57 @@
+package permission
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dlclark/regexp2"
+)
+
+// compileRegexp anchors a pattern: the reference matches whole values. Patterns are Java's
+// (eca-features 16): classes such as \w have ASCII alone, and what another engine would
+// read as something else is refused.
+func compileRegexp(pattern string) (*regexp2.Regexp, error) {
+	if err := checkPattern(pattern); err != nil {
+		return nil, err
+	}
+	re, err := regexp2.Compile(`\A(?:`+pattern+`)\z`, regexp2.RE2)
+	if err != nil {
+		return nil, err
+	}
+	re.MatchTimeout = matchTimeout
+	return re, nil
+}
+
+// knownEscapes are the letters that mean the same behind a backslash in Java and here.
+const knownEscapes = "tnrfaecxudDsSwWbBAZzGpPk"
+
+// checkPattern refuses what Java reads in another way: escapes of letters that are not known
+// here, and classes within classes.
+func checkPattern(pattern string) error {
+	class := false
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '\\' && i+1 < len(pattern):
+			i++
+			if c := pattern[i]; c == '0' || isLetter(c) && !strings.ContainsRune(knownEscapes, rune(c)) {
+				return fmt.Errorf(`\%c is not known`, c)
+			}
+		case !class && c == '[':
+			class = true
+			for _, start := range []string{"^", "]"} { // both are no end here
+				if strings.HasPrefix(pattern[i+1:], start) {
+					i++
+				}
+			}
+		case class && c == ']':
+			class = false
+		case class && c == '[':
+			return fmt.Errorf(`%q has a class in a class: write \[ for the character`, pattern)
+		case class && strings.HasPrefix(pattern[i:], "&&"):
+			return fmt.Errorf("%q has && in a class, which is not known", pattern)
+		}
+	}
+	return nil
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
