@@ -214,8 +214,7 @@ func merge(base, over map[string]any) {
 //	model.yaml      the provider's script (see llm/cassette)
 //	initialize.json parameters of initialize over the editor's own
 //	config.json     configuration over the rig's own; "api" chooses the wire format
-//	mcp.json        what an MCP server answers (see scriptedMCP); its address is $MCP in
-//	                the configuration
+//	mcp.json        what an MCP server says (scriptedMCP); $MCP in the configuration is its address
 //	ws/*            files of the workspace
 //	script          what the editor does, see step
 //	want            golden: what the editor hears
