@@ -9,6 +9,14 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 )
 
+// recorded gives a rig a state directory whose journal is checked when its daemon has ended.
+func recorded(t *testing.T, o options) options {
+	t.Helper()
+	o.state = tempDir(t)
+	t.Cleanup(func() { checkJournal(t, o.state) })
+	return o
+}
+
 // checkJournal checks what the daemon of a state directory, which has ended, put on record: the
 // journal is whole, and what of each chat can be replayed is replayed as it was.
 func checkJournal(t *testing.T, state string) {

@@ -224,8 +224,7 @@ func merge(base, over map[string]any) {
 func TestScenarios(t *testing.T) {
 	needs.POSIX(t)
 	txtest.Run(t, "testdata/*.txtar", *update, func(t *testing.T, c *txtest.Case) {
-		o := options{model: c.Section("model.yaml"), root: tempDir(t), state: tempDir(t)}
-		t.Cleanup(func() { checkJournal(t, o.state) }) // when the daemon has ended
+		o := recorded(t, options{model: c.Section("model.yaml"), root: tempDir(t)})
 		if s := c.Section("config.json"); s != "" {
 			if err := json.Unmarshal([]byte(s), &o.config); err != nil {
 				t.Fatal(err)
