@@ -61,7 +61,7 @@ func (t *tree) target(f Focus) target {
 			}
 		}
 	}
-	t.aimAtWords(&out, strings.Join(append(named, f.Text), " "))
+	t.aimAtWords(&out, strings.Join(append(named, f.Text), " "), wordsWorth*float64(max(1, len(named))))
 	return out
 }
 

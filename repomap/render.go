@@ -16,7 +16,7 @@ func Tokens(text string) int { return (len(text) + bytesPerToken - 1) / bytesPer
 
 // How a text is filled.
 const (
-	outlineShare = .6 // of the budget, for definitions; the rest is for names of more files
+	outlineShare = .6  // of the budget, for definitions; the rest is for names of more files
 	fatigue      = .9  // each further definition of a file is worth so much of the one before
 	patience     = 200 // definitions in a row that do not fit before we stop looking
 )

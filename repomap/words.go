@@ -11,7 +11,7 @@ import (
 // How words of a text, as opposed to names in it, direct a map: to the files that have the
 // rarest of them in their paths and in the names of what they define.
 const (
-	wordsWorth = .6 // of the focus, shared by the files that have them
+	wordsWorth = .6 // of a text, or of each name that was asked for
 	wordFiles  = 40 // at most so many
 	inBase     = 1.0
 	inFolder   = .5
@@ -112,8 +112,9 @@ func stem(word []byte) []byte {
 	return word
 }
 
-// aimAtWords adds the files that have most of the words of a text.
-func (t *tree) aimAtWords(out *target, text string) {
+// aimAtWords adds the files that have most of the words of a text, which share what they
+// are worth.
+func (t *tree) aimAtWords(out *target, text string, worth float64) {
 	words := wordsOf(text)
 	n := len(words.index)
 	if n == 0 {
@@ -160,7 +161,7 @@ func (t *tree) aimAtWords(out *target, text string) {
 		sum += b.score * b.score
 	}
 	for _, b := range best {
-		out.hints[b.file] += wordsWorth * b.score * b.score / sum
+		out.hints[b.file] += worth * b.score * b.score / sum
 	}
 	out.words = words
 	out.rare = rare

@@ -31,7 +31,7 @@ func agent(ctx context.Context, own bool) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	defer os.RemoveAll(cache)
+	defer func() { _ = os.RemoveAll(cache) }()
 	args := []string{"run", "./cmd/eca", "ecp"}
 	env := []string{"XDG_CACHE_HOME=" + cache} // maps of a folder that is gone soon
 	if os.Getenv("GOCACHE") == "" {            // which would be below it

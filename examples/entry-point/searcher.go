@@ -14,8 +14,9 @@ import (
 // with the map or without.
 const (
 	mostCalls = 16
-	promising = .4 // share of the question's weight that makes a file worth reading
-	certain   = .6 // share of it, in a definition of a file that was read, that is the answer
+	promising = .3 // share of the question's weight that makes a file worth reading
+	answers   = 3  // files that are named, the likeliest first
+	certain   = .7 // share of it, in a definition of a file that was read, that is the answer
 )
 
 // move is a call of a tool, or the answer.
@@ -129,13 +130,20 @@ func (s *searcher) learn(tool, args, result string) {
 				s.at(at).lines = append(s.at(at).lines, strings.TrimSpace(line))
 			} else if line != "" {
 				at = line
-				s.at(at)
+				dir, names, several := strings.Cut(line, "/{")
+				if !several {
+					s.at(at)
+					continue
+				}
+				for _, name := range strings.Split(strings.TrimSuffix(names, "}"), ",") {
+					s.at(dir + "/" + name)
+				}
 			}
 		}
 	case "directory_tree":
 		s.learnTree(lines)
 	case "grep":
-		s.sought[stem(strings.TrimPrefix(argument(args, "pattern"), "(?i)"))] = true
+		s.sought[strings.TrimPrefix(argument(args, "pattern"), "(?i)")] = true
 		for _, line := range lines {
 			if parts := strings.SplitN(line, ":", 3); len(parts) == 3 {
 				p := s.at(relative(parts[0]))
@@ -256,11 +264,7 @@ func (s *searcher) candidate(weights map[string]float64) string {
 		if _, known := s.read[name]; known {
 			continue
 		}
-		worth := share(s.places[name].matches(s.words), weights)
-		if worth < promising {
-			continue
-		}
-		if worth *= kind(name); worth > best {
+		if worth := share(s.places[name].matches(s.words), weights) * kind(name); worth >= promising && worth > best {
 			best, file = worth, name
 		}
 	}
@@ -283,9 +287,14 @@ var definition = regexp.MustCompile(`^\s*(func|type|class|def|fn|struct|interfac
 // judge looks for a definition with the question's words, in it, in its file's path or in
 // the comment above it, in the files that were read.
 func (s *searcher) judge(weights map[string]float64) (best float64, answer string) {
+	type found struct {
+		worth float64
+		text  string
+	}
+	var all []found
 	for _, file := range slices.Sorted(maps.Keys(s.read)) {
 		inPath := matched(s.words, file)
-		comment := ""
+		comment, most := "", found{}
 		for _, line := range strings.Split(s.read[file], "\n") {
 			switch text := strings.TrimSpace(line); {
 			case strings.HasPrefix(text, "//") || strings.HasPrefix(text, "#") || strings.HasPrefix(text, "*"):
@@ -294,12 +303,20 @@ func (s *searcher) judge(weights map[string]float64) (best float64, answer strin
 			case definition.MatchString(line):
 				m := matched(s.words, comment+" "+text)
 				maps.Copy(m, inPath)
-				if worth := share(m, weights) * kind(file); worth > best {
-					best, answer = worth, "In "+file+": "+text
+				if worth := share(m, weights) * kind(file); worth > most.worth {
+					most = found{worth, file + ": " + text}
 				}
 			}
 			comment = ""
 		}
+		if most.worth > 0 {
+			all = append(all, most)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(b.worth, a.worth) })
+	for _, f := range all[:min(len(all), answers)] {
+		best = max(best, f.worth)
+		answer += f.text + "\n"
 	}
 	return best, answer
 }

@@ -51,7 +51,7 @@ func judge(ctx context.Context, repo string, o options) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(temp)
+	defer func() { _ = os.RemoveAll(temp) }()
 	c := clone{dir: filepath.Join(temp, "tree"), git: o.git}
 	if err := os.Mkdir(c.dir, 0o755); err != nil {
 		return nil, err
