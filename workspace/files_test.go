@@ -17,7 +17,7 @@ func needsListings(t *testing.T, dir string) {
 	t.Helper()
 	needsWatches(t, dir)
 	if runtime.GOOS != "linux" {
-		t.Skip("what the system tells comes in no order here: there are no listings")
+		t.Skip("NOT TESTED: what the system tells comes in no order here, so there are no listings; run it on Linux")
 	}
 }
 

@@ -92,7 +92,7 @@ type home struct {
 func newHome(t *testing.T, tape, settings string) *home {
 	t.Helper()
 	if goruntime.GOOS == "windows" {
-		t.Skip("processes are ended by signals, and tools run a POSIX shell here")
+		t.Skip("NOT TESTED: processes are ended by signals, and tools run a POSIX shell here; run it on Linux or macOS")
 	}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
