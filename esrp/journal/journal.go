@@ -65,6 +65,7 @@ type Journal struct {
 	jobs   chan func(*Chain)
 	closed bool
 	done   chan struct{}
+	hurry  chan struct{}
 	failed atomic.Bool // a record was lost, which has been told
 	dirty  bool        // somebody wants what was written to be synced; owned by the goroutine
 }
@@ -89,7 +90,7 @@ func New(state string, o Options) *Journal {
 	if o.Limits == nil {
 		o.Limits = func() Limits { return Limits{} }
 	}
-	j := &Journal{o: o, chats: chats{of: map[string]*chat{}}}
+	j := &Journal{o: o, chats: chats{of: map[string]*chat{}}, hurry: make(chan struct{}, 1)}
 	j.Move(state)
 	return j
 }
@@ -132,6 +133,10 @@ func (j *Journal) start() {
 	}()
 }
 
+// behind is how long a record waits for the processors: made at once, it took up to a
+// millisecond from the request that it is of.
+const behind = 5 * time.Millisecond
+
 // quiet is how long nothing is recorded before the disk is asked to sync: the next prompt
 // must not wait for that.
 const quiet = 250 * time.Millisecond
@@ -145,14 +150,40 @@ func (j *Journal) write(c *Chain) {
 		}
 		select {
 		case job, ok := <-j.jobs:
+			if ok {
+				j.rest()
+			}
+			for ; ok; job, ok = <-j.jobs {
+				j.do(c, job)
+				if len(j.jobs) == 0 {
+					break
+				}
+			}
 			if !ok {
 				j.sync(c)
 				return
 			}
-			j.do(c, job)
 		case <-idle:
 			j.sync(c)
 		}
+	}
+}
+
+// rest leaves the processors to the call that is recorded, unless somebody waits.
+func (j *Journal) rest() {
+	timer := time.NewTimer(behind)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-j.hurry:
+	}
+}
+
+// hasten ends a rest: the next one if there is none now.
+func (j *Journal) hasten() {
+	select {
+	case j.hurry <- struct{}{}:
+	default:
 	}
 }
 
@@ -188,6 +219,7 @@ func (j *Journal) wait(job func(*Chain) error) error {
 	}) {
 		return nil
 	}
+	j.hasten()
 	return <-result
 }
 
@@ -226,6 +258,7 @@ func (j *Journal) Close() {
 		return
 	}
 	close(j.jobs)
+	j.hasten()
 	<-j.done
 }
 
