@@ -31,6 +31,14 @@ func (v Value) Canonical() ([]byte, error) {
 	return v.append(make([]byte, 0, v.size()))
 }
 
+// Canonicalized returns a value that is written as it is from now on: one that is part of
+// many documents need not be put into its canonical form for each. What is in it can not be
+// asked for any more.
+func (v Value) Canonicalized() (Value, error) {
+	c, err := v.Canonical()
+	return Value{Kind: canonical, Text: string(c)}, err
+}
+
 // size is how long the canonical form is if nothing in it has to be escaped.
 func (v Value) size() int {
 	const marks, literal = 3, 5 // of a string with a comma or colon behind it; the longest of the others
@@ -73,6 +81,8 @@ func (v Value) append(out []byte) ([]byte, error) {
 		return append(out, v.Text...), nil
 	case String:
 		return appendString(out, v.Text), nil
+	case canonical:
+		return append(out, v.Text...), nil
 	case Array:
 		out = append(out, '[')
 		for i, item := range v.Items {

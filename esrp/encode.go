@@ -46,6 +46,9 @@ func (t Target) value() Value {
 	return o.value()
 }
 
+// Value returns a body as it is in a request.
+func (b Body) Value() Value { return b.value() }
+
 // value has its members in canonical order: a request may have one body for each message of
 // a long conversation.
 func (b Body) value() Value {
@@ -154,10 +157,18 @@ func (r Request) hashPayload(inputs Value) (string, error) {
 }
 
 // Sealed is Value, with the hash of the payload in it. It wraps ErrFloat when there is none.
-func (r Request) Sealed() (Value, error) {
-	r.PayloadHash = nil
+func (r Request) Sealed() (Value, error) { return r.SealedWith(listValue(r.Inputs)) }
+
+// SealedWith is Sealed with other inputs than the request has: an array of bodies, which may
+// be Canonicalized.
+func (r Request) SealedWith(inputs Value) (Value, error) {
+	r.PayloadHash, r.Inputs = nil, nil
 	v := r.Value()
-	inputs, _ := v.Get("inputs")
+	for i := range v.Members {
+		if v.Members[i].Key == "inputs" {
+			v.Members[i].Value = inputs
+		}
+	}
 	hash, err := r.hashPayload(inputs)
 	if err != nil {
 		return v, err

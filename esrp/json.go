@@ -19,11 +19,12 @@ const (
 	String
 	Array
 	Object
+	canonical // Text is the canonical form of whatever it is
 )
 
 // String names the kind as error messages do.
 func (k Kind) String() string {
-	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
+	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object", "canonical"}[k]
 }
 
 // Value is a JSON value as it was written: numbers keep their digits and objects the

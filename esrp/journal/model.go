@@ -96,8 +96,9 @@ func (j *Journal) asked(o origin, id string, req llm.Request) {
 	r := o.request(esrp.Target{Service: ServiceLLM, Operation: OperationChat, Variant: &id})
 	j.record(Requested, func(b *bodies) esrp.Value {
 		known := b.remembered(o.chat + "/" + string(req.Purpose))
+		inputs := esrp.Value{Kind: esrp.Array}
 		add := func(name string, value any, store func() esrp.Body) {
-			r.Inputs = append(r.Inputs, known.once(b, name, value, store))
+			inputs.Items = append(inputs.Items, b.input(known.once(b, name, value, store)))
 		}
 		asText := func(name, text string) {
 			if text != "" {
@@ -121,13 +122,14 @@ func (j *Journal) asked(o origin, id string, req llm.Request) {
 		if len(req.Extra) > 0 { // as text: it has numbers that no record may have
 			asJSON("options", req.Extra)
 		}
-		r.Inputs = append(r.Inputs, known.history(b, req.Messages)...)
-		if len(r.Inputs) == 0 {
-			r.Inputs = append(r.Inputs, esrp.Body{Name: "message", ContentType: "application/json", Encoding: esrp.UTF8})
+		inputs.Items = append(inputs.Items, known.history(b, req.Messages)...)
+		if len(inputs.Items) == 0 {
+			inputs.Items = append(inputs.Items, b.input(esrp.Body{Name: "message", ContentType: "application/json", Encoding: esrp.UTF8}))
 		}
 		r.Params = params(map[string]string{"purpose": string(req.Purpose), "model": req.Model},
 			map[string]int64{"max_output": req.MaxOutput, "context": req.Context})
-		return finish(r)
+		v, _ := r.SealedWith(inputs) // see finish
+		return v
 	})
 }
 
@@ -225,6 +227,7 @@ const maxRemembered = 64
 type remembered struct {
 	messages []llm.Message
 	bodies   [][]esrp.Body
+	inputs   [][]esrp.Value    // the bodies, as they are written
 	stored   map[string]stored // system prompt, tools and so on, by their names
 }
 
@@ -259,17 +262,29 @@ func (r *remembered) once(b *bodies, name string, value any, store func() esrp.B
 
 // history stores the messages of a conversation. Those that the last request had in the same
 // place, and whose bodies are still there, are not looked at again.
-func (r *remembered) history(b *bodies, messages []llm.Message) []esrp.Body {
-	lists := make([][]esrp.Body, len(messages))
-	out := make([]esrp.Body, 0, len(r.messages)+len(messages)) // most messages have one body, calls with results more
+func (r *remembered) history(b *bodies, messages []llm.Message) []esrp.Value {
+	bodies, inputs := make([][]esrp.Body, len(messages)), make([][]esrp.Value, len(messages))
+	out := make([]esrp.Value, 0, len(r.messages)+len(messages)) // most messages have one body, calls with results more
 	for i, m := range messages {
 		if i < len(r.messages) && reflect.DeepEqual(r.messages[i], m) && b.has(r.bodies[i]...) {
-			lists[i] = r.bodies[i]
+			bodies[i], inputs[i] = r.bodies[i], r.inputs[i]
 		} else {
-			lists[i] = b.message(m)
+			bodies[i] = b.message(m)
+			for _, body := range bodies[i] {
+				inputs[i] = append(inputs[i], b.input(body))
+			}
 		}
-		out = append(out, lists[i]...)
+		out = append(out, inputs[i]...)
 	}
-	r.messages, r.bodies = messages, lists
+	r.messages, r.bodies, r.inputs = messages, bodies, inputs
 	return out
+}
+
+// input is a body as it is written.
+func (b *bodies) input(body esrp.Body) esrp.Value {
+	v, err := body.Value().Canonicalized()
+	if err != nil && b.err == nil {
+		b.err = err
+	}
+	return v
 }
