@@ -48,6 +48,7 @@ type scanner struct {
 	mode   string
 	most   int // results that are worth having
 	buf    []byte
+	usual  int // bytes of results of the last batch
 }
 
 func newScanner(p *linesearch.Pattern, mode string, most int) *scanner {

@@ -54,7 +54,7 @@ func tree(ctx context.Context, dir string, within *workspace.Workspace, p *lines
 		defer func() { walked.trouble = recover() }()
 		walked.err = produce(ctx, dir, a.Include, work, ordered)
 	})
-	var out strings.Builder
+	var out [][]byte
 	for left := a.MaxResults; ; {
 		b, ok := <-ordered
 		if !ok {
@@ -67,16 +67,30 @@ func tree(ctx context.Context, dir string, within *workspace.Workspace, p *lines
 		if b.err != nil {
 			return "", false, b.err
 		}
-		out.Write(b.found.first(left))
+		out = append(out, b.found.first(left))
 		if left -= len(b.found.ends); left < 0 {
-			return out.String(), true, nil
+			return joined(out), true, nil
 		}
 	}
 	<-walked.done
 	if walked.trouble != nil {
 		panic(walked.trouble)
 	}
-	return out.String(), false, walked.err
+	return joined(out), false, walked.err
+}
+
+// joined copies each piece once, however much there is.
+func joined(pieces [][]byte) string {
+	size := 0
+	for _, p := range pieces {
+		size += len(p)
+	}
+	var out strings.Builder
+	out.Grow(size)
+	for _, p := range pieces {
+		out.Write(p)
+	}
+	return out.String()
 }
 
 // produce walks a tree and hands its files out. Each batch that is in order is also in
@@ -119,6 +133,8 @@ func produce(ctx context.Context, dir, include string, work, ordered chan<- *bat
 func (s *scanner) batch(ctx context.Context, b *batch, within *workspace.Workspace) {
 	defer close(b.done)
 	defer func() { b.trouble = recover() }()
+	b.found.text = make([]byte, 0, s.usual) // batches are much alike
+	defer func() { s.usual = len(b.found.text) }()
 	for _, f := range b.files {
 		// A link may lead to what nobody asked for.
 		if !f.Regular && !within.Contains(f.Path) {
