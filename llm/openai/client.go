@@ -1,11 +1,11 @@
 // Package openai speaks OpenAI's two HTTP APIs: Responses (responses.go) and Chat
 // Completions (chat.go, chat_stream.go), to OpenAI itself and to servers compatible with either.
 //
-// Request bodies and terminal items of the Responses API are the official module's
-// types; the stream is read with llm.SSEReader and small structs of our own,
-// because the module's stream union costs several times as much per delta and does
-// not notice a cut stream. Chat Completions has its own small types, which
-// compatible servers need anyway.
+// Requests and terminal items of the Responses API are the official module's types, but
+// for the conversation, which is encoded without reflection (responses_input.go). The
+// stream is read with llm.SSEReader and small structs of our own, because the module's
+// stream union costs several times as much per delta and does not notice a cut stream.
+// Chat Completions has its own small types, which compatible servers need anyway.
 //
 // It guarantees: exactly one StopDelta or one error ends a stream; a stream that
 // ends without its terminal event is an error of kind llm.ErrPrematureStop; when
