@@ -59,6 +59,8 @@ type agent struct {
 	ctx  context.Context // ends when the client has left
 	work sync.WaitGroup  // prompts that run, and what they ask
 
+	queue *queue // of what was read
+
 	// client is what the client said of itself. It is set by initialize, which everything
 	// else comes behind.
 	client client
@@ -83,13 +85,13 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	a := &agent{
 		opts: o, log: cmp.Or(o.Log, slog.Default()), ctx: ctx, peer: &peer{out: out, gone: cancel},
 		places: map[string]*place{}, sessions: map[string]*session{}, cancels: map[string]context.CancelFunc{},
+		queue: newQueue(),
 	}
-	queue := newQueue()
-	go a.read(in, queue) // ends with its reader at the latest
+	go a.read(in) // ends with its reader at the latest
 	taken := make(chan struct{})
 	go func() { // ends with ctx, unless it tells a client that does not listen
 		defer close(taken)
-		queue.each(ctx, a.take)
+		a.queue.each(ctx, a.take)
 	}()
 	select {
 	case <-taken:
@@ -126,8 +128,8 @@ func (a *agent) end(taken <-chan struct{}) {
 
 // read reads messages to the end. What must not wait behind others is done at once: answers
 // to our requests, and that a request is cancelled.
-func (a *agent) read(in io.Reader, queue *queue) {
-	defer queue.close()
+func (a *agent) read(in io.Reader) {
+	defer a.queue.close()
 	r := bufio.NewReaderSize(in, 64<<10)
 	for a.ctx.Err() == nil {
 		line, err := gateway.ReadLine(r, gateway.MaxLine)
@@ -150,8 +152,19 @@ func (a *agent) read(in io.Reader, queue *queue) {
 			if m.request() {
 				a.register(&m)
 			}
-			queue.add(m)
+			a.queue.add(m)
 		}
+	}
+}
+
+// caughtUp waits until what was read so far was taken: an answer passes what its sender has
+// said before it.
+func (a *agent) caughtUp(ctx context.Context) {
+	passed := make(chan struct{})
+	a.queue.add(message{passed: passed})
+	select {
+	case <-passed:
+	case <-ctx.Done():
 	}
 }
 

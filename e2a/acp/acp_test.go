@@ -188,6 +188,11 @@ default:
 		n := c.begin("session/prompt", prompt(id, "Wait."))
 		asked := c.until(asks)
 		switch how {
+		case "answered": // the answer comes behind much that waits to be taken
+			for range 50 {
+				c.begin("session/list", object{})
+			}
+			c.notify("session/cancel", object{"sessionId": id})
 		case "$/cancel_request":
 			c.notify(how, object{"requestId": n})
 		default:

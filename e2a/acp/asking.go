@@ -50,8 +50,11 @@ func (k *asking) permission(update object, s stage) {
 			object{"optionId": rejectOnce, "name": "Reject", "kind": rejectOnce},
 			object{"optionId": rejectAlways, "name": "Reject " + what + " for this session", "kind": rejectAlways},
 		})
-		if k.ctx.Err() != nil {
-			return // the turn has ended
+		if choice == "" && err == nil { // as all that waits is answered when a turn is cancelled
+			k.agent.caughtUp(k.ctx)
+		}
+		if k.ctx.Err() != nil || k.turn.isCancelled() {
+			return // the turn ends, or has ended
 		}
 		if err != nil {
 			k.agent.log.Warn("permission can not be asked for: the call is refused", "call", id, "err", err)
