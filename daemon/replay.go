@@ -66,7 +66,8 @@ func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed,
 	p.session = s
 	ctx, cancel := context.WithCancel(ctx)
 	var deciding sync.WaitGroup
-	deciding.Go(func() { p.decide(ctx, s.Next()) })
+	from := s.Next() // before the first prompt: what is asked must not be missed
+	deciding.Go(func() { p.decide(ctx, from) })
 	defer deciding.Wait()
 	defer cancel()
 	for n, turn := range record.Turns {
