@@ -91,7 +91,7 @@ func (s *Store) open() (*database, error) {
 		uri.Path = "/" + uri.Path // a drive letter
 	}
 	db, err := sql.Open("sqlite", uri.String()+
-		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=cache_size(-2000)&_txlock=immediate")
+		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=journal_size_limit(0)&_pragma=cache_size(-2000)&_txlock=immediate")
 	if err != nil {
 		return nil, fmt.Errorf("open chat store: %w", err)
 	}
@@ -306,7 +306,8 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 const longLog = 1 << 20
 
 // Sync implements chat.Store. It syncs the log alone as long as that is short: behind a
-// checkpoint the next commit begins the log anew and waits for the disk.
+// checkpoint the next commit begins the log anew (and, by journal_size_limit, its file) and
+// waits for the disk.
 func (s *Store) Sync(ctx context.Context) error {
 	s.mu.Lock()
 	db, log := s.db, filepath.Join(s.dir, File+"-wal")

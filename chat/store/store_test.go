@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -157,5 +159,35 @@ func BenchmarkAppend(b *testing.B) {
 		if err := s.Append(context.Background(), chat.Meta{ID: "c"}, []event.Event{e}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A log that was long once does not stay so: else each Sync from then on would move it.
+func TestLogIsShortAgain(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	size := func() int64 {
+		info, err := os.Stat(filepath.Join(dir, File+"-wal"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	add := func(seq event.Seq, text string) {
+		e := event.Event{Seq: seq, Body: event.TextDelta{Text: text}}
+		if err := s.Append(t.Context(), chat.Meta{ID: "c"}, []event.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(1, strings.Repeat("x", 2*longLog))
+	if size() < longLog {
+		t.Fatal("the log is not long")
+	}
+	add(2, "y")
+	if n := size(); n >= longLog {
+		t.Errorf("the log has %d bytes still", n)
 	}
 }
