@@ -132,25 +132,7 @@ func TestClusterLosesANode(t *testing.T) {
 		}
 	}
 	close(ops.hold)
-	for i, id := range ids {
-		j, err := s.wait(t.Context(), id)
-		if err != nil || j.state != esrp.JobSucceeded {
-			t.Fatalf("job %d: %s, %v", i, j.state, err)
-		}
-		list, err := s.events(t.Context(), id, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ends := 0
-		for _, e := range list {
-			if e.final() {
-				ends++
-			}
-		}
-		if ends != 1 {
-			t.Errorf("job %d ended %d times", i, ends)
-		}
-	}
+	succeededOnce(t, s, ids)
 }
 
 // A queue that lost what it had is given it again, and so is one that is gone as a whole.

@@ -156,25 +156,7 @@ func TestKilledWorker(t *testing.T) {
 	if err := victim.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for i, id := range ids {
-		j, err := s.wait(t.Context(), id)
-		if err != nil || j.state != esrp.JobSucceeded {
-			t.Fatalf("job %d: %s, %v", i, j.state, err)
-		}
-		list, err := s.events(t.Context(), id, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ends := 0
-		for _, e := range list {
-			if e.final() {
-				ends++
-			}
-		}
-		if ends != 1 || !list[len(list)-1].final() {
-			t.Errorf("job %d ended %d times", i, ends)
-		}
-	}
+	succeededOnce(t, s, ids)
 	eventually(t, s, ids[0], "its worker was lost")
 	if ops.count("victim") == 0 {
 		t.Error("the victim's job has an answer, and nobody ran it again")
@@ -222,6 +204,30 @@ func TestKilledServer(t *testing.T) {
 	for i, id := range ids {
 		if j, err := s.wait(t.Context(), id); err != nil || j.state != esrp.JobSucceeded || ops.count(fmt.Sprint("job ", i)) != 1 {
 			t.Errorf("job %d: %s, %v, run %d times", i, j.state, err, ops.count(fmt.Sprint("job ", i)))
+		}
+	}
+}
+
+// succeededOnce waits for jobs. Each must succeed, and end once.
+func succeededOnce(t *testing.T, s *Service, ids []string) {
+	t.Helper()
+	for i, id := range ids {
+		j, err := s.wait(t.Context(), id)
+		if err != nil || j.state != esrp.JobSucceeded {
+			t.Fatalf("job %d: %s, %v", i, j.state, err)
+		}
+		list, err := s.events(t.Context(), id, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends := 0
+		for _, e := range list {
+			if e.final() {
+				ends++
+			}
+		}
+		if ends != 1 || !list[len(list)-1].final() {
+			t.Errorf("job %d ended %d times", i, ends)
 		}
 	}
 }

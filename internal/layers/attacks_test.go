@@ -57,11 +57,21 @@ func TestAttacks(t *testing.T) {
 // testsOf lists the tests of a room, for whatever system.
 func testsOf(t *testing.T, dir string) map[string]bool {
 	t.Helper()
+	out := map[string]bool{}
+	for _, f := range functionsOf(t, dir) {
+		out[f.Name.Name] = true
+	}
+	return out
+}
+
+// functionsOf lists the functions of a room's tests that do something.
+func functionsOf(t *testing.T, dir string) []*ast.FuncDecl {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]bool{}
+	var out []*ast.FuncDecl
 	for _, file := range files {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		if err != nil {
@@ -69,7 +79,7 @@ func testsOf(t *testing.T, dir string) map[string]bool {
 		}
 		for _, d := range parsed.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Body != nil && len(f.Body.List) > 0 {
-				out[f.Name.Name] = true
+				out = append(out, f)
 			}
 		}
 	}

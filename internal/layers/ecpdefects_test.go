@@ -2,7 +2,6 @@ package layers
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
@@ -59,28 +58,14 @@ func TestECPDefects(t *testing.T) {
 // partsOf lists the subtests of a room that are called by a literal name, as Test/name.
 func partsOf(t *testing.T, dir string) map[string]bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := map[string]bool{}
-	for _, file := range files {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range parsed.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Recv != nil || f.Body == nil {
-				continue
+	for _, f := range functionsOf(t, dir) {
+		ast.Inspect(f.Body, func(n ast.Node) bool {
+			if name, ok := ranBy(n); ok {
+				out[f.Name.Name+"/"+name] = true
 			}
-			ast.Inspect(f.Body, func(n ast.Node) bool {
-				if name, ok := ranBy(n); ok {
-					out[f.Name.Name+"/"+name] = true
-				}
-				return true
-			})
-		}
+			return true
+		})
 	}
 	return out
 }
