@@ -23,6 +23,9 @@ type Jobs struct {
 	dir string
 	now func() time.Time
 
+	// settled fires when a job that goes on has been waited for long enough.
+	settled func(b *job) <-chan time.Time
+
 	mu       sync.Mutex // guards what follows
 	next     int
 	jobs     []*job // by number; ended ones too, up to maxEnded
@@ -53,18 +56,16 @@ type job struct {
 // NewJobs keeps the output files of background commands below dir, which is created
 // when the first one starts.
 func NewJobs(dir string, now func() time.Time) *Jobs {
-	return &Jobs{dir: dir, now: now, watchers: map[chan struct{}]bool{}}
+	const settle = 2 * time.Second
+	return &Jobs{dir: dir, now: now, settled: func(*job) <-chan time.Time { return time.After(settle) }, watchers: map[chan struct{}]bool{}}
 }
 
 // start starts a command and waits a moment to see whether it fails at once.
 func (j *Jobs) start(ctx context.Context, info tools.Job, spec proc.Spec) (tools.Result, error) {
-	const settle = 2 * time.Second
 	b, err := j.launch(info, spec)
 	if err != nil {
 		return tools.Result{}, err
 	}
-	t := time.NewTimer(settle)
-	defer t.Stop()
 	select {
 	case <-b.gone:
 		j.settleNews(b)
@@ -76,7 +77,7 @@ func (j *Jobs) start(ctx context.Context, info tools.Job, spec proc.Spec) (tools
 	case <-ctx.Done():
 		j.end(b)
 		return tools.Result{}, errors.New("the command was stopped")
-	case <-t.C:
+	case <-j.settled(b):
 	}
 	out := fmt.Sprintf("%q runs in the background as %s (process %d). bg_job reads its output and ends it; the whole output is written to %s.", info.Label, j.info(b).ID, b.process.Pid(), b.log)
 	if list, _ := b.lines.unread(); len(list) > 0 {
