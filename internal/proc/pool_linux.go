@@ -123,14 +123,18 @@ type ward struct {
 	warden *warden
 	done   chan struct{}
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards what follows; held while the supervisor is told something
 	exit   Exit
 	killed bool
+	over   bool // the supervisor is not ours any more
 }
 
 // wait waits for the child's end, and gives its supervisor back.
 func (c *ward) wait(p *Pool) {
 	answer, err := c.warden.receive()
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
 	code := -1
 	if _, scanErr := fmt.Sscanf(answer, "exit %d", &code); err != nil || scanErr != nil {
 		code = -1
@@ -164,18 +168,22 @@ func (c *ward) Kill() {
 		order string
 		wait  time.Duration
 	}{{"term", grace}, {"kill", supervisorTime}} {
-		select {
-		case <-c.done:
-			return // the supervisor may have another child by now
-		default:
-		}
-		_, _ = c.warden.conn.Write([]byte(attempt.order))
+		c.whileOurs(func() { _, _ = c.warden.conn.Write([]byte(attempt.order)) })
 		if c.ended(attempt.wait) {
 			return
 		}
 	}
-	_ = c.warden.cmd.Process.Kill() // the child dies with it
+	c.whileOurs(func() { _ = c.warden.cmd.Process.Kill() }) // the child dies with it
 	<-c.done
+}
+
+// whileOurs does something to the supervisor unless it may have another child by now.
+func (c *ward) whileOurs(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		do()
+	}
 }
 
 func (c *ward) ended(within time.Duration) bool {
@@ -262,7 +270,7 @@ func (g *guard) listen() {
 				_ = syscall.Kill(-pid, syscall.SIGTERM)
 			}
 		case text == "kill":
-			go g.kill()
+			go g.kill(g.current())
 		case strings.HasPrefix(text, "{"):
 			g.begin(buf[:n], rights[:extra])
 		}
@@ -289,11 +297,23 @@ func (g *guard) begin(message, rights []byte) {
 	g.starts <- s
 }
 
-// kill kills until the child has ended.
-func (g *guard) kill() {
-	for pid := g.current(); pid != 0 && g.current() == pid; time.Sleep(10 * time.Millisecond) {
-		killDescendants(pid)
+// kill kills until a child has ended; 0 is none.
+func (g *guard) kill(pid int) {
+	for pid != 0 && g.strike(pid) {
+		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// strike kills what there is of a child, and says whether it is still the one that is
+// supervised. No other child begins meanwhile: it would be killed too.
+func (g *guard) strike(pid int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pid != pid {
+		return false
+	}
+	killDescendants(pid)
+	return true
 }
 
 // leave ends the supervisor, when all it supervises is dead.
