@@ -3,8 +3,6 @@ package tools
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -15,9 +13,9 @@ import (
 // Limits bound the outputs of a tool. The whole text of what is cut is kept in a
 // file that the model can read; images stay whatever happens to the text.
 type Limits struct {
-	Lines int    // lines of one output; 0 is no limit
-	Bytes int    // bytes of one output; 0 is no limit
-	Dir   string // where whole outputs are kept
+	Lines int      // lines of one output; 0 is no limit
+	Bytes int      // bytes of one output; 0 is no limit
+	Whole *Outputs // where whole outputs are kept
 }
 
 // CutMark begins what stands at the end of an output that was cut.
@@ -38,7 +36,7 @@ func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) 
 		if !cut {
 			continue
 		}
-		path, saveErr := t.limits.save(call.ID, i, text)
+		path, saveErr := t.limits.Whole.save(call.ID, i, text)
 		where := "The whole output is in " + path + "; search or read that file for the rest."
 		if saveErr != nil {
 			where = "The whole output could not be kept: " + saveErr.Error()
@@ -99,25 +97,4 @@ func (l Limits) cut(text string) (string, bool) {
 		short = short[:end]
 	}
 	return strings.TrimRight(short, "\n"), len(short) < len(text)
-}
-
-func (l Limits) save(callID string, i int, text string) (string, error) {
-	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
-		return "", err
-	}
-	safe := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-			return r
-		}
-		return '_'
-	}, callID)
-	f, err := os.CreateTemp(l.Dir, fmt.Sprintf("%.80s-%d-*.txt", safe, i))
-	if err != nil {
-		return "", err
-	}
-	_, err = f.WriteString(text)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return filepath.ToSlash(f.Name()), err
 }

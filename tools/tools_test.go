@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -105,7 +106,7 @@ func TestLimit(t *testing.T) {
 		"lines": strings.Repeat("line\n", 50), "bytes": strings.Repeat("é", 300), "both": strings.Repeat(strings.Repeat("é", 100)+"\n", 50),
 	} {
 		dir := t.TempDir()
-		tool := Limit(define(func(args) (Result, error) { return Result{Outputs: []string{"short", text}}, nil }), Limits{Lines: 10, Bytes: 101, Dir: dir})
+		tool := Limit(define(func(args) (Result, error) { return Result{Outputs: []string{"short", text}}, nil }), Limits{Lines: 10, Bytes: 101, Whole: NewOutputs(dir, time.Now)})
 		res, err := tool.Run(context.Background(), Call{ID: "../../evil id", Arguments: json.RawMessage(`{"path":"p"}`)}, nil)
 		if err != nil || res.Outputs[0] != "short" {
 			t.Fatal(err, res)
@@ -138,7 +139,7 @@ func TestLimitImages(t *testing.T) {
 	}
 	tool := Limit(define(func(args) (Result, error) {
 		return Result{Outputs: []string{strings.Repeat("x\n", 9)}, Images: all}, nil
-	}), Limits{Lines: 1, Dir: t.TempDir()})
+	}), Limits{Lines: 1, Whole: NewOutputs(t.TempDir(), time.Now)})
 	res, err := tool.Run(t.Context(), Call{ID: "c", Arguments: json.RawMessage(`{"path":"p"}`)}, nil)
 	if err != nil || len(res.Images) != 20 || res.Images[0].MediaType != "image/gif" {
 		t.Fatalf("%d images, %v", len(res.Images), err)
