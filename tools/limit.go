@@ -31,6 +31,7 @@ type limited struct {
 
 func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) {
 	res, err := t.Tool.Run(ctx, call, out)
+	res.Outputs = t.limits.gather(res.Outputs)
 	for i, text := range res.Outputs {
 		short, cut := t.limits.cut(text)
 		if !cut {
@@ -46,6 +47,22 @@ func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) 
 	return withShowable(res), err
 }
 
+// apart is how many outputs of one result are cut each on its own.
+const apart = 4
+
+// gather makes one output of those behind the first ones, if together they would be cut: the
+// limits are for each, and servers may send thousands.
+func (l Limits) gather(outputs []string) []string {
+	if len(outputs) <= apart {
+		return outputs
+	}
+	rest := strings.Join(outputs[apart-1:], "\n\n")
+	if _, cut := l.cut(rest); !cut {
+		return outputs
+	}
+	return append(outputs[:apart-1:apart-1], rest)
+}
+
 // maxImages bounds the images of one result.
 const maxImages = 20
 
@@ -53,6 +70,7 @@ const maxImages = 20
 // would make the whole conversation unusable. Types are what the content says.
 func withShowable(res Result) Result {
 	var shown []event.Image
+	left := 0
 	for _, i := range res.Images {
 		real := workspace.ImageType(i.Data)
 		why := ""
@@ -64,11 +82,16 @@ func withShowable(res Result) Result {
 		case len(shown) == maxImages:
 			why = fmt.Sprintf("%d can be shown at once", maxImages)
 		}
-		if why != "" {
-			res.Outputs = append(res.Outputs, fmt.Sprintf("[An image (%.50s) is left out: %s.]", i.MediaType, why))
+		if why == "" {
+			shown = append(shown, event.Image{MediaType: real, Data: i.Data})
 			continue
 		}
-		shown = append(shown, event.Image{MediaType: real, Data: i.Data})
+		if left++; left <= maxImages {
+			res.Outputs = append(res.Outputs, fmt.Sprintf("[An image (%.50s) is left out: %s.]", i.MediaType, why))
+		}
+	}
+	if left > maxImages {
+		res.Outputs = append(res.Outputs, fmt.Sprintf("[%d more images are left out.]", left-maxImages))
 	}
 	res.Images = shown
 	return res

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,12 +130,33 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// Many outputs are no way around the limits; those that fit stay as they are.
+func TestLimitOfMany(t *testing.T) {
+	dir := t.TempDir()
+	for n, want := range map[int]int{4: 4, 20: 20, 1000: 4} {
+		tool := Limit(define(func(args) (Result, error) {
+			return Result{Outputs: slices.Repeat([]string{"0123456789"}, n)}, nil
+		}), Limits{Lines: 100, Bytes: 300, Whole: NewOutputs(dir, time.Now)})
+		res, err := tool.Run(t.Context(), Call{ID: "c", Arguments: json.RawMessage(`{"path":"p"}`)}, nil)
+		if err != nil || len(res.Outputs) != want {
+			t.Errorf("%d outputs became %d, %v", n, len(res.Outputs), err)
+		}
+		if last := res.Outputs[len(res.Outputs)-1]; strings.Contains(last, "[cut:") != (n == 1000) || len(last) > 1000 {
+			t.Errorf("of %d outputs the last is %q", n, last)
+		}
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if len(files) != 1 {
+		t.Errorf("files: %v", files)
+	}
+}
+
 // Images that no provider takes are left out by name, whatever the tool says they are; a
 // text that is cut takes none with it.
 func TestLimitImages(t *testing.T) {
 	gif := []byte("GIF89a picture")
 	all := []event.Image{{MediaType: "image/png", Data: gif}, {MediaType: "image/svg+xml", Data: []byte("<svg/>")}, {MediaType: "image/gif", Data: append(gif, make([]byte, workspace.MaxImage)...)}}
-	for range 30 {
+	for range 60 {
 		all = append(all, event.Image{MediaType: "image/gif", Data: gif})
 	}
 	tool := Limit(define(func(args) (Result, error) {
@@ -145,7 +167,7 @@ func TestLimitImages(t *testing.T) {
 		t.Fatalf("%d images, %v", len(res.Images), err)
 	}
 	got := strings.Join(res.Outputs, "\n")
-	for _, want := range []string{"[cut:", "(image/svg+xml) is left out: it is no PNG", "(image/gif) is left out: it has 3750014 bytes, and 3750000 can be shown.", "20 can be shown at once"} {
+	for _, want := range []string{"[cut:", "(image/svg+xml) is left out: it is no PNG", "(image/gif) is left out: it has 3750014 bytes, and 3750000 can be shown.", "20 can be shown at once", "[23 more images are left out.]"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}
