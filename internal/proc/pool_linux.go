@@ -123,10 +123,10 @@ type ward struct {
 	warden *warden
 	done   chan struct{}
 
-	mu     sync.Mutex // guards what follows; held while the supervisor is told something
+	mu     sync.Mutex // guards what follows
 	exit   Exit
 	killed bool
-	over   bool // the supervisor is not ours any more
+	over   bool // the supervisor may have another child, who must not get our orders
 }
 
 // wait waits for the child's end, and gives its supervisor back.
@@ -161,27 +161,29 @@ func (c *ward) Wait() Exit {
 
 // Kill implements Child.
 func (c *ward) Kill() {
-	c.mu.Lock()
-	c.killed = true
-	c.mu.Unlock()
 	for _, attempt := range []struct {
-		order string
-		wait  time.Duration
-	}{{"term", grace}, {"kill", supervisorTime}} {
-		c.whileOurs(func() { _, _ = c.warden.conn.Write([]byte(attempt.order)) })
+		do   func()
+		wait time.Duration
+	}{{c.order("term"), grace}, {c.order("kill"), supervisorTime}} {
+		c.unlessOver(attempt.do)
 		if c.ended(attempt.wait) {
 			return
 		}
 	}
-	c.whileOurs(func() { _ = c.warden.cmd.Process.Kill() }) // the child dies with it
+	c.unlessOver(func() { _ = c.warden.cmd.Process.Kill() }) // the child dies with it
 	<-c.done
 }
 
-// whileOurs does something to the supervisor unless it may have another child by now.
-func (c *ward) whileOurs(do func()) {
+func (c *ward) order(text string) func() {
+	return func() { _, _ = c.warden.conn.Write([]byte(text)) }
+}
+
+// unlessOver does something to the supervisor if it still has this child.
+func (c *ward) unlessOver(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over {
+		c.killed = true
 		do()
 	}
 }
@@ -270,7 +272,7 @@ func (g *guard) listen() {
 				_ = syscall.Kill(-pid, syscall.SIGTERM)
 			}
 		case text == "kill":
-			go g.kill(g.current())
+			go g.kill(g.current()) // not of what is started next
 		case strings.HasPrefix(text, "{"):
 			g.begin(buf[:n], rights[:extra])
 		}

@@ -121,7 +121,8 @@ func Supervise(args []string) (code int, ok bool) {
 	unix.CloseOnExec(lifeFD)
 	unix.CloseOnExec(statusFD)
 	status := os.NewFile(statusFD, "status")
-	// Before the child runs: whoever asks it to end must not end who adopts its descendants.
+	// Before the child runs: from then on it may be asked to end, and the supervisor has to
+	// outlive it.
 	polite := make(chan os.Signal, 1)
 	signal.Notify(polite, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	policy, err := sandbox.Decode(args[2])

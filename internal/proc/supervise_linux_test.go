@@ -7,7 +7,7 @@ import (
 
 // A supervisor is not ended by a request that comes as soon as its child runs: it would leave
 // behind whatever moved to a session of its own.
-func TestKillAtOnce(t *testing.T) {
+func TestSupervisorOutlivesStop(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

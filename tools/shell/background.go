@@ -21,9 +21,11 @@ import (
 // output is kept in memory, its beginning in files that the model can read as long as the
 // job is listed.
 type Jobs struct {
-	dir    string
-	now    func() time.Time
-	settle time.Duration // how long a start waits to see whether the command fails at once
+	dir string
+	now func() time.Time
+
+	// settled fires when a job that goes on has been waited for long enough.
+	settled func(b *job) <-chan time.Time
 
 	mu       sync.Mutex // guards what follows
 	next     int
@@ -55,7 +57,7 @@ type job struct {
 // when the first one starts.
 func NewJobs(dir string, now func() time.Time) *Jobs {
 	const settle = 2 * time.Second
-	return &Jobs{dir: dir, now: now, settle: settle, watchers: map[chan struct{}]bool{}}
+	return &Jobs{dir: dir, now: now, settled: func(*job) <-chan time.Time { return time.After(settle) }, watchers: map[chan struct{}]bool{}}
 }
 
 // start starts a command and waits a moment to see whether it fails at once.
@@ -64,8 +66,6 @@ func (j *Jobs) start(ctx context.Context, info tools.Job, spec proc.Spec) (tools
 	if err != nil {
 		return tools.Result{}, err
 	}
-	t := time.NewTimer(j.settle)
-	defer t.Stop()
 	select {
 	case <-b.gone:
 		j.settleNews(b)
@@ -77,7 +77,7 @@ func (j *Jobs) start(ctx context.Context, info tools.Job, spec proc.Spec) (tools
 	case <-ctx.Done():
 		j.end(b)
 		return tools.Result{}, errors.New("the command was stopped")
-	case <-t.C:
+	case <-j.settled(b):
 	}
 	out := fmt.Sprintf("%q runs in the background as %s (process %d). bg_job reads its output and ends it; the whole output is written to %s.", info.Label, j.info(b).ID, b.process.Pid(), b.log)
 	if list, _ := b.lines.unread(); len(list) > 0 {
