@@ -345,7 +345,7 @@ func TestParse(t *testing.T) {
 		"go test ./... 2>&1 >/dev/null": "go[test ./...]=go test",
 		"git -c core.pager=sh log":      "git[-c core.pager=sh log]=",
 		"git":                           "git[]=git",
-		"sudo rm x":                     "rm[x]=rm sudo[rm x]=",
+		"sudo rm x":                     "rm[x]= sudo[rm x]=",
 		"./script.sh":                   "./script.sh[]=",
 		"find . -delete":                "find[. -delete]=",
 		// What can not be told from the words alone is not listed.
