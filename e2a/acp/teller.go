@@ -20,6 +20,7 @@ type teller struct {
 	ending   bool // it did: nobody needs to be told that the turn was stopped
 
 	message string // id of the message that is being told; empty: the next text begins one
+	said    bool   // some text was told
 	calls   map[string]*shownCall
 }
 
@@ -42,6 +43,7 @@ func (t *teller) tell(r e2a.Response) error {
 	text, _ := r.Body["delta"].(string)
 	switch e2a.DeltaKind(kind) {
 	case e2a.DeltaText:
+		t.said = t.said || text != ""
 		return t.text("agent_message_chunk", text)
 	case e2a.DeltaReasoning:
 		t.message = ""
@@ -94,7 +96,7 @@ func (t *teller) custom(kind string, delta any) error {
 	}
 	switch kind {
 	case "user_message":
-		t.message = ""
+		t.message, t.said = "", false
 		if !t.replay {
 			return nil // who said it knows it
 		}
@@ -118,6 +120,7 @@ func (t *teller) custom(kind string, delta any) error {
 		if err := read(delta, &q); err != nil || t.replay {
 			return err
 		}
+		q.lead = t.lead()
 		ends, err := t.question(q)
 		t.ending = t.ending || ends
 		return err
@@ -137,7 +140,15 @@ func (t *teller) notice(text string) error {
 		return t.update("notice", object{"severity": "info", "title": text})
 	}
 	t.message = ""
-	return t.update("agent_message_chunk", object{"content": textBlock(text), "messageId": t.agent.opts.NewID()})
+	return t.update("agent_message_chunk", object{"content": textBlock(t.lead() + text), "messageId": t.agent.opts.NewID()})
+}
+
+// lead stands in front of what eca says: some clients put all messages of a turn in one.
+func (t *teller) lead() string {
+	if t.said {
+		return "\n\n"
+	}
+	return ""
 }
 
 // usage is what a request took.
