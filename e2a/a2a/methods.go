@@ -141,14 +141,13 @@ func (s *Server) begin(p *sendParams, stream, legacy bool) (*subscription, error
 		return nil, err
 	}
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
-	gone, err := s.tasks.add(j)
+	sub := j.subscribe(p.Configuration.HistoryLength) // from its beginning
+	gone, err := s.tasks.add(j, func() { s.work.Go(func() { j.run(e) }) })
 	if err != nil {
 		j.forget()
 		return nil, err
 	}
 	s.drop(gone)
-	sub := j.subscribe(p.Configuration.HistoryLength)
-	s.work.Go(func() { j.run(e) })
 	return sub, nil
 }
 
@@ -194,10 +193,6 @@ func (j *job) run(e e2a.Envelope) {
 		return
 	}
 	if j.ctx.Err() != nil {
-		// A prompt that was on its way in when its caller gave up has no reader.
-		if _, err := j.s.order(context.WithoutCancel(j.ctx), j.contextID, e2a.MethodInterrupt, nil); err != nil {
-			j.s.log.Warn("a cancelled turn may still run", "task", j.id, "err", err)
-		}
 		why := "The task was cancelled."
 		if j.s.ctx.Err() != nil {
 			why = cutShort

@@ -299,11 +299,23 @@ func (g *guard) begin(message, rights []byte) {
 	g.starts <- s
 }
 
-// kill kills until a child has ended.
+// kill kills until a child has ended; 0 is none.
 func (g *guard) kill(pid int) {
-	for ; pid != 0 && g.current() == pid; time.Sleep(10 * time.Millisecond) {
-		killDescendants(pid)
+	for pid != 0 && g.strike(pid) {
+		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// strike kills what there is of a child, and says whether it is still the one that is
+// supervised. No other child begins meanwhile: it would be killed too.
+func (g *guard) strike(pid int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pid != pid {
+		return false
+	}
+	killDescendants(pid)
+	return true
 }
 
 // leave ends the supervisor, when all it supervises is dead.

@@ -103,3 +103,50 @@ func TestPoolOrphans(t *testing.T) {
 		}
 	}
 }
+
+// Who kills a child that has ended by itself does not reach the next one of its supervisor.
+func TestPoolLateKill(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPool(self)
+	defer p.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	start := func(script string) *ward {
+		c, err := p.Start(Spec{Path: "/bin/sh", Args: []string{"-c", script}, Stdin: r, Stdout: null, Stderr: null})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, ok := c.(*ward)
+		if !ok {
+			t.Fatalf("%T", c)
+		}
+		return held
+	}
+	first := start("exit 3")
+	first.Wait()
+	second := start("read line; exit 7")
+	if first.warden != second.warden {
+		t.Fatal("the supervisor is not used again")
+	}
+	for _, order := range []string{"term", "kill"} { // as Kill does, once it has found the child alive
+		first.unlessOver(func() { _, _ = first.warden.conn.Write([]byte(order)) })
+	}
+	if _, err := w.WriteString("go on\n"); err != nil {
+		t.Fatal(err)
+	}
+	if exit := second.Wait(); exit.Code != 7 {
+		t.Errorf("the next child: %+v", exit)
+	}
+}

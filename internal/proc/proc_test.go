@@ -147,6 +147,16 @@ func TestWatch(t *testing.T) {
 	<-again
 	unused, stopUnused := Watch(os.Getpid())
 	stopUnused() // must not leak what waits
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	stopUnused() // must not close what got its number since
+	if _, err := w.WriteString("x"); err != nil {
+		t.Errorf("a second stop: %v", err)
+	}
 	select {
 	case <-unused:
 		t.Error("we are gone")
