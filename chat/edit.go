@@ -145,7 +145,8 @@ func (s *Session) Rename(title string) *Pending[event.Seq] {
 // now on, for a turn that runs too as far as that reads it again.
 func (s *Session) Change(change func(*Meta)) *Pending[event.Seq] {
 	return command(s, func() (event.Seq, error) {
-		return s.log.Next(), s.log.Change(change)
+		err := s.log.Change(change)
+		return s.Settled(), err
 	})
 }
 
@@ -184,7 +185,7 @@ func (s *Session) Fork(name string) *Pending[*Fork] {
 // Announce tells of a fork of the chat: faces show it.
 func (s *Session) Announce(f Fork) *Pending[event.Seq] {
 	return edit(s, func() error {
-		s.log.Append("", event.Notice{Text: "Chat forked to: " + f.Title, Chat: f.ID})
+		s.log.Append("", event.Notice{Text: "\nChat forked to: " + f.Title + "\n", Chat: f.ID})
 		return nil
 	})
 }

@@ -121,6 +121,7 @@ func (s *Session) reap() {
 	s.turn = nil
 	s.become(idle)
 	s.lease.release()
+	s.hold()
 	s.syncLater()
 }
 
@@ -143,6 +144,13 @@ func (s *Session) Meta() Meta { return s.log.Meta() }
 // Next returns the number of the next event: where a reader starts that wants only
 // what is new.
 func (s *Session) Next() event.Seq { return s.log.Next() }
+
+// Settled is Next once the event that grows, if one does, has ended: a reader gets there
+// although nothing more happens.
+func (s *Session) Settled() event.Seq {
+	s.log.Flush()
+	return s.log.Next()
+}
 
 // Events yields the chat's events from a number on, and then new ones, until ctx or
 // the session ends. Every reader has its own cursor and gets every event; see Log.
@@ -267,6 +275,7 @@ func (s *Session) close() {
 		s.become(closed)
 	})
 	<-s.gone
+	s.eng.held.take(s)
 	s.background.Wait()
 	s.log.Close()
 	s.lease.drop()
@@ -322,6 +331,7 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	if err := s.load(); err != nil {
 		return Accepted{}, err
 	}
+	s.eng.held.take(s)
 	t := s.newTurn(p)
 	begun = true
 	s.turn = t

@@ -32,7 +32,7 @@ func (d *Daemon) JobOutput(id string) (job tools.Job, list []tools.JobLine, ok b
 func (d *Daemon) WatchJobs(ctx context.Context, changed func()) { d.jobs.Watch(ctx, changed) }
 
 func (d *Daemon) cleanJob(j tools.Job) tools.Job {
-	j.Summary, j.Label = d.cleanOutput(j.Summary), d.cleanOutput(j.Label)
+	j.Summary, j.Command, j.Label = d.cleanOutput(j.Summary), d.cleanOutput(j.Command), d.cleanOutput(j.Label)
 	return j
 }
 

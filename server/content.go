@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/server/protocol"
@@ -66,7 +68,7 @@ func (m *mapper) notifications(e event.Event) []notification {
 	case event.ReasoningDelta:
 		return m.content(protocol.RoleAssistant, protocol.ReasonContent{Type: "reasonText", ID: b.ID, Text: b.Text})
 	case event.ReasoningFinished:
-		return m.content(protocol.RoleAssistant, protocol.ReasonContent{Type: "reasonFinished", ID: b.ID, TotalTimeMs: &b.ElapsedMS})
+		return m.content(protocol.RoleAssistant, protocol.ReasonContent{Type: "reasonFinished", ID: b.ID, TotalTimeMs: new(took(b.ElapsedMS))})
 	case event.ToolProposed, event.ToolArgsDelta, event.ToolJudged, event.ToolStarted, event.ToolUpdated, event.ToolFinished, event.ToolRejected:
 		return m.tool(b)
 	case event.Compacted:
@@ -147,7 +149,7 @@ func (m *mapper) tool(body event.Body) []notification {
 			c.sub = b.Details.Subagent
 		}
 		if b.Summary != "" {
-			c.Summary = b.Summary
+			c.Summary = summary(b)
 		}
 		return m.content(protocol.RoleAssistant, protocol.ToolRun{
 			Type: "toolCallRun", ToolCall: c.ToolCall, Arguments: c.arguments, ManualApproval: b.Manual, Permission: permission(b),
@@ -170,7 +172,7 @@ func (m *mapper) tool(body event.Body) []notification {
 		}
 		called := protocol.ToolCalled{
 			Type: "toolCalled", ToolCall: c.ToolCall, Arguments: c.arguments,
-			Error: b.Failed, Outputs: []protocol.ToolOutput{}, TotalTimeMs: b.ElapsedMS,
+			Error: b.Failed, Outputs: []protocol.ToolOutput{}, TotalTimeMs: took(b.ElapsedMS),
 		}
 		for _, o := range b.Outputs {
 			called.Outputs = append(called.Outputs, protocol.ToolOutput{Type: "text", Text: o})
@@ -188,6 +190,19 @@ func (m *mapper) tool(body event.Body) []notification {
 		})
 	}
 	return nil
+}
+
+// took is a time in milliseconds as clients are told it: at least one. The chat that VS Code,
+// the desktop client and IntelliJ share shows a bare 0 behind the name of what took none.
+func took(ms int64) int64 { return max(1, ms) }
+
+// summary is a call in a few words. Clients put the name of a file that changes behind it,
+// so it does not say that itself.
+func summary(b event.ToolJudged) string {
+	if b.Details == nil || b.Details.FileChange == nil {
+		return b.Summary
+	}
+	return strings.Replace(b.Summary, " "+filepath.Base(b.Details.FileChange.Path), "", 1)
 }
 
 // permission says what decided about a call. A call that can not run was not judged, and

@@ -57,11 +57,11 @@ func (s *Server) jobs() protocol.JobsListResult {
 	now := time.Now()
 	for _, j := range s.host.Jobs() {
 		out := protocol.Job{
-			ID: j.ID, Type: "shell", Status: string(j.Status), Label: j.Label, StartedAt: j.Started.UTC().Format(time.RFC3339),
+			ID: j.ID, Type: "shell", Status: string(j.Status), Label: j.Command, StartedAt: j.Started.UTC().Format(time.RFC3339),
 			Elapsed: j.Elapsed(now).String(), ExitCode: exitCode(j), ChatID: j.ChatID, ToolCallID: j.CallID,
 		}
-		if j.Summary != "" {
-			out.Summary = &j.Summary
+		if j.Label != "" {
+			out.Summary = &j.Label
 		}
 		if session, ok := s.host.Engine().Lookup(j.ChatID); ok {
 			out.ChatLabel = session.Meta().Title

@@ -51,15 +51,15 @@ default:
 	say("start")
 	// Which of the two came first is open.
 	var res struct {
-		Jobs []struct{ ID, Label, Status string }
+		Jobs []struct{ ID, Label, Summary, Status string }
 	}
 	if err := json.Unmarshal(r.Call("jobs/list", map[string]any{}), &res); err != nil || len(res.Jobs) != 2 {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	ids := map[string]string{}
 	for _, j := range res.Jobs {
-		ids[j.Label] = j.ID
-		if j.Status != "running" {
+		ids[j.Summary] = j.ID
+		if j.Status != "running" || j.Summary == "two" && j.Label != "sleep 300" {
 			t.Errorf("%+v", j)
 		}
 	}
@@ -68,7 +68,7 @@ default:
 	}
 	mark := r.Mark()
 	r.save(t, filepath.Join(r.root, "go"), "")
-	r.Await(mark, "the end of the job", fake.Contains("jobs/updated", `"status":"failed","label":"one"`, `"exitCode":3`))
+	r.Await(mark, "the end of the job", fake.Contains("jobs/updated", `"status":"failed","label":"echo key`, `"summary":"one"`, `"exitCode":3`))
 	out := string(r.Call("jobs/readOutput", map[string]any{"jobId": ids["one"]}))
 	if strings.Contains(out, "sk-mock-0123456789") || !strings.Contains(out, `{"text":"over","stream":"stdout"}],"status":"failed","exitCode":3}`) {
 		t.Errorf("its output: %s", out)
@@ -80,7 +80,7 @@ default:
 	if got := string(r.Call("jobs/kill", map[string]any{"jobId": ids["two"]})); got != `{"killed":true}` {
 		t.Errorf("kill: %s", got)
 	}
-	r.Await(mark, "the kill", fake.Contains("jobs/updated", `"status":"killed","label":"two"`))
+	r.Await(mark, "the kill", fake.Contains("jobs/updated", `"status":"killed","label":"sleep 300","summary":"two"`))
 	if body := say("tools"); strings.Count(body, "(one) has ended") != 1 || strings.Contains(body, "(two) has ended") {
 		t.Errorf("told twice, or of what the user did: %s", body)
 	}

@@ -50,6 +50,9 @@ func (r *rules) content(body []byte, id string, params map[string]any) {
 			r.breaks(body, "%s has no %s", kind, key)
 		}
 	}
+	if ms, ok := c["totalTimeMs"].(float64); ok && ms < 1 {
+		r.breaks(body, "a time of 0 is shown as a stray 0")
+	}
 	if _, child := params["parentChatId"]; child != strings.HasPrefix(id, "subagent-") {
 		r.breaks(body, "parentChatId belongs to subagents' chats")
 	}

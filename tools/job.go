@@ -17,7 +17,8 @@ const (
 type Job struct {
 	ID       string // job-<n>
 	Label    string // the model's words
-	Summary  string // the command on one line
+	Summary  string // the command on one line, shortened
+	Command  string // the command on one line
 	ChatID   string
 	CallID   string // of the tool call that started it
 	Status   JobStatus

@@ -31,20 +31,20 @@ func NewMemory(path string) *Memory {
 	return m
 }
 
-// keysOf lists what must be remembered for a call to be allowed; nil if it can not be
-// remembered. Commands are remembered by what they run, what asks the web by its host;
-// other tools by name, and outside the workspace by path too.
-func keysOf(inside func(string) bool, spec tools.Spec, plan tools.Plan) []string {
+// keysOf lists what can be remembered of a call, and says whether that is all of it: only
+// then does remembering it allow the call. Commands are remembered by what they run, what
+// asks the web by its host; other tools by name, and outside the workspace by path too.
+func keysOf(inside func(string) bool, spec tools.Spec, plan tools.Plan) (keys []string, all bool) {
 	name := spec.FullName()
 	if plan.Address != "" {
 		u, err := url.Parse(plan.Address)
 		if err != nil || u.Host == "" {
-			return nil
+			return nil, false
 		}
-		return []string{name + " " + u.Host}
+		return []string{name + " " + u.Host}, true
 	}
 	if plan.Command == nil {
-		keys := []string{name}
+		keys = []string{name}
 		for _, path := range plan.Paths {
 			if !inside(path) {
 				keys = append(keys, name+" "+filepath.ToSlash(workspace.Resolve(path)))
@@ -53,23 +53,25 @@ func keysOf(inside func(string) bool, spec tools.Spec, plan tools.Plan) []string
 		if len(keys) > 1 {
 			keys = keys[1:]
 		}
-		return keys
+		return keys, true
 	}
 	p := plan.Command.Program
 	if p.Unresolved != "" || p.Computed != "" || len(p.Writes) > 0 || len(p.Commands) == 0 {
-		return nil
+		return nil, false
 	}
-	var keys []string
+	all = true
 	for _, c := range p.Commands {
-		if c.Key == "" {
-			return nil
+		// The others of its chain are remembered, as clients say. What a wrapper runs is not.
+		if c.Key == "" || len(c.Demands) > 0 {
+			all = false
+			continue
 		}
 		keys = append(keys, name+" "+c.Key)
 	}
-	if !inside(plan.Command.Dir) { // elsewhere, a word stands for another program
+	if len(keys) > 0 && !inside(plan.Command.Dir) { // elsewhere, a word stands for another program
 		keys = append(keys, name+" in "+filepath.ToSlash(workspace.Resolve(plan.Command.Dir)))
 	}
-	return keys
+	return keys, all
 }
 
 // workspaceOf names the workspace of a call.
@@ -94,7 +96,11 @@ func (m *Memory) remembers(call tools.Call, key string) tools.Scope {
 // allows says whether all of a call is remembered, and how far.
 func (m *Memory) allows(inside func(string) bool, call tools.Call, spec tools.Spec, plan tools.Plan) tools.Scope {
 	scope := tools.Once
-	for _, k := range keysOf(inside, spec, plan) {
+	keys, all := keysOf(inside, spec, plan)
+	if !all {
+		return tools.Once
+	}
+	for _, k := range keys {
 		if scope = m.remembers(call, k); scope == tools.Once {
 			return tools.Once
 		}
@@ -103,7 +109,7 @@ func (m *Memory) allows(inside func(string) bool, call tools.Call, spec tools.Sp
 }
 
 func (m *Memory) remember(inside func(string) bool, call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
-	keys := keysOf(inside, spec, plan)
+	keys, _ := keysOf(inside, spec, plan)
 	m.mu.Lock()
 	for _, k := range keys { // for the session in any case, should the rest fail
 		m.keys[k] = m.keys[k] || scope != tools.Once

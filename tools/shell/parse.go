@@ -37,9 +37,14 @@ func describe(p cmdline.Program) []event.Command {
 	}
 	var out []event.Command
 	for _, c := range p.Commands {
-		if c.Name != "<" {
-			out = append(out, event.Command{Name: c.Name, Args: c.Args, Key: c.Key})
+		if c.Name == "<" {
+			continue
 		}
+		command := event.Command{Name: c.Name, Args: c.Args}
+		if len(c.Demands) == 0 { // what a wrapper runs is not remembered
+			command.Key = c.Key
+		}
+		out = append(out, command)
 	}
 	return out
 }

@@ -117,7 +117,7 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	spec.Sandbox = o.bounds(call)
 	if a.Background != "" {
 		label := strings.Join(strings.Fields(a.Background), " ")
-		return o.Jobs.start(ctx, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), ChatID: call.ChatID, CallID: call.ID}, spec)
+		return o.Jobs.start(ctx, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec)
 	}
 	return execute(ctx, spec, a.limit(), out)
 }
