@@ -189,9 +189,6 @@ func under(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// maxGlob bounds what a glob may match to be looked at.
-const maxGlob = 500
-
 // pathsInside returns the first path of a command that leads out of the workspace, or "".
 func (p *Policy) pathsInside(c cmdline.Command, l *places) string {
 	for _, dir := range l.dirs {
@@ -203,8 +200,11 @@ func (p *Policy) pathsInside(c cmdline.Command, l *places) string {
 				}
 				continue
 			}
-			found, err := filepath.Glob(full)
-			if err != nil || len(found) > maxGlob || !p.inside(fixed(full)) {
+			if !p.inside(fixed(full)) {
+				return path.Name
+			}
+			found, ok := expand(full)
+			if !ok {
 				return path.Name
 			}
 			for _, f := range found {
