@@ -145,4 +145,13 @@ func TestPlaces(t *testing.T) {
 	if r.closed != 1 {
 		t.Errorf("%d places were closed", r.closed)
 	}
+	// What only asks, or fails, leaves no place behind.
+	c.call("session/list", object{"cwd": r.Root})
+	c.call("session/delete", object{"sessionId": "none"})
+	if code, _ := c.fails("session/load", object{"sessionId": "none", "cwd": more, "mcpServers": []any{}}); code != -32002 {
+		t.Errorf("%d", code)
+	}
+	if r.opened != 4 || r.closed != 4 {
+		t.Errorf("%d places were opened, %d closed", r.opened, r.closed)
+	}
 }

@@ -229,3 +229,12 @@ func TestRPCErrors(t *testing.T) {
 		}
 	}
 }
+
+// Names of agents are the user's: their first letter may be any.
+func TestTitle(t *testing.T) {
+	for id, want := range map[string]string{"code": "Code", "écrivain": "Écrivain", "": "", "漢": "漢"} {
+		if got := title(id); got != want {
+			t.Errorf("%q: %q, want %q", id, got, want)
+		}
+	}
+}
