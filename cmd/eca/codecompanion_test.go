@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
@@ -16,6 +18,7 @@ import (
 // codecompanion is a Neovim that plays testdata/codecompanion.lua.
 func (p place) codecompanion(t *testing.T, out string) *exec.Cmd {
 	t.Helper()
+	needs.POSIX(t)
 	plugin, plenary := os.Getenv("ECA_CODECOMPANION"), os.Getenv("ECA_PLENARY")
 	if plugin == "" || plenary == "" {
 		t.Skip("NOT TESTED with CodeCompanion: git clone https://github.com/olimorris/codecompanion.nvim and https://github.com/nvim-lua/plenary.nvim, then ECA_CODECOMPANION=DIR ECA_PLENARY=DIR")
@@ -39,7 +42,10 @@ func (p place) codecompanion(t *testing.T, out string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(nvim, "--headless", "--clean", "-S", script)
+	const long = 10 * time.Minute // far off: each wait of the script has its own
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, nvim, "--headless", "--clean", "-S", script)
 	cmd.Dir = p.root
 	cmd.Env = append([]string{"PLUGIN=" + plugin, "PLENARY=" + plenary, "ECA=" + self, "OUT=" + out, "TERM=dumb"}, p.env...)
 	return cmd
