@@ -166,6 +166,12 @@
   (drive-await-idle)
   (drive-expect "general: looking around"))
 
+(drive-step "a list of tasks that fails"
+  (drive-type "misplan it")
+  (drive-await-text "No plan\\.")
+  (drive-await-idle)
+  (when (string-match-p "Creating tasks" (drive-text)) (drive-fail "the list is never done")))
+
 (drive-step "a list of tasks"
   (drive-type "plan it")
   (drive-await-text "Planned\\.")
