@@ -132,6 +132,12 @@ func TestPaths(t *testing.T) {
 	for line, want := range map[string]string{
 		"cat a ../b /c": "a ../b /c", "grep foo a": "a", "grep -e foo a": "foo a", "grep -r /api src": "src", "grep -f/etc/x y": "/etc/x /etc/x y", "grep -f../x y": "/x ../x ../x y", "grep --file=../x y": "../x y",
 		"ls *.go": "*.go", "cat < ../x": "../x", "git log -- ../x": "../x", "git log main..dev": "", "git diff --no-index a b": "a b", "git diff /a /b": "/a /b", "echo /a": "", "echo /a/*": "/a/*",
+
+		// An option may have the pattern, or the name of a file, behind other letters.
+		"grep -ne. /c": "e. . /c", "rg -ie x /c": "e x /c", "egrep -he. /c": "e. . /c", "grep --reg=. /c": ". /c", "grep --exclude-from /c x a": "/c x a", "rg --ignore-file /c x a": "/c x a",
+		"grep -vf /c a": "f /c a", "grep -xFf /c a": "Ff f /c a", "rg -cf /c a": "f /c a", "grep -nfx a": "fx x a", "grep -n x a": "a", "grep -A5 x a": "5 a", "grep -A 5 x a": "5 x a",
+		"git grep -f/c x": "/c", "git grep -vf/c": "/c", "git grep -f c x": "c", "git -C d grep -vf c": "d/c", "git ls-files -oX/c": "/c", "git ls-files --exclude-f c": "c",
+		"git blame -S ../c x": "../c ../c", "git blame --ignore-revs-file=c x": "c", "git log -Sa/b": "", "git grep -- -fc": "",
 	} {
 		var got []string
 		for _, c := range Parse(line).Commands {
