@@ -11,7 +11,8 @@ import (
 const asks = `
 turns:
   - steps:
-      - calls: [{id: c1, tool: eca__ask_user, arguments: {question: "Which colour?", options: [{label: red, description: warm}, {label: blue}], allowFreeform: %v}}]
+      - text: Well.
+        calls: [{id: c1, tool: eca__ask_user, arguments: {question: "Which colour?", options: [{label: red, description: warm}, {label: blue}], allowFreeform: %v}}]
       - text: 'Answer: ${result:(?s)(.*)}'
   - steps: [{text: Thanks.}]
 `
@@ -67,7 +68,7 @@ func TestQuestionInWords(t *testing.T) {
 	if got := c.call("session/prompt", prompt(id, "Paint."))["stopReason"]; got != "end_turn" {
 		t.Error(got)
 	}
-	if told := said(c); told != "Which colour?\n- red: warm\n- blue" || len(c.asked) != 0 {
+	if told := said(c); told != "Well.\n\nWhich colour?\n- red: warm\n- blue" || len(c.asked) != 0 {
 		t.Errorf("told %q, asked %v", told, c.asked)
 	}
 	c.call("session/prompt", prompt(id, "blue"))
