@@ -122,7 +122,7 @@ func gitPaths(sub, dir string, args []word) []Path {
 			break
 		}
 		if name := gitFile(sub, a.text, args[i+1:]); name != "" {
-			if !path.IsAbs(name) {
+			if !path.IsAbs(name) && !strings.Contains(name, ":") { // which may be a drive's
 				name = path.Join(dir, name)
 			}
 			out = append(out, Path{Name: name, Glob: a.glob})
