@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -21,11 +22,11 @@ type notification struct {
 // mapper turns a chat's events into notifications (eca-protocol, sections 7 and 8).
 // It does nothing but that: its state is what later stages of a tool call repeat.
 type mapper struct {
-	chatID      string
-	parent      string // of a subagent's chat
-	autoCompact int
-	turns       map[string]bool // turns that began in front of this client
-	calls       map[string]*callState
+	chatID string
+	parent string // of a subagent's chat
+	cfg    *config.Loaded
+	turns  map[string]bool // turns that began in front of this client
+	calls  map[string]*callState
 }
 
 type callState struct {
@@ -35,8 +36,8 @@ type callState struct {
 	running   bool
 }
 
-func newMapper(chatID string, autoCompact int) *mapper {
-	return &mapper{chatID: chatID, autoCompact: autoCompact, turns: map[string]bool{}, calls: map[string]*callState{}}
+func newMapper(chatID string, cfg *config.Loaded) *mapper {
+	return &mapper{chatID: chatID, cfg: cfg, turns: map[string]bool{}, calls: map[string]*callState{}}
 }
 
 // notifications returns what an event shows. Events of a turn that began before the
@@ -85,7 +86,7 @@ func (m *mapper) notifications(e event.Event) []notification {
 	case event.TitleChanged:
 		return m.content(protocol.RoleSystem, protocol.MetadataContent{Type: "metadata", Title: b.Title})
 	case event.Notice:
-		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: b.Text})
+		return m.content(m.noticeRole(b), protocol.TextContent{Type: "text", Text: b.Text})
 	case event.Continued:
 		if b.Text == "" {
 			return nil
@@ -190,6 +191,16 @@ func (m *mapper) tool(body event.Body) []notification {
 		})
 	}
 	return nil
+}
+
+// noticeRole is who says a notice. Clients show what the system says as it is written, in the
+// colour of a warning; what a command answers has headings and tables, which they render
+// when the assistant says it. Suites that compare traffic know the system alone.
+func (m *mapper) noticeRole(n event.Notice) string {
+	if n.Markdown && m.cfg.Env != config.EnvTest {
+		return protocol.RoleAssistant
+	}
+	return protocol.RoleSystem
 }
 
 // took is a time in milliseconds as clients are told it: at least one. The chat that VS Code,
@@ -324,7 +335,7 @@ func jsonDetails(outputs []string) protocol.Details {
 // usage maps usage (7.2). sessionTokens is what the context holds now.
 func (m *mapper) usage(u event.UsageReported) protocol.UsageContent {
 	used := u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
-	out := protocol.UsageContent{Type: "usage", SessionTokens: used, AutoCompactPercentage: m.autoCompact}
+	out := protocol.UsageContent{Type: "usage", SessionTokens: used, AutoCompactPercentage: m.cfg.AutoCompactPercentage}
 	if u.Cost != nil {
 		out.LastMessageCost = fmt.Sprintf("%.2f", *u.Cost)
 		out.MessageCost = out.LastMessageCost
