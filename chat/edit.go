@@ -145,7 +145,8 @@ func (s *Session) Rename(title string) *Pending[event.Seq] {
 // now on, for a turn that runs too as far as that reads it again.
 func (s *Session) Change(change func(*Meta)) *Pending[event.Seq] {
 	return command(s, func() (event.Seq, error) {
-		return s.log.Next(), s.log.Change(change)
+		err := s.log.Change(change)
+		return s.Settled(), err
 	})
 }
 

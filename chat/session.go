@@ -144,6 +144,13 @@ func (s *Session) Meta() Meta { return s.log.Meta() }
 // what is new.
 func (s *Session) Next() event.Seq { return s.log.Next() }
 
+// Settled is Next once the event that grows, if one does, has ended: a reader gets there
+// although nothing more happens.
+func (s *Session) Settled() event.Seq {
+	s.log.Flush()
+	return s.log.Next()
+}
+
 // Events yields the chat's events from a number on, and then new ones, until ctx or
 // the session ends. Every reader has its own cursor and gets every event; see Log.
 func (s *Session) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Event, error] {

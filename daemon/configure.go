@@ -64,8 +64,7 @@ func (d *Daemon) reload() bool {
 func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	ws, old := workspace.New(d.roots...), d.config.Load()
 	cfg := d.readLocked(ws, old)
-	outputs := d.outputs()
-	policy := d.newPolicy(cfg, ws, outputs)
+	policy := d.newPolicy(cfg, ws)
 	claude := d.claude
 	userHooks := d.newHooks(cfg, ws.Roots())
 	rebuild = rebuild || !reflect.DeepEqual(claude, d.claude)
@@ -102,7 +101,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	d.policy.Store(policy)
 	d.hooks.Store(userHooks)
 	asked, set := *d.client.Load(), d.set.Load()
-	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, set, asked, outputs) })
+	registry := sync.OnceValue(func() *tools.Registry { return d.nativeTools(cfg.Config, set, asked) })
 	d.registry.Store(&registry)
 	return true
 }
@@ -140,8 +139,8 @@ func (d *Daemon) readLocked(ws *workspace.Workspace, old *config.Loaded) *config
 
 // newPolicy decides about calls as the configuration says; what is wrong with that is added
 // to its problems.
-func (d *Daemon) newPolicy(cfg *config.Loaded, ws *workspace.Workspace, outputs string) *permission.Policy {
-	own := workspace.New(outputs, filepath.Join(d.opts.CacheDir, "jobs"))
+func (d *Daemon) newPolicy(cfg *config.Loaded, ws *workspace.Workspace) *permission.Policy {
+	own := workspace.New(d.outputs.Dir(), d.jobs.Dir())
 	inside := func(path string) bool { return ws.Contains(path) || own.Contains(path) }
 	policy, errs := permission.New(cfg.Config, permission.Options{
 		Inside: inside, Memory: d.memory,

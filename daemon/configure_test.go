@@ -53,7 +53,7 @@ func TestWatchKeepsModels(t *testing.T) {
 	watching.Go(func() { d.Watch(ctx, func() { changes <- struct{}{} }) })
 	await := func(want string) {
 		t.Helper()
-		deadline := time.After(10 * time.Second)
+		deadline := time.After(time.Minute)
 		for {
 			choice := d.ModelChoice()
 			if got := choice.Default + " " + strings.Join(choice.IDs, " "); got == want {

@@ -91,10 +91,12 @@ type Daemon struct {
 	models *models
 	memory *permission.Memory
 	jobs   *shell.Jobs
-	finder workspace.Finder
-	maps   mapper
-	calls  *journal.Journal
-	logins *logins
+	// outputs are those of tools that are too long to be shown.
+	outputs *tools.Outputs
+	finder  workspace.Finder
+	maps    mapper
+	calls   *journal.Journal
+	logins  *logins
 
 	servedLogins *logins       // those to MCP servers that wait for the user
 	accounts     *login.Logins // those that there are
@@ -150,11 +152,12 @@ type Daemon struct {
 func New(o Options) *Daemon {
 	o = withDefaults(o)
 	d := &Daemon{
-		opts:   o,
-		store:  store.New(o.StateDir),
-		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
-		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
-		logins: newLogins(), servedLogins: newLogins(),
+		opts:    o,
+		store:   store.New(o.StateDir),
+		memory:  permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
+		jobs:    shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
+		outputs: tools.NewOutputs(filepath.Join(o.CacheDir, "toolCallOutputs"), o.Now),
+		logins:  newLogins(), servedLogins: newLogins(),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
@@ -281,18 +284,18 @@ func (d *Daemon) builtIn(cfg *config.Config, set *extensions.Set, asked client) 
 	return d.guided(list, cfg, set)
 }
 
-func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked client, outputs string) *tools.Registry {
+func (d *Daemon) nativeTools(cfg *config.Config, set *extensions.Set, asked client) *tools.Registry {
 	list := d.builtIn(cfg, set, asked)
 	custom, _ := d.customTools(cfg, list) // what is wrong with them was said when they were loaded
 	list = append(list, custom...)
-	return tools.NewRegistry(d.bounded(list, cfg, outputs)...)
+	return tools.NewRegistry(d.bounded(list, cfg)...)
 }
 
 // bounded has what tools return cleaned of secrets, cut to what the configuration says, and
 // recorded like that.
-func (d *Daemon) bounded(list []tools.Tool, cfg *config.Config, outputs string) []tools.Tool {
+func (d *Daemon) bounded(list []tools.Tool, cfg *config.Config) []tools.Tool {
 	limits := tools.Limits{
-		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Dir: outputs,
+		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Whole: d.outputs,
 	}
 	for i, t := range list {
 		list[i] = d.calls.Tool(tools.Limit(tools.Redact(tools.WithNews(t, d.jobs.News), d.cleanOutput), limits))

@@ -116,7 +116,7 @@ func loginPath(ctx context.Context, shell string) (string, error) {
 func (d *Daemon) toolText(name string) (string, bool) {
 	var cfg config.Config
 	cfg.ToolCall.EditorNav.Enabled = true
-	for _, t := range d.nativeTools(&cfg, nil, *d.client.Load(), "").All() {
+	for _, t := range d.nativeTools(&cfg, nil, *d.client.Load()).All() {
 		if spec := t.Spec(); spec.Name == name {
 			return spec.Description, true
 		}

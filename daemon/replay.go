@@ -64,28 +64,42 @@ func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed,
 		return Replayed{}, err
 	}
 	p.session = s
-	ctx, cancel := context.WithCancel(ctx)
+	return p.run(ctx, s.Events)
+}
+
+// run gives the engine the prompts that are on record. events are what happens in the
+// session: that a call waits for the user is only told there.
+func (p *replaying) run(ctx context.Context, events func(context.Context, event.Seq) iter.Seq2[event.Event, error]) (Replayed, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	var deciding sync.WaitGroup
-	from := s.Next() // before the first prompt: what is asked must not be missed
-	deciding.Go(func() { p.decide(ctx, from) })
 	defer deciding.Wait()
-	defer cancel()
-	for n, turn := range record.Turns {
+	defer cancel(nil)
+	from := p.session.Next() // before the first prompt: what is asked must not be missed
+	deciding.Go(func() {
+		if err := p.decide(events(ctx, from)); err != nil { // what waits would wait for ever
+			cancel(fmt.Errorf("what the engine does can not be read: %w", err))
+		}
+	})
+	for n, turn := range p.record.Turns {
 		p.begin(turn)
-		accepted, err := s.Submit(chat.Prompt{Text: turn.Prompt, Model: turn.Model, Agent: turn.Agent}).Wait(ctx)
+		accepted, err := p.session.Submit(chat.Prompt{Text: turn.Prompt, Model: turn.Model, Agent: turn.Agent}).Wait(ctx)
+		if err == nil {
+			select {
+			case <-accepted.Done:
+			case <-ctx.Done():
+			}
+		}
+		if ctx.Err() != nil {
+			return Replayed{}, context.Cause(ctx)
+		}
 		if err != nil {
 			return Replayed{}, err
-		}
-		select {
-		case <-accepted.Done:
-		case <-ctx.Done():
-			return Replayed{}, context.Cause(ctx)
 		}
 		if err := p.end(); err != nil {
 			return Replayed{}, &Difference{fmt.Sprintf("turn %d: %v", n+1, err)}
 		}
 	}
-	return Replayed{len(record.Turns), p.requests, p.tools, record.Left}, nil
+	return Replayed{len(p.record.Turns), p.requests, p.tools, p.record.Left}, nil
 }
 
 // replaying plays what is on record to an engine.
@@ -109,16 +123,17 @@ func (p *replaying) begin(t journal.Turn) {
 	p.turn, p.asked, p.calls = t, 0, map[string]journal.Played{}
 }
 
-// decide refuses what the user refused.
-func (p *replaying) decide(ctx context.Context, from event.Seq) {
-	for e, err := range p.session.Events(ctx, from) {
+// decide refuses what the user refused, until there are no more events.
+func (p *replaying) decide(events iter.Seq2[event.Event, error]) error {
+	for e, err := range events {
 		if err != nil {
-			return // what waits is ended with the replay
+			return err
 		}
 		if b, ok := e.Body.(event.ToolJudged); ok && b.Manual {
 			p.session.Decide(b.CallID, chat.Decision{GoOn: p.call(b.CallID).GoOn})
 		}
 	}
+	return nil
 }
 
 func (p *replaying) call(id string) journal.Played {

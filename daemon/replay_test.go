@@ -3,10 +3,13 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -97,4 +100,67 @@ func TestReplay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A call that waits for the user is refused as it was. If that can not be heard, because the
+// replay's own log fails, the replay ends and says so: nobody else would answer.
+func TestReplayLogFails(t *testing.T) {
+	broken := errors.New("the disk is gone")
+	for name, c := range map[string]struct {
+		fails bool
+		want  error
+	}{"it can be read": {false, nil}, "it fails": {true, broken}} {
+		t.Run(name, func(t *testing.T) {
+			record, err := recordRefused(t).Conversation("c")
+			if err != nil || len(record.Turns) != 1 || record.Left != "" {
+				t.Fatal(record, err)
+			}
+			p := &replaying{record: record}
+			engine, done := p.engine(t.TempDir())
+			defer done()
+			p.session, _, err = engine.Open(t.Context(), "replay")
+			if err != nil {
+				t.Fatal(err)
+			}
+			events := p.session.Events
+			if c.fails {
+				events = func(context.Context, event.Seq) iter.Seq2[event.Event, error] {
+					return func(yield func(event.Event, error) bool) { yield(event.Event{}, broken) }
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if r, err := p.run(ctx, events); !errors.Is(err, c.want) || err == nil && r.Turns != 1 {
+				t.Errorf("replayed %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// recordRefused records a turn that ended because the user refused a call.
+func recordRefused(t *testing.T) *journal.Chain {
+	t.Helper()
+	state := t.TempDir()
+	j := journal.New(state, journal.Options{})
+	next := []llm.Delta{
+		{Kind: llm.ToolStart, ID: "c1", Name: "eca__look"}, {Kind: llm.ToolEnd, ID: "c1", Text: `{"at":"x"}`}, {Kind: llm.StopDelta, Stop: llm.StopToolCalls},
+	}
+	for _, err := range j.Model(answering{&next}, "p/m").Stream(t.Context(), llm.Request{
+		Purpose: llm.PurposeTurn, Model: "m", Origin: llm.Origin{Chat: "c", Turn: "t", Agent: "code"},
+		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "look"}}}},
+		Tools:    []llm.ToolSpec{{Name: "eca__look", Description: "Looks.", Schema: json.RawMessage(`{"type":"object"}`)}},
+	}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	tool := event.Tool{CallID: "c1", Name: "look", Server: "eca", Origin: "native"}
+	j.Log("c", []event.Event{
+		{Turn: "t", Body: event.ToolJudged{Tool: tool, Arguments: json.RawMessage(`{"at":"x"}`), Decision: "ask", Manual: true}},
+		{Turn: "t", Body: event.ToolRejected{CallID: "c1", Reason: event.RejectedByUser}},
+	})
+	j.Close()
+	chain := journal.At(state)
+	t.Cleanup(chain.Close)
+	return chain
 }

@@ -219,7 +219,7 @@ func (d *Daemon) Tools() *tools.Registry {
 	}
 	all := native
 	if served := d.mcp.Tools(); len(served) > 0 {
-		served = d.bounded(served, d.Config().Config, d.outputs())
+		served = d.bounded(served, d.Config().Config)
 		all = tools.NewRegistry(append(served, native.All()...)...) // nobody takes the place of ours
 	}
 	if guard := d.guard.Load(); guard != nil {
@@ -241,6 +241,3 @@ func (d *Daemon) Guard(guard func(tools.Tool) (t tools.Tool, offered bool)) {
 	d.guard.Store(&guard)
 	d.allTools.Store(nil)
 }
-
-// outputs is where outputs of tools are kept that are too long to be shown.
-func (d *Daemon) outputs() string { return filepath.Join(d.opts.CacheDir, "toolCallOutputs") }

@@ -43,20 +43,41 @@ type RPCError struct {
 
 func (e *RPCError) Error() string { return e.Message }
 
-// maxIncoming bounds the requests of a server that are answered at the same time.
-const maxIncoming = 16
+const (
+	// maxIncoming bounds the requests of a server that are answered at the same time; others
+	// are refused.
+	maxIncoming = 16
+	// maxUnheard bounds its requests whose answers, refusals included, it has not taken.
+	maxUnheard = 1000
+)
+
+// errUnheard is why the conversation with a server ends that asks and does not listen.
+var errUnheard = fmt.Errorf("it asked for %d things and did not take the answers", maxUnheard)
 
 // asked answers a request of the server, beside who reads.
 func (s *session) asked(e envelope) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.mu.Lock()
+	if s.unheard++; s.unheard > maxUnheard {
+		s.mu.Unlock()
+		cancel()
+		s.cancel(errUnheard)
+		return
+	}
 	full := len(s.incoming) >= maxIncoming
 	if !full {
 		s.incoming[e.key()] = cancel
+	} else {
+		e.Params = nil // nobody looks at them
 	}
 	s.mu.Unlock()
 	s.background(func() {
 		defer cancel()
+		defer func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.unheard--
+		}()
 		answer := envelope{JSONRPC: wire.JSONRPC_VERSION, ID: e.ID}
 		if full {
 			answer.Error = &wire.JSONRPCErrorDetails{Code: wire.INTERNAL_ERROR, Message: fmt.Sprintf("more than %d requests at a time", maxIncoming)}

@@ -36,6 +36,7 @@ type session struct {
 	last     int64  // id of a request
 	waiting  map[string]*waiter
 	incoming map[string]context.CancelFunc // requests of the server
+	unheard  int                           // of those, also refused ones, whose answers are not sent yet
 }
 
 // self is what a server is told about us.

@@ -283,3 +283,25 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	work.Wait()
 }
+
+// A server that asks on and on, and takes no answer, does not fill the memory.
+func TestUnheard(t *testing.T) {
+	s, l := newLine(t, nil)
+	for i := range maxUnheard {
+		l.say(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i))
+	}
+	if s.ctx.Err() != nil {
+		t.Fatalf("it ended early: %v", context.Cause(s.ctx))
+	}
+	l.next(t)
+	l.say(t, `{"jsonrpc":"2.0","id":"a","method":"ping"}`)
+	l.say(t, `{"jsonrpc":"2.0","id":"b","method":"ping"}`)
+	select {
+	case <-s.ctx.Done():
+	case <-deadline(t):
+		t.Fatal("it goes on")
+	}
+	if cause := context.Cause(s.ctx); !errors.Is(cause, errUnheard) {
+		t.Errorf("%v", cause)
+	}
+}

@@ -81,8 +81,9 @@ func (t *stdio) start(_ context.Context, hear func(envelope), over func(error)) 
 const (
 	// stdinGrace is how long a child may take to end when its input ends.
 	stdinGrace = 300 * time.Millisecond
-	// exitTime is how long stdout and the end of the child may be apart.
-	exitTime = 300 * time.Millisecond
+	// exitTime is how long stdout and the end of the child may be apart, on a busy machine
+	// too: who does not wait for the other does not know why the child ended.
+	exitTime = 3 * time.Second
 )
 
 // within waits a while for the end of the conversation.

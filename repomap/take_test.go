@@ -53,7 +53,7 @@ func told(t testing.TB, root string) (*Index, *teller) {
 	if s.asked > 0 {
 		t.Error("the first map asks")
 	}
-	const patience = 30 * time.Second
+	const patience = time.Minute
 	for deadline := time.Now().Add(patience); s.known == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("nobody tells of changes")

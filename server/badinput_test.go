@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/server/protocol"
@@ -180,10 +181,11 @@ func TestTwoDaemonsTakeTurns(t *testing.T) {
 	prompt := func(r *rig, text, want string) {
 		t.Helper()
 		mark := r.Mark()
-		for range 100 { // the other's lock is given back right after its end is shown
+		for range 6000 { // the other's lock is given back right after its end is shown
 			if mark = r.Mark(); strings.Contains(string(r.Call("chat/prompt", map[string]any{"chatId": "c", "message": text})), "prompting") {
 				break
 			}
+			time.Sleep(10 * time.Millisecond)
 		}
 		r.Await(mark, "the end of "+text, func(heard []fake.Message) fake.Verdict { // behind what the other did
 			if at := index(heard, `"user"`, `"`+text+`\n"`); at >= 0 && index(heard[at:], `"finished"`) >= 0 {

@@ -24,10 +24,12 @@ func (s *Server) ChatPrompt(ctx context.Context, req protocol.Request[protocol.C
 	}
 	id := string(p.ChatID)
 	failed := protocol.ChatPromptResult{ChatID: id, Model: "error", Status: protocol.StatusError}
-	if parent, ok := s.host.Engine().Parent(ctx, id); ok && chat.IsSubagent(id) {
+	if chat.IsSubagent(id) {
 		// Some clients prompt the chat that they heard of last; they mean the one they show.
-		req.Params.ChatID = protocol.ID(parent)
-		return s.ChatPrompt(ctx, req)
+		if parent, ok := s.host.Engine().Parent(ctx, id); ok {
+			req.Params.ChatID = protocol.ID(parent)
+			return s.ChatPrompt(ctx, req)
+		}
 	}
 	if id != "" && !chat.ValidID(id) {
 		s.log.Warn("prompt with an invalid chat id", "id", id)

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -310,6 +312,29 @@ func TestClearAndUpdate(t *testing.T) {
 	if last := string(r.requests[len(r.requests)-2].body); strings.Contains(last, "prompt 1") {
 		t.Errorf("the model got %s", last)
 	}
+}
+
+// A change of a chat is answered at once, also while the model pauses in the middle of its
+// answer.
+func TestUpdateWhileModelPauses(t *testing.T) {
+	goOn := make(chan struct{})
+	r := newRig(t, options{api: "openai-chat", wrap: func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"Half of it"}}]}`+"\n\n")
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-goOn:
+			case <-req.Context().Done():
+			}
+			_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+		})
+	}})
+	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
+	r.Await(0, "the half", fake.Content("text", "Half of it"))
+	r.Call("chat/update", map[string]any{"chatId": "c", "trust": true})
+	close(goOn)
+	r.Await(0, "the end", fake.Finished())
 }
 
 // A steer is told to the model at the next boundary, and shown; what is not told by the

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
@@ -31,11 +32,12 @@ func TestTwoDaemonsOneChat(t *testing.T) {
 	a.Notify("chat/promptStop", map[string]any{"chatId": "c"})
 	a.Await(0, "the end", fake.Finished())
 	var res string
-	for range 100 { // the lock is given back right after the end is shown
+	for range 6000 { // the lock is given back right after the end is shown
 		mark = b.Mark()
 		if res = prompt(b, "two"); strings.Contains(res, "prompting") {
 			break
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	b.Await(mark, "the answer", fake.Content("text", "second"))
 	b.Await(mark, "the end", fake.Contains("chat/contentReceived", `"reason":"done"`))

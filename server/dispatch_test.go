@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
@@ -39,5 +41,40 @@ func TestTableIsComplete(t *testing.T) {
 	}
 	if face.NumMethod() != len(methods) {
 		t.Errorf("%d methods, %d entries", face.NumMethod(), len(methods))
+	}
+}
+
+// startingHost is a host that is only asked to start a server.
+type startingHost struct {
+	Host
+	started chan string
+}
+
+func (h startingHost) StartMCPServer(name string) { h.started <- name }
+
+// A client that does not read what it is told can still say what it wants: a handler that
+// waited for it would wait for a client that waits for us.
+func TestHandlersDoNotWaitForClient(t *testing.T) {
+	h := startingHost{started: make(chan string, 1)}
+	s := &Server{host: h}
+	s.configPush.mu.Lock() // as while the client is told, and does not read
+	defer s.configPush.mu.Unlock()
+	go func() { _ = s.MCPStartServer(context.Background(), protocol.MCPParams{Name: "x"}) }()
+	select {
+	case <-h.started:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the handler waits for the client")
+	}
+	if again := s.configPush.takeAgain(); !again["x"] {
+		t.Errorf("the client is not told again: %v", again)
+	}
+}
+
+// What is entered to log in is in no trace, also when it comes in a batch.
+func TestTracedBatch(t *testing.T) {
+	const body = `[{"jsonrpc":"2.0","id":1,"method":"providers/loginInput","params":{"provider":"acme","data":{"api-key":"planted-7f3a"}}},7]`
+	got := string((&Server{}).withoutEntered([]byte(body)))
+	if strings.Contains(got, "planted") || !strings.Contains(got, `"provider":"acme"`) || !strings.HasSuffix(got, ",7]") {
+		t.Errorf("the trace has %s", got)
 	}
 }

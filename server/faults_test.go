@@ -60,7 +60,7 @@ func status(code int, more string) string {
 // faults is the matrix's other side.
 func faults() []fault {
 	// Long enough that a request reaches a server on a machine that is busy.
-	limit := func(key string) map[string]any { return map[string]any{key: 0.5} }
+	limit := func(key string) map[string]any { return map[string]any{key: 2} }
 	list := []fault{
 		{name: "refused", what: "Nobody listens at the address.", url: noServer},
 		{name: "dns", what: "The host has no address.", url: "http://no..such..host"},

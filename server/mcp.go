@@ -47,21 +47,21 @@ type MCPServers interface {
 // MCPStartServer implements protocol.Server. Unknown names are ignored, also below
 // (eca-protocol 4.10).
 func (s *Server) MCPStartServer(_ context.Context, p protocol.MCPParams) error {
-	s.tellAgain(string(p.Name))
+	s.configPush.askAgain(string(p.Name))
 	s.host.StartMCPServer(string(p.Name))
 	return nil
 }
 
 // MCPStopServer implements protocol.Server.
 func (s *Server) MCPStopServer(_ context.Context, p protocol.MCPParams) error {
-	s.tellAgain(string(p.Name))
+	s.configPush.askAgain(string(p.Name))
 	s.host.StopMCPServer(string(p.Name))
 	return nil
 }
 
 // MCPConnectServer implements protocol.Server: it starts the server, and logs in to it.
 func (s *Server) MCPConnectServer(_ context.Context, p protocol.MCPParams) error {
-	s.tellAgain(string(p.Name))
+	s.configPush.askAgain(string(p.Name))
 	s.host.ConnectMCPServer(string(p.Name), func(kind, text string) {
 		s.post("$/showMessage", protocol.ShowMessage{Type: kind, Message: text})
 	})
@@ -72,7 +72,7 @@ func (s *Server) MCPConnectServer(_ context.Context, p protocol.MCPParams) error
 // there was nothing to forget.
 func (s *Server) MCPLogoutServer(_ context.Context, p protocol.MCPParams) error {
 	s.inOrder(func() func() {
-		s.tellAgain(string(p.Name))
+		s.configPush.askAgain(string(p.Name))
 		if err := s.host.LogoutMCPServer(string(p.Name)); err != nil {
 			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
 		}
@@ -80,15 +80,6 @@ func (s *Server) MCPLogoutServer(_ context.Context, p protocol.MCPParams) error 
 		return nil
 	})
 	return nil
-}
-
-// tellAgain has the client told of a server's next status, also if it is the one it knows.
-func (s *Server) tellAgain(name string) {
-	s.configPush.mu.Lock()
-	defer s.configPush.mu.Unlock()
-	if _, ok := s.configPush.mcp[name]; ok {
-		s.configPush.again[name] = true
-	}
 }
 
 // MCPEnableServer implements protocol.Server.
@@ -293,11 +284,11 @@ func fittingTools(offered []tools.Choice) *[]protocol.ServerTool {
 func (s *Server) pushMCP(ctx context.Context, always bool) {
 	s.configPush.mu.Lock()
 	defer s.configPush.mu.Unlock()
-	now := map[string]protocol.MCPServer{}
+	now, again := map[string]protocol.MCPServer{}, s.configPush.takeAgain()
 	for _, name := range slices.Sorted(maps.Keys(s.host.Config().MCPServers)) {
 		now[name], _ = s.mcpServer(name)
 		before, ok := s.configPush.mcp[name]
-		if always || !ok || s.configPush.again[name] || !reflect.DeepEqual(before, now[name]) {
+		if always || !ok || again[name] || !reflect.DeepEqual(before, now[name]) {
 			s.notify(ctx, "tool/serverUpdated", now[name])
 		}
 	}
@@ -306,5 +297,5 @@ func (s *Server) pushMCP(ctx context.Context, always bool) {
 			s.notify(ctx, "tool/serverRemoved", protocol.ServerRemoved{Name: name})
 		}
 	}
-	s.configPush.mcp, s.configPush.again = now, map[string]bool{}
+	s.configPush.mcp = now
 }

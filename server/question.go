@@ -36,7 +36,7 @@ func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, 
 	case <-ctx.Done():
 		return ask.Answer{}, ctx.Err()
 	}
-	if err := v.showUntil(ctx, v.session.Next()); err != nil {
+	if err := v.showUntil(ctx, v.session.Settled()); err != nil {
 		return ask.Answer{}, err
 	}
 	params := protocol.QuestionParams{

@@ -17,10 +17,31 @@ type configPush struct {
 	picked protocol.ChatConfig           // the variants the client was told of last: its own pick's, or the default's
 	tools  protocol.ToolServerUpdated    // as told
 	mcp    map[string]protocol.MCPServer // as told, by name
-	again  map[string]bool               // MCP servers that the client asked for something
 	shown  map[protocol.ShowMessage]bool // what there was to show at the last push
 
 	providers map[string]protocol.ProviderStatus // as the client may know them, by ID; nil before the first push
+
+	asking sync.Mutex      // guards again: who asks must not wait for the client
+	again  map[string]bool // MCP servers that the client asked for something since the last push
+}
+
+// askAgain has the client told of a server's next status, also if it is the one it knows.
+func (c *configPush) askAgain(name string) {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	if c.again == nil {
+		c.again = map[string]bool{}
+	}
+	c.again[name] = true
+}
+
+// takeAgain returns the servers of which the client is told in any case.
+func (c *configPush) takeAgain() map[string]bool {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	again := c.again
+	c.again = nil
+	return again
 }
 
 // difference takes what the configuration says now and returns what of it is news. The

@@ -21,6 +21,18 @@ func (s *Server) traced(trace func(incoming bool, body []byte)) func(bool, []byt
 }
 
 func (s *Server) withoutEntered(body []byte) []byte {
+	var batch []json.RawMessage
+	if json.Unmarshal(body, &batch) != nil {
+		return s.withoutEnteredOne(body)
+	}
+	for i, m := range batch {
+		batch[i] = s.withoutEnteredOne(m)
+	}
+	return marked(batch)
+}
+
+// withoutEnteredOne is withoutEntered for what is no batch.
+func (s *Server) withoutEnteredOne(body []byte) []byte {
 	var m struct {
 		JSONRPC string                     `json:"jsonrpc,omitempty"`
 		ID      json.RawMessage            `json:"id,omitempty"`
@@ -45,7 +57,12 @@ func (s *Server) withoutEntered(body []byte) []byte {
 		return body
 	}
 	m.Params[hide] = json.RawMessage(`"` + redact.Mark + `"`)
-	out, err := json.Marshal(m)
+	return marked(m)
+}
+
+// marked encodes a message; one that can not be is not shown.
+func marked(v any) []byte {
+	out, err := json.Marshal(v)
 	if err != nil {
 		return []byte(redact.Mark)
 	}

@@ -153,7 +153,7 @@ func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
 	defer wake()
 	v.mu.Lock()
 	v.wake = wake
-	if len(v.errands) > 0 && v.errands[0].at <= v.reader.Position() {
+	if slices.ContainsFunc(v.errands, func(e errand) bool { return e.at <= v.reader.Position() }) {
 		wake()
 	}
 	v.mu.Unlock()
@@ -250,7 +250,7 @@ func (v *view) awaitTurn(ctx context.Context, turn *expectedTurn, ended <-chan s
 	behind := make(chan struct{})
 	go func() {
 		defer close(behind)
-		_ = v.showUntil(ctx, v.session.Next())
+		_ = v.showUntil(ctx, v.session.Settled())
 	}()
 	select {
 	case <-turn.shown:

@@ -96,7 +96,7 @@ func (w *wire) mark() int {
 // until waits until something is true of all messages so far, or of their end.
 func (w *wire) until(what string, met func(bodies []string, ended bool) bool) {
 	w.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	for {
 		w.mu.Lock()

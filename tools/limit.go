@@ -3,8 +3,6 @@ package tools
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -15,9 +13,9 @@ import (
 // Limits bound the outputs of a tool. The whole text of what is cut is kept in a
 // file that the model can read; images stay whatever happens to the text.
 type Limits struct {
-	Lines int    // lines of one output; 0 is no limit
-	Bytes int    // bytes of one output; 0 is no limit
-	Dir   string // where whole outputs are kept
+	Lines int      // lines of one output; 0 is no limit
+	Bytes int      // bytes of one output; 0 is no limit
+	Whole *Outputs // where whole outputs are kept
 }
 
 // CutMark begins what stands at the end of an output that was cut.
@@ -33,12 +31,13 @@ type limited struct {
 
 func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) {
 	res, err := t.Tool.Run(ctx, call, out)
+	res.Outputs = t.limits.gather(res.Outputs)
 	for i, text := range res.Outputs {
 		short, cut := t.limits.cut(text)
 		if !cut {
 			continue
 		}
-		path, saveErr := t.limits.save(call.ID, i, text)
+		path, saveErr := t.limits.Whole.save(call.ID, i, text)
 		where := "The whole output is in " + path + "; search or read that file for the rest."
 		if saveErr != nil {
 			where = "The whole output could not be kept: " + saveErr.Error()
@@ -48,6 +47,22 @@ func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) 
 	return withShowable(res), err
 }
 
+// apart is how many outputs of one result are cut each on its own.
+const apart = 4
+
+// gather makes one output of those behind the first ones, if together they would be cut: the
+// limits are for each, and servers may send thousands.
+func (l Limits) gather(outputs []string) []string {
+	if len(outputs) <= apart {
+		return outputs
+	}
+	rest := strings.Join(outputs[apart-1:], "\n\n")
+	if _, cut := l.cut(rest); !cut {
+		return outputs
+	}
+	return append(outputs[:apart-1:apart-1], rest)
+}
+
 // maxImages bounds the images of one result.
 const maxImages = 20
 
@@ -55,6 +70,7 @@ const maxImages = 20
 // would make the whole conversation unusable. Types are what the content says.
 func withShowable(res Result) Result {
 	var shown []event.Image
+	left := 0
 	for _, i := range res.Images {
 		real := workspace.ImageType(i.Data)
 		why := ""
@@ -66,11 +82,16 @@ func withShowable(res Result) Result {
 		case len(shown) == maxImages:
 			why = fmt.Sprintf("%d can be shown at once", maxImages)
 		}
-		if why != "" {
-			res.Outputs = append(res.Outputs, fmt.Sprintf("[An image (%.50s) is left out: %s.]", i.MediaType, why))
+		if why == "" {
+			shown = append(shown, event.Image{MediaType: real, Data: i.Data})
 			continue
 		}
-		shown = append(shown, event.Image{MediaType: real, Data: i.Data})
+		if left++; left <= maxImages {
+			res.Outputs = append(res.Outputs, fmt.Sprintf("[An image (%.50s) is left out: %s.]", i.MediaType, why))
+		}
+	}
+	if left > maxImages {
+		res.Outputs = append(res.Outputs, fmt.Sprintf("[%d more images are left out.]", left-maxImages))
 	}
 	res.Images = shown
 	return res
@@ -99,25 +120,4 @@ func (l Limits) cut(text string) (string, bool) {
 		short = short[:end]
 	}
 	return strings.TrimRight(short, "\n"), len(short) < len(text)
-}
-
-func (l Limits) save(callID string, i int, text string) (string, error) {
-	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
-		return "", err
-	}
-	safe := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-			return r
-		}
-		return '_'
-	}, callID)
-	f, err := os.CreateTemp(l.Dir, fmt.Sprintf("%.80s-%d-*.txt", safe, i))
-	if err != nil {
-		return "", err
-	}
-	_, err = f.WriteString(text)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return filepath.ToSlash(f.Name()), err
 }

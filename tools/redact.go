@@ -33,23 +33,35 @@ func (t *redacted) Run(ctx context.Context, call Call, out Sink) (Result, error)
 	return res, err
 }
 
-// byLine passes on whole lines: a secret can come in two pieces.
+// byLine passes on whole lines: a secret can come in two pieces. A line that is longer than
+// most is left out.
 func byLine(out Sink) Sink {
-	const most = 64 << 10 // a longer line is not shown while it grows
+	const most = 64 << 10
 	var mu sync.Mutex
-	var open string
+	var open strings.Builder // the line that has no end yet
+	long := false            // it is longer than most, and forgotten
 	return func(chunk string) {
 		mu.Lock()
 		defer mu.Unlock()
-		i := strings.LastIndexByte(chunk, '\n')
-		if i < 0 {
-			if open += chunk; len(open) > most {
-				open = ""
+		end := strings.LastIndexByte(chunk, '\n') + 1
+		if end == 0 {
+			if open.WriteString(chunk); open.Len() > most {
+				open.Reset()
+				long = true
 			}
 			return
 		}
-		lines := open + chunk[:i+1]
-		open = chunk[i+1:]
-		out(lines)
+		lines, rest := open.String()+chunk[:end], chunk[end:]
+		if long {
+			_, lines, _ = strings.Cut(lines, "\n")
+		}
+		open.Reset()
+		open.WriteString(rest)
+		if long = open.Len() > most; long {
+			open.Reset()
+		}
+		if lines != "" {
+			out(lines)
+		}
 	}
 }

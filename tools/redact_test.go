@@ -29,3 +29,17 @@ func TestRedact(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is shown while a line grows is bounded, and no end of a long line passes for a line: it
+// may begin in the middle of a secret.
+func TestByLine(t *testing.T) {
+	var got strings.Builder
+	out := byLine(func(lines string) { got.WriteString(lines) })
+	long := strings.Repeat("x", 64<<10)
+	for _, chunk := range []string{"a", "b\nc", "d\n", long, "xsec", "ret\ne\n", "f\n" + long + "y", "secret", "\n", "g\n"} {
+		out(chunk)
+	}
+	if got.String() != "ab\ncd\ne\nf\ng\n" {
+		t.Errorf("%q", got.String())
+	}
+}

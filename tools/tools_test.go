@@ -6,8 +6,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -105,7 +107,7 @@ func TestLimit(t *testing.T) {
 		"lines": strings.Repeat("line\n", 50), "bytes": strings.Repeat("é", 300), "both": strings.Repeat(strings.Repeat("é", 100)+"\n", 50),
 	} {
 		dir := t.TempDir()
-		tool := Limit(define(func(args) (Result, error) { return Result{Outputs: []string{"short", text}}, nil }), Limits{Lines: 10, Bytes: 101, Dir: dir})
+		tool := Limit(define(func(args) (Result, error) { return Result{Outputs: []string{"short", text}}, nil }), Limits{Lines: 10, Bytes: 101, Whole: NewOutputs(dir, time.Now)})
 		res, err := tool.Run(context.Background(), Call{ID: "../../evil id", Arguments: json.RawMessage(`{"path":"p"}`)}, nil)
 		if err != nil || res.Outputs[0] != "short" {
 			t.Fatal(err, res)
@@ -128,23 +130,44 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// Many outputs are no way around the limits; those that fit stay as they are.
+func TestLimitOfMany(t *testing.T) {
+	dir := t.TempDir()
+	for n, want := range map[int]int{4: 4, 20: 20, 1000: 4} {
+		tool := Limit(define(func(args) (Result, error) {
+			return Result{Outputs: slices.Repeat([]string{"0123456789"}, n)}, nil
+		}), Limits{Lines: 100, Bytes: 300, Whole: NewOutputs(dir, time.Now)})
+		res, err := tool.Run(t.Context(), Call{ID: "c", Arguments: json.RawMessage(`{"path":"p"}`)}, nil)
+		if err != nil || len(res.Outputs) != want {
+			t.Errorf("%d outputs became %d, %v", n, len(res.Outputs), err)
+		}
+		if last := res.Outputs[len(res.Outputs)-1]; strings.Contains(last, "[cut:") != (n == 1000) || len(last) > 1000 {
+			t.Errorf("of %d outputs the last is %q", n, last)
+		}
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if len(files) != 1 {
+		t.Errorf("files: %v", files)
+	}
+}
+
 // Images that no provider takes are left out by name, whatever the tool says they are; a
 // text that is cut takes none with it.
 func TestLimitImages(t *testing.T) {
 	gif := []byte("GIF89a picture")
 	all := []event.Image{{MediaType: "image/png", Data: gif}, {MediaType: "image/svg+xml", Data: []byte("<svg/>")}, {MediaType: "image/gif", Data: append(gif, make([]byte, workspace.MaxImage)...)}}
-	for range 30 {
+	for range 60 {
 		all = append(all, event.Image{MediaType: "image/gif", Data: gif})
 	}
 	tool := Limit(define(func(args) (Result, error) {
 		return Result{Outputs: []string{strings.Repeat("x\n", 9)}, Images: all}, nil
-	}), Limits{Lines: 1, Dir: t.TempDir()})
+	}), Limits{Lines: 1, Whole: NewOutputs(t.TempDir(), time.Now)})
 	res, err := tool.Run(t.Context(), Call{ID: "c", Arguments: json.RawMessage(`{"path":"p"}`)}, nil)
 	if err != nil || len(res.Images) != 20 || res.Images[0].MediaType != "image/gif" {
 		t.Fatalf("%d images, %v", len(res.Images), err)
 	}
 	got := strings.Join(res.Outputs, "\n")
-	for _, want := range []string{"[cut:", "(image/svg+xml) is left out: it is no PNG", "(image/gif) is left out: it has 3750014 bytes, and 3750000 can be shown.", "20 can be shown at once"} {
+	for _, want := range []string{"[cut:", "(image/svg+xml) is left out: it is no PNG", "(image/gif) is left out: it has 3750014 bytes, and 3750000 can be shown.", "20 can be shown at once", "[23 more images are left out.]"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}

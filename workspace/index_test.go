@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long a change may take to be noticed. Only a broken test waits.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // await queries until the answer is what is wanted, each time the index has looked.
 func await(t *testing.T, f *Finder, roots []string, query, want string) {

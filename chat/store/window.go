@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,44 +28,51 @@ func (s *Store) List(ctx context.Context, roots []string, by chat.Order, limit i
 	if limit <= 0 {
 		limit = -1
 	}
-	// One column: with thousands of chats, most of the time goes into handing values over.
-	rows, err := db.QueryContext(ctx, `SELECT created_at || ' ' || updated_at || ' ' || messages || ' ' || octet_length(id) || ' ' || octet_length(title) || ' ' || id || title || model
-		FROM chats WHERE workspace = ? AND parent = '' ORDER BY `+order+` DESC, id DESC LIMIT ?`, workspaceKey(roots), limit)
+	// One text: with thousands of chats, most of the time goes into handing values over.
+	var text sql.NullString
+	err = db.QueryRowContext(ctx, `SELECT group_concat(chat, '') FROM (
+		SELECT concat(created_at, ' ', updated_at, ' ', messages, ' ', octet_length(id), ' ', octet_length(title), ' ', octet_length(model), ' ', id, title, model) AS chat
+		FROM chats WHERE workspace = ? AND parent = '' ORDER BY `+order+` DESC, id DESC LIMIT ?)`, workspaceKey(roots), limit).Scan(&text)
 	if err != nil {
 		return nil, fmt.Errorf("list chats: %w", err)
 	}
-	defer rows.Close()
 	out := []chat.Summary{}
-	for rows.Next() {
-		var row string
-		err := rows.Scan(&row)
-		if err == nil {
-			var c chat.Summary
-			c, err = summary(row)
-			out = append(out, c)
-		}
-		if err != nil {
+	for rest := text.String; rest != ""; {
+		var c chat.Summary
+		if c, rest, err = summary(rest); err != nil {
 			return nil, fmt.Errorf("list chats: %w", err)
 		}
+		out = append(out, c)
 	}
-	return out, rows.Err()
+	// An aggregate promises no order, although it keeps this one.
+	slices.SortFunc(out, func(a, b chat.Summary) int {
+		if by == chat.ByCreated {
+			return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.ID, a.ID))
+		}
+		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(b.ID, a.ID))
+	})
+	return out, nil
 }
 
-// summary reads a row of List: numbers, the last two the lengths of what follows.
-func summary(row string) (c chat.Summary, err error) {
-	var n [5]int64 // created, updated, messages, length of id, of title
+// summary reads the first chat of List's text: numbers, the last three of them the lengths
+// of the texts that follow.
+func summary(text string) (c chat.Summary, rest string, err error) {
+	var n [6]int64 // created, updated, messages, length of id, of title, of model
+	rest = text
 	for i := range n {
-		text, rest, _ := strings.Cut(row, " ")
-		if n[i], err = strconv.ParseInt(text, 10, 64); err != nil {
-			return c, err
+		var word string
+		word, rest, _ = strings.Cut(rest, " ")
+		if n[i], err = strconv.ParseInt(word, 10, 64); err != nil {
+			return c, "", err
 		}
-		row = rest
 	}
-	id, title := int(n[3]), int(n[3]+n[4])
+	id := int(n[3])
+	title := id + int(n[4])
+	model := title + int(n[5])
 	return chat.Summary{
 		Created: time.UnixMilli(n[0]).UTC(), Updated: time.UnixMilli(n[1]).UTC(), Messages: int(n[2]),
-		ID: row[:id], Title: row[id:title], Model: row[title:],
-	}, nil
+		ID: rest[:id], Title: rest[id:title], Model: rest[title:model],
+	}, rest[model:], nil
 }
 
 // Find implements chat.Store.

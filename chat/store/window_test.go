@@ -248,6 +248,7 @@ func TestList(t *testing.T) {
 	s, ctx := open(t, t.TempDir()), context.Background()
 	want := []chat.Summary{
 		{ID: "c 2", Title: "ü 7 8 ", Model: "a/b c", Created: at(-5), Updated: at(9)},
+		{ID: "c 1", Title: "a\x00b 1", Model: "3 ", Created: at(2), Updated: at(9)},
 		{ID: "c", Created: at(3), Updated: at(4), Messages: 1},
 	}
 	for _, c := range want {
@@ -256,9 +257,18 @@ func TestList(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for by, order := range map[chat.Order][]chat.Summary{chat.ByUpdated: want, chat.ByCreated: {want[1], want[0]}} {
-		if got, err := s.List(ctx, nil, by, 0); err != nil || !slices.Equal(got, order) {
-			t.Errorf("%v, %v", got, err)
+	for by, order := range map[chat.Order][]chat.Summary{chat.ByUpdated: want, chat.ByCreated: {want[2], want[1], want[0]}} {
+		for limit := range 4 {
+			first := order
+			if limit > 0 {
+				first = order[:limit]
+			}
+			if got, err := s.List(ctx, nil, by, limit); err != nil || !slices.Equal(got, first) {
+				t.Errorf("%d of them: %+v, %v", limit, got, err)
+			}
 		}
+	}
+	if got, err := s.List(ctx, []string{"/elsewhere"}, chat.ByUpdated, 0); err != nil || got == nil || len(got) > 0 {
+		t.Errorf("where there are none: %v, %v", got, err)
 	}
 }

@@ -243,7 +243,7 @@ func TestExecInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Process.Signal(os.Interrupt)
-	timer := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {

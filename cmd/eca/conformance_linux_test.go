@@ -31,7 +31,7 @@ func conformWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = theirs.Close()
-	watchdog := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	watchdog := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer watchdog.Stop()
 	for _, body := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"workspaceFolders":[{"uri":"file://` + here.root + `","name":"ws"}]}}`,

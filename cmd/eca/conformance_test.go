@@ -42,7 +42,7 @@ func startSession(t *testing.T, cmd *exec.Cmd) *session {
 	s := &session{t: t, cmd: cmd}
 	cmd.Stderr = &s.err
 	stdin, stdout := startPiped(t, cmd)
-	watchdog := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	watchdog := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
 	t.Cleanup(func() {
 		watchdog.Stop()
 		_ = cmd.Process.Kill()

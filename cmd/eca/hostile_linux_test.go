@@ -295,7 +295,7 @@ func TestHostileModelIsSeen(t *testing.T) {
 // awaitProcesses gives what was ended time to end, and lists what stays.
 func (w *world) awaitProcesses(t *testing.T, but ...int) (left []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
 		if left = w.processes(t, but...); len(left) == 0 {

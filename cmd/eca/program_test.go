@@ -161,7 +161,7 @@ func (p *process) wait(t testing.TB) int {
 	}()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		p.Fatalf("the program does not end")
 	}
 	return p.cmd.ProcessState.ExitCode()
@@ -179,7 +179,7 @@ func (p *process) kill9(t testing.TB) {
 // runProgram runs the program to its end.
 func runProgram(t testing.TB, p place, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := p.command(args...)
 	cmd.Stdin = strings.NewReader(stdin)

@@ -87,7 +87,7 @@ func (a *testAgent) orphan(file string) {
 	if a.mode == "deaf" { // and the agent itself does not want to end
 		ignoreSignals()
 	}
-	for range 1000 {
+	for range 6000 {
 		if data, err := os.ReadFile(file); err == nil && len(data) > 0 {
 			return
 		}

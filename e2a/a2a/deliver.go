@@ -18,6 +18,8 @@ const (
 	firstPause = time.Second            // before the second try; each one is twice the last
 	maxWaiting = 32                     // notifications of a hook; of more the oldest are left out
 	maxPosting = 16                     // at the same time, of all tasks
+	maxLate    = 100                    // of ends that the server before did not get told
+	lateAge    = 24 * time.Hour         // after which nobody waits for such a one any more
 	farewell   = 500 * time.Millisecond // for what is to be told when the server closes
 )
 
@@ -55,22 +57,52 @@ func (j *job) tellHooks() {
 	}
 }
 
-// deliver sends what waits, one after the other, until nothing does.
+// deliver tells a hook what waits, one after the other, until nothing does.
 func (j *job) deliver(h *hook) {
 	for {
-		j.mu.Lock()
-		if len(h.waiting) == 0 || h.ctx.Err() != nil {
-			h.busy, h.waiting = false, nil
-			j.mu.Unlock()
+		t := j.toTell(h)
+		if t == nil {
 			return
 		}
-		t := h.waiting[0]
-		h.waiting = h.waiting[1:]
-		j.mu.Unlock()
-		if err := j.s.post(h, t); err != nil && h.ctx.Err() == nil {
+		err := j.s.post(h, t)
+		left := err != nil && (h.ctx.Err() != nil || j.s.ctx.Err() != nil && worthAnother(err))
+		if err != nil && !left {
 			j.s.log.Warn("a push notification is given up", "task", j.id, "host", hostOf(h.config.URL), "state", t.Status.State, "err", err)
 		}
+		if last := j.told(h, t, left); last {
+			return
+		}
 	}
+}
+
+// toTell returns what a hook is told next. Nil ends its delivery.
+func (j *job) toTell(h *hook) *task {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(h.waiting) == 0 || h.ctx.Err() != nil {
+		h.busy = false
+		return nil
+	}
+	return h.waiting[0]
+}
+
+// told takes a notification off those that wait: it was told, given up, or left because the
+// server closes. The last one that is left stays, for the next server; that ends the
+// delivery.
+func (j *job) told(h *hook, t *task, left bool) (last bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if left && len(h.waiting) == 1 {
+		h.busy = false
+		return true
+	}
+	if h.waiting[0] == t { // else more came than may wait
+		h.waiting = h.waiting[1:]
+	}
+	if len(h.waiting) == 0 && j.task.Status.State.ended() {
+		j.keep() // without who was told
+	}
+	return false
 }
 
 func hostOf(address string) string {
@@ -118,7 +150,13 @@ func (s *Server) post(h *hook, t *task) error {
 	}
 }
 
+// errOff says that the user switched notifications off.
+var errOff = errors.New("push notifications are off")
+
 func (s *Server) postOnce(h *hook, header http.Header, body []byte) error {
+	if !s.pushes() {
+		return errOff
+	}
 	select {
 	case s.posts <- struct{}{}:
 		defer func() { <-s.posts }()
@@ -135,7 +173,10 @@ func (s *Server) postOnce(h *hook, header http.Header, body []byte) error {
 // worthAnother says whether a receiver may take later what it does not take now.
 func worthAnother(err error) bool {
 	var status errStatus
-	if errors.As(err, &status) {
+	switch {
+	case errors.Is(err, errOff):
+		return false
+	case errors.As(err, &status):
 		return status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests
 	}
 	var refused *netclient.Error

@@ -1,12 +1,16 @@
 package a2a
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -27,7 +31,7 @@ func TestKeptTasks(t *testing.T) {
 	s := New(Options{Records: dir})
 	defer s.Close()
 	running := &job{id: "running", contextID: "r", s: s, done: make(chan struct{}), cancel: func() {}}
-	if gone, err := s.tasks.add(running); err != nil || len(gone) > 0 {
+	if gone, err := s.tasks.add(running, func() {}); err != nil || len(gone) > 0 {
 		t.Fatal(gone, err)
 	}
 	for i := range maxKept + 5 {
@@ -59,23 +63,95 @@ func TestKeptTasks(t *testing.T) {
 func TestRunningTasks(t *testing.T) {
 	var st store
 	for i := range maxRunning {
-		if _, err := st.add(&job{id: fmt.Sprint(i), contextID: fmt.Sprint(i), done: make(chan struct{})}); err != nil {
+		if _, err := st.add(&job{id: fmt.Sprint(i), contextID: fmt.Sprint(i), done: make(chan struct{})}, func() {}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := st.add(&job{id: "x", contextID: "7", done: make(chan struct{})}); err == nil || !strings.Contains(err.Error(), "busy") {
+	if _, err := st.add(&job{id: "x", contextID: "7", done: make(chan struct{})}, func() {}); err == nil || !strings.Contains(err.Error(), "busy") {
 		t.Error(err)
 	}
-	if _, err := st.add(&job{id: "x", contextID: "x", done: make(chan struct{})}); err == nil || !strings.Contains(err.Error(), "no more are taken") {
+	if _, err := st.add(&job{id: "x", contextID: "x", done: make(chan struct{})}, func() {}); err == nil || !strings.Contains(err.Error(), "no more are taken") {
 		t.Error(err)
 	}
 	close(st.jobs["3"].done)
-	if _, err := st.add(&job{id: "x", contextID: "x", done: make(chan struct{})}); err != nil {
+	if _, err := st.add(&job{id: "x", contextID: "x", done: make(chan struct{})}, func() {}); err != nil {
 		t.Error(err)
 	}
 	st.close()
-	if _, err := st.add(&job{id: "y", contextID: "y", done: make(chan struct{})}); err == nil {
+	if _, err := st.add(&job{id: "y", contextID: "y", done: make(chan struct{})}, func() {}); err == nil {
 		t.Error("a closed store takes tasks")
+	}
+}
+
+// counting takes notifications.
+type counting struct {
+	mu   sync.Mutex // guards told
+	told map[string]int
+}
+
+func (*counting) Webhooks() bool            { return true }
+func (*counting) CheckWebhook(string) error { return nil }
+func (c *counting) PostWebhook(_ context.Context, address string, _ http.Header, _ []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told[address]++
+	return http.StatusOK, nil
+}
+
+// Of ends that nobody was told, a server tells the latest only, and forgets the rest.
+func TestLateNotifications(t *testing.T) {
+	dir, late := t.TempDir(), &counting{told: map[string]int{}}
+	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now()
+	for i := range maxLate + 5 {
+		rec := record{Hooks: []recordHook{{Config: pushConfig{URL: fmt.Sprint(i)}}}}
+		rec.Task = task{ID: fmt.Sprint("t", i), ContextID: "c", Status: status{State: completed, Timestamp: stamp(at.Add(time.Duration(i) * time.Millisecond))}}
+		before.save(rec)
+	}
+	before.close()
+	for range 2 { // the second has nothing to tell
+		s := New(Options{Records: dir, Notifier: late, Now: func() time.Time { return at }, Farewell: time.Minute, Log: slog.New(slog.DiscardHandler)})
+		s.Close()
+	}
+	for i := range maxLate + 5 {
+		if n, want := late.told[fmt.Sprint(i)], min(max(0, i-4), 1); n != want {
+			t.Errorf("%d of the end of task %d, not %d", n, i, want)
+		}
+	}
+}
+
+// A long answer in small pieces is copied once, not once for each piece.
+func TestLongAnswer(t *testing.T) {
+	s := New(Options{})
+	defer s.Close()
+	j := &job{id: "t", contextID: "c", s: s, done: make(chan struct{}), cancel: func() {}, task: task{Status: status{State: working}}}
+	slow := j.subscribe(nil)
+	const pieces, piece = 20_000, "a piece of fifty bytes, of which an answer has many"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range pieces {
+		j.text(piece)
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 200*pieces*uint64(len(piece)) {
+		t.Errorf("%d bytes were copied for %d", used, pieces*len(piece))
+	}
+	if _, more, err := slow.next(t.Context()); !more || err != nil {
+		t.Fatal(more, err)
+	}
+	want := strings.Repeat(piece, pieces)
+	if e, _, _ := slow.next(t.Context()); e.Artifact == nil || e.Artifact.text() != want {
+		t.Errorf("%+v", e)
+	}
+	j.text(piece)
+	if e, _, _ := slow.next(t.Context()); e.Artifact == nil || e.Artifact.text() != piece || !e.Artifact.Append {
+		t.Errorf("%+v", e)
+	}
+	if got := j.snapshot(nil).Artifacts[0].Parts[0]["text"]; got != want+piece {
+		t.Errorf("the task has %d bytes", len(got.(string)))
 	}
 }
 

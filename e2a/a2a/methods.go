@@ -141,14 +141,13 @@ func (s *Server) begin(p *sendParams, stream, legacy bool) (*subscription, error
 		return nil, err
 	}
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
-	gone, err := s.tasks.add(j)
+	sub := j.subscribe(p.Configuration.HistoryLength) // from its beginning
+	gone, err := s.tasks.add(j, func() { s.work.Go(func() { j.run(e) }) })
 	if err != nil {
 		j.forget()
 		return nil, err
 	}
 	s.drop(gone)
-	sub := j.subscribe(p.Configuration.HistoryLength)
-	s.work.Go(func() { j.run(e) })
 	return sub, nil
 }
 

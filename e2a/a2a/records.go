@@ -102,7 +102,8 @@ func (r *records) remove(id string) {
 	}
 }
 
-// load reads all records, the task that changed first in front. What is none is left alone.
+// load reads all records, the task that changed first in front. What is none is left alone,
+// but for what a killed server had not written to the end.
 func (r *records) load() []record {
 	if r == nil {
 		return nil
@@ -113,6 +114,10 @@ func (r *records) load() []record {
 	}
 	var out []record
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") && strings.Contains(e.Name(), recordSuffix+"-") {
+			_ = os.Remove(filepath.Join(r.dir, e.Name())) // else it is in the way of nobody
+			continue
+		}
 		id, ok := strings.CutSuffix(e.Name(), recordSuffix)
 		if !ok || strings.HasPrefix(id, ".") || !e.Type().IsRegular() {
 			continue

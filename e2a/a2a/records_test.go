@@ -2,11 +2,15 @@ package a2a_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
 	"github.com/seed-dec29ce4/eca/internal/e2atest"
@@ -36,7 +40,7 @@ func TestRestart(t *testing.T) {
 	}
 	// What is no task does no harm, and is not touched.
 	broken := filepath.Join(dir, "broken.json")
-	for name, text := range map[string]string{"broken.json": "{", "other.json": `{"task":{"id":"x","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}`, "none.json": `{"task":{"id":"none"}}`} {
+	for name, text := range map[string]string{".cut.json-123": "{", "broken.json": "{", "other.json": `{"task":{"id":"x","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}`, "none.json": `{"task":{"id":"none"}}`} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -61,6 +65,9 @@ func TestRestart(t *testing.T) {
 	}
 	if _, err := os.Stat(broken); err != nil {
 		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".cut.json-123")); err == nil {
+		t.Error("what a killed server had begun to write stays for ever")
 	}
 }
 
@@ -105,6 +112,84 @@ func TestKilled(t *testing.T) {
 		if got := startRig(t, world, "", keeps(dir)).call("GetTask", object{"id": id}); stateOf(got) != "CANCELED" || !strings.Contains(textOf(got["status"].(object)["message"]), "eca ended") {
 			t.Errorf("%s: %v", state, got)
 		}
+	}
+}
+
+// An end that a receiver was not told is told by the next server, whether the last one was
+// killed or closed, and by that one only; what could be told to nobody for a day is not.
+func TestUntold(t *testing.T) {
+	for name, c := range map[string]struct {
+		closed bool
+		later  time.Duration
+		off    bool
+		told   bool
+	}{
+		"killed":   {told: true},
+		"closed":   {closed: true, told: true},
+		"too late": {closed: true, later: 25 * time.Hour},
+		"off":      {off: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			world := e2atest.New(t, talks, private)
+			dir := filepath.Join(world.State(), "records")
+			var up atomic.Bool
+			hook := newReceiver(t, func(int) int {
+				if up.Load() {
+					return http.StatusNoContent
+				}
+				return http.StatusServiceUnavailable
+			})
+			waits := make(chan struct{}, 1)
+			first := startRig(t, world, "", func(o *a2a.Options) {
+				o.Records = dir
+				o.Sleep = func(ctx context.Context, _ time.Duration) error {
+					waits <- struct{}{}
+					<-ctx.Done()
+					return ctx.Err()
+				}
+			})
+			params := says("hi")
+			params["configuration"] = object{"taskPushNotificationConfig": object{"url": hook.url, "token": "tok"}}
+			id := first.call("SendMessage", params)["task"].(object)["id"].(string)
+			<-waits // the first one is on its way again, the end behind it
+			left := dir
+			if c.closed {
+				first.stop()
+			} else {
+				left = filepath.Join(world.State(), "left")
+				if err := os.CopyFS(left, os.DirFS(dir)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for len(hook.came) > 0 {
+				<-hook.came
+			}
+			up.Store(true)
+			second := startRig(t, world, "", func(o *a2a.Options) {
+				o.Records, o.Now = left, func() time.Time { return time.Now().Add(c.later) }
+				if c.off {
+					o.Notifier = nil
+				}
+			})
+			if c.told {
+				n := <-hook.came
+				if told := n.body["task"].(object); stateOf(told) != "COMPLETED" || said(told) != "One two." || n.header.Get("A2A-Notification-Token") != "tok" {
+					t.Errorf("%v", n)
+				}
+			}
+			second.stop()
+			if text, err := os.ReadFile(filepath.Join(left, id+".json")); err != nil || strings.Contains(string(text), "tok") {
+				t.Errorf("credentials are kept for nothing: %s %v", text, err)
+			}
+			third := startRig(t, world, "", keeps(left))
+			if got := third.call("GetTask", object{"id": id}); stateOf(got) != "COMPLETED" {
+				t.Errorf("%v", got)
+			}
+			third.stop()
+			if n := len(hook.came); n != 0 {
+				t.Errorf("%d more notifications", n)
+			}
+		})
 	}
 }
 

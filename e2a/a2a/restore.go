@@ -1,18 +1,22 @@
 package a2a
 
-import "context"
+import (
+	"context"
+	"slices"
+	"time"
+)
 
-// keep writes down how the task is, under the job's lock: before somebody is told.
+// keep writes down how the task is, under the job's lock: before somebody is told. Of a task
+// that has ended it keeps who was not told yet; of others, credentials need not lie around.
 func (j *job) keep() {
-	if j.s.records == nil {
+	if j.s.records == nil || j.gone {
 		return
 	}
 	rec := record{Task: j.task, Chat: j.chat}
 	for _, h := range j.hooks {
-		if j.task.Status.State.ended() {
-			break // nothing more will be told: credentials need not lie around
+		if !j.task.Status.State.ended() || len(h.waiting) > 0 {
+			rec.Hooks = append(rec.Hooks, recordHook{Config: h.config, Legacy: h.legacy})
 		}
-		rec.Hooks = append(rec.Hooks, recordHook{Config: h.config, Legacy: h.legacy})
 	}
 	j.s.records.save(rec)
 }
@@ -21,28 +25,60 @@ func (j *job) keep() {
 const cutShort = "eca ended before the task did. What it had said until then is in the context."
 
 // restore takes in the tasks of the server before this one. Those that ran then have
-// failed, and who wanted to be told is told. Tasks whose chats were deleted are gone.
+// failed, and who wanted to be told is told, also of ends that the last server did not get
+// told. Tasks whose chats were deleted are gone.
 func (s *Server) restore(knows func(contextID string) bool) {
-	for _, rec := range s.records.load() {
+	recs := s.records.load()
+	s.dropLate(recs)
+	for _, rec := range recs {
 		if rec.Chat && knows != nil && !knows(rec.Task.ContextID) {
 			s.records.remove(rec.Task.ID)
 			continue
 		}
 		j := &job{id: rec.Task.ID, contextID: rec.Task.ContextID, s: s, done: make(chan struct{}), task: rec.Task, chat: rec.Chat}
+		j.size = jsonSize(j.task)
 		j.ctx, j.cancel = context.WithCancel(s.ctx)
+		j.cancel()
 		for _, h := range rec.Hooks {
 			hook := &hook{config: h.Config, legacy: h.Legacy}
 			hook.ctx, hook.cancel = context.WithCancel(s.posting)
 			j.hooks = append(j.hooks, hook)
 		}
-		if j.task.Status.State.ended() {
-			close(j.done)
-		} else {
-			j.set(failed, cutShort)
-		}
-		j.cancel()
-		j.size = jsonSize(j.task)
+		j.resume()
 		s.drop(s.tasks.put(j))
+	}
+}
+
+// resume has those told who wait for a task's end; one that ran has failed.
+func (j *job) resume() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.task.Status.State.ended() {
+		j.setLocked(failed, cutShort)
+		return
+	}
+	close(j.done)
+	j.tellHooks()
+}
+
+// dropLate drops notifications that nobody should be sent any more: of ends too long ago,
+// those beyond a number, the oldest first, and all if there are none. Records are in the
+// order of their changes.
+func (s *Server) dropLate(recs []record) {
+	room := maxLate
+	for i := range slices.Backward(recs) {
+		rec := &recs[i]
+		if len(rec.Hooks) == 0 || s.pushes() && !rec.Task.Status.State.ended() {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339Nano, rec.Task.Status.Timestamp)
+		if s.pushes() && err == nil && s.now().Sub(at) <= lateAge && len(rec.Hooks) <= room {
+			room -= len(rec.Hooks)
+			continue
+		}
+		s.log.Warn("push notifications of a task's end are given up", "task", rec.Task.ID, "ended", rec.Task.Status.Timestamp)
+		rec.Hooks = nil
+		s.records.save(*rec)
 	}
 }
 

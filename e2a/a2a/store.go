@@ -22,8 +22,9 @@ type store struct {
 }
 
 // add takes in a new task, unless its context is busy: a chat has one turn at a time. Tasks
-// that are not kept any more come back.
-func (st *store) add(j *job) (gone []*job, err error) {
+// that are not kept any more come back. begin is called under the lock, so that nothing
+// begins behind close.
+func (st *store) add(j *job, begin func()) (gone []*job, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.closed {
@@ -42,6 +43,7 @@ func (st *store) add(j *job) (gone []*job, err error) {
 	if running >= maxRunning {
 		return nil, failure(codeInternal, "%d tasks run already; no more are taken", maxRunning)
 	}
+	begin()
 	return st.putLocked(j), nil
 }
 
@@ -85,7 +87,10 @@ func (j *job) over() bool {
 // forget ends what still is done for a task that nobody can ask for.
 func (j *job) forget() {
 	j.cancel()
-	for _, h := range j.listeners() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.gone = true
+	for _, h := range j.hooks {
 		h.cancel()
 	}
 }

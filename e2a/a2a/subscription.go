@@ -3,6 +3,7 @@ package a2a
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -13,6 +14,7 @@ type subscription struct {
 
 	mu    sync.Mutex // guards what follows
 	queue []event
+	text  *strings.Builder // of the last of them, if it is of several pieces
 	ended bool
 }
 
@@ -58,14 +60,23 @@ func (sub *subscription) add(e event) {
 	defer sub.wake()
 	if n := len(sub.queue); n > 0 && e.Artifact != nil && e.Artifact.Append && sub.queue[n-1].Artifact != nil {
 		last := *sub.queue[n-1].Artifact
-		before, _ := last.Artifact.Parts[0]["text"].(string)
-		more, _ := e.Artifact.Artifact.Parts[0]["text"].(string)
-		last.Artifact.Parts = []part{{"text": before + more}}
+		if sub.text == nil {
+			sub.text = &strings.Builder{}
+			sub.text.WriteString(last.text())
+		}
+		sub.text.WriteString(e.Artifact.text())
+		last.Artifact.Parts = []part{{"text": sub.text.String()}}
 		last.LastChunk = e.Artifact.LastChunk
 		sub.queue[n-1].Artifact = &last
 		return
 	}
-	sub.queue = append(sub.queue, e)
+	sub.queue, sub.text = append(sub.queue, e), nil
+}
+
+// text is that of a piece of the answer.
+func (a *artifactUpdate) text() string {
+	text, _ := a.Artifact.Parts[0]["text"].(string)
+	return text
 }
 
 func (sub *subscription) end() {
@@ -88,7 +99,9 @@ func (sub *subscription) next(ctx context.Context) (event, bool, error) {
 		sub.mu.Lock()
 		if len(sub.queue) > 0 {
 			e := sub.queue[0]
-			sub.queue = sub.queue[1:]
+			if sub.queue = sub.queue[1:]; len(sub.queue) == 0 {
+				sub.queue, sub.text = nil, nil
+			}
 			sub.mu.Unlock()
 			return e, true, nil
 		}

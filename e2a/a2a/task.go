@@ -3,6 +3,7 @@ package a2a
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/e2a"
@@ -25,6 +26,9 @@ type job struct {
 	heard []*subscription
 	hooks []*hook
 	chat  bool // a turn has begun
+	gone  bool // nobody can ask for it any more, and no record of it is kept
+
+	answer strings.Builder // text of the artifact
 
 	size int // of the task as JSON; set before done is closed
 }
@@ -75,9 +79,9 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 		m := j.says(append([]part{{"text": text}}, parts...))
 		j.task.Status.Message = &m
 	}
+	j.tellHooks() // which waits for the lock
 	j.keep()
 	j.publish(event{Status: &statusUpdate{TaskID: j.id, ContextID: j.contextID, Status: j.task.Status, Metadata: j.task.Metadata}})
-	j.tellHooks()
 	if to.ended() {
 		j.open = nil
 		for _, sub := range j.heard {
@@ -103,11 +107,10 @@ func (j *job) text(text string) {
 	}
 	more := len(j.task.Artifacts) > 0
 	if !more {
-		j.task.Artifacts = []artifact{{ArtifactID: responseArtifact, Name: "response", Parts: []part{{"text": ""}}}}
+		j.task.Artifacts = []artifact{{ArtifactID: responseArtifact, Name: "response"}}
 	}
-	a := &j.task.Artifacts[0]
-	before, _ := a.Parts[0]["text"].(string)
-	a.Parts = []part{{"text": before + text}}
+	j.answer.WriteString(text)
+	j.task.Artifacts[0].Parts = []part{{"text": j.answer.String()}}
 	j.publish(j.piece(text, more, false))
 }
 

@@ -59,7 +59,7 @@ type agent struct {
 	ctx  context.Context // ends when the client has left
 	work sync.WaitGroup  // prompts that run, and what they ask
 
-	queue *queue // of what was read
+	queue *queue // of what is done about the messages that were read
 
 	// client is what the client said of itself. It is set by initialize, which everything
 	// else comes behind.
@@ -91,7 +91,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	taken := make(chan struct{})
 	go func() { // ends with ctx, unless it tells a client that does not listen
 		defer close(taken)
-		a.queue.each(ctx, a.take)
+		a.queue.run(ctx)
 	}()
 	select {
 	case <-taken:
@@ -152,7 +152,7 @@ func (a *agent) read(in io.Reader) {
 			if m.request() {
 				a.register(&m)
 			}
-			a.queue.add(m)
+			a.queue.add(func() { a.take(m) })
 		}
 	}
 }
@@ -161,26 +161,27 @@ func (a *agent) read(in io.Reader) {
 // said before it.
 func (a *agent) caughtUp(ctx context.Context) {
 	passed := make(chan struct{})
-	a.queue.add(message{passed: passed})
+	a.queue.add(func() { close(passed) })
 	select {
 	case <-passed:
 	case <-ctx.Done():
 	}
 }
 
-// queue holds messages that were read, so that answers behind them are read too.
+// queue holds what is done about messages, one after the other, so that answers behind them
+// are read meanwhile.
 type queue struct {
 	mu     sync.Mutex // guards what follows
-	list   []message
+	list   []func()
 	closed bool
 	more   chan struct{}
 }
 
 func newQueue() *queue { return &queue{more: make(chan struct{}, 1)} }
 
-func (q *queue) add(m message) {
+func (q *queue) add(do func()) {
 	q.mu.Lock()
-	q.list = append(q.list, m)
+	q.list = append(q.list, do)
 	q.mu.Unlock()
 	q.wake()
 }
@@ -199,18 +200,18 @@ func (q *queue) wake() {
 	}
 }
 
-// each takes messages in order until the queue is closed or ctx ends.
-func (q *queue) each(ctx context.Context, take func(message)) {
+// run does what is in the queue, in order, until it is closed or ctx ends.
+func (q *queue) run(ctx context.Context) {
 	for {
 		q.mu.Lock()
 		list, closed := q.list, q.closed
 		q.list = nil
 		q.mu.Unlock()
-		for _, m := range list {
+		for _, do := range list {
 			if ctx.Err() != nil {
 				return
 			}
-			take(m)
+			do()
 		}
 		if closed && len(list) == 0 {
 			return

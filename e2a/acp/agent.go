@@ -94,10 +94,6 @@ func (a *agent) cancelRequest(params json.RawMessage) {
 
 // take carries out a message. Only prompts go on behind it.
 func (a *agent) take(m message) {
-	if m.passed != nil {
-		close(m.passed)
-		return
-	}
 	a.log.Debug("acp", "method", m.Method)
 	if !m.request() {
 		if m.Method == e2a.MethodCancel && a.ready {

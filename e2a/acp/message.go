@@ -17,8 +17,7 @@ type message struct {
 	Result  json.RawMessage `json:"result,omitempty"`
 	Error   *rpcError       `json:"error,omitempty"`
 
-	ctx    context.Context // ends when the request is cancelled; set for requests
-	passed chan<- struct{} // closed when it is taken; nobody sent this one, see agent.caughtUp
+	ctx context.Context // ends when the request is cancelled; set for requests
 }
 
 // request says whether an answer is wanted.

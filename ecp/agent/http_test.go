@@ -193,7 +193,7 @@ func TestHTTPClientLeaves(t *testing.T) {
 func TestHTTPStalledClient(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
 	s := r.site(agent.HTTPOptions{})
-	conn, err := net.DialTimeout("tcp", s.Listener.Addr().String(), 30*time.Second)
+	conn, err := net.DialTimeout("tcp", s.Listener.Addr().String(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,15 +20,15 @@ const agentName = "eca"
 // settings are what initialize said, checked.
 type settings struct {
 	ecp.Config
-	root  *workspace.Workspace
-	ready bool // plugins and MCP servers had their time
+	root     *workspace.Workspace
+	patience time.Duration // how long steps may still wait for plugins and MCP servers
 }
 
 // ownOptions are what the engine is told for evaluations: nobody reads the titles of their
 // chats, which would cost a request each.
 const ownOptions = `{"chat": {"title": false}}`
 
-// readyTime is how long the first step waits for plugins and MCP servers.
+// readyTime is how long steps wait for plugins and MCP servers, all together.
 const readyTime = 10 * time.Second
 
 // initialize configures the agent and begins a conversation: runtimes call it once for
@@ -63,14 +63,16 @@ func (a *Agent) configure(ctx context.Context, cfg ecp.Config) error {
 	if before == nil || before.Workspace != cfg.Workspace {
 		a.host.Configure(json.RawMessage(ownOptions), []string{cfg.Workspace})
 	}
-	s := &settings{Config: cfg, root: workspace.New(cfg.Workspace)}
+	s := &settings{Config: cfg, root: workspace.New(cfg.Workspace), patience: readyTime}
 	if err := a.check(ctx, s); err != nil {
 		if before != nil && before.Workspace != cfg.Workspace {
 			a.host.Configure(json.RawMessage(ownOptions), []string{before.Workspace})
 		}
 		return err
 	}
-	s.ready = before != nil && before.ready && before.Workspace == cfg.Workspace
+	if before != nil && before.Workspace == cfg.Workspace {
+		s.patience = before.patience
+	}
 	if before == nil {
 		a.work.Go(func() { a.host.Watch(a.ctx, func() {}) })
 	}
@@ -111,16 +113,21 @@ func primary(host Host) []string {
 	return names
 }
 
-// getReady waits for what brings tools, once: the tools of what comes later are nobody's.
+// getReady waits for what brings tools: the tools of what comes later are nobody's. A step
+// that is stopped meanwhile leaves the rest of the wait to the next.
 func (a *Agent) getReady(ctx context.Context) {
-	if a.settings.ready {
+	if a.settings.patience <= 0 {
 		return
 	}
-	a.settings.ready = true
-	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	began := a.now()
+	limited, cancel := context.WithTimeout(ctx, a.settings.patience)
 	defer cancel()
-	a.host.SyncPlugins(ctx)
-	a.host.StartMCPServers(ctx) // those of plugins too
+	a.host.SyncPlugins(limited)
+	a.host.StartMCPServers(limited) // those of plugins too
+	a.settings.patience -= a.now().Sub(began)
+	if ctx.Err() == nil {
+		a.settings.patience = 0
+	}
 }
 
 // shortName is what runtimes call a tool: a native one by its bare name.

@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long an expectation may take. Only a broken test waits that long.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Editor is one client.
 type Editor struct {

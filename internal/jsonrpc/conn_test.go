@@ -44,7 +44,7 @@ func (r *raw) send(s string) {
 
 func (r *raw) read() string {
 	r.t.Helper()
-	_ = r.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = r.conn.SetReadDeadline(time.Now().Add(time.Minute))
 	body, err := r.r.next()
 	if err != nil {
 		r.t.Fatalf("no message: %v", err)

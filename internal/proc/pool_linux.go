@@ -126,11 +126,15 @@ type ward struct {
 	mu     sync.Mutex // guards what follows
 	exit   Exit
 	killed bool
+	over   bool // the supervisor may have another child, who must not get our orders
 }
 
 // wait waits for the child's end, and gives its supervisor back.
 func (c *ward) wait(p *Pool) {
 	answer, err := c.warden.receive()
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
 	code := -1
 	if _, scanErr := fmt.Sscanf(answer, "exit %d", &code); err != nil || scanErr != nil {
 		code = -1
@@ -157,25 +161,31 @@ func (c *ward) Wait() Exit {
 
 // Kill implements Child.
 func (c *ward) Kill() {
-	c.mu.Lock()
-	c.killed = true
-	c.mu.Unlock()
 	for _, attempt := range []struct {
-		order string
-		wait  time.Duration
-	}{{"term", grace}, {"kill", supervisorTime}} {
-		select {
-		case <-c.done:
-			return // the supervisor may have another child by now
-		default:
-		}
-		_, _ = c.warden.conn.Write([]byte(attempt.order))
+		do   func()
+		wait time.Duration
+	}{{c.order("term"), grace}, {c.order("kill"), supervisorTime}} {
+		c.unlessOver(attempt.do)
 		if c.ended(attempt.wait) {
 			return
 		}
 	}
-	_ = c.warden.cmd.Process.Kill() // the child dies with it
+	c.unlessOver(func() { _ = c.warden.cmd.Process.Kill() }) // the child dies with it
 	<-c.done
+}
+
+func (c *ward) order(text string) func() {
+	return func() { _, _ = c.warden.conn.Write([]byte(text)) }
+}
+
+// unlessOver does something to the supervisor if it still has this child.
+func (c *ward) unlessOver(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.killed = true
+		do()
+	}
 }
 
 func (c *ward) ended(within time.Duration) bool {
@@ -262,7 +272,7 @@ func (g *guard) listen() {
 				_ = syscall.Kill(-pid, syscall.SIGTERM)
 			}
 		case text == "kill":
-			go g.kill()
+			go g.kill(g.current()) // not of what is started next
 		case strings.HasPrefix(text, "{"):
 			g.begin(buf[:n], rights[:extra])
 		}
@@ -289,11 +299,23 @@ func (g *guard) begin(message, rights []byte) {
 	g.starts <- s
 }
 
-// kill kills until the child has ended.
-func (g *guard) kill() {
-	for pid := g.current(); pid != 0 && g.current() == pid; time.Sleep(10 * time.Millisecond) {
-		killDescendants(pid)
+// kill kills until a child has ended; 0 is none.
+func (g *guard) kill(pid int) {
+	for pid != 0 && g.strike(pid) {
+		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// strike kills what there is of a child, and says whether it is still the one that is
+// supervised. No other child begins meanwhile: it would be killed too.
+func (g *guard) strike(pid int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pid != pid {
+		return false
+	}
+	killDescendants(pid)
+	return true
 }
 
 // leave ends the supervisor, when all it supervises is dead.

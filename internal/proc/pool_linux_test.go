@@ -1,12 +1,49 @@
 package proc
 
 import (
+	"net"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
+
+// Who kills a child that has just ended does not kill the next one of its supervisor.
+func TestPoolKillsNoOther(t *testing.T) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
+	defer theirs.Close()
+	conn, err := net.FileConn(ours)
+	_ = ours.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	p := NewPool("")
+	c := &ward{warden: &warden{conn: conn.(*net.UnixConn)}, done: make(chan struct{})} //nolint:forcetypeassert // of a unix socket
+	p.mu.Lock()                                                                        // from here on the supervisor is on its way to the idle ones
+	go c.wait(p)
+	if _, err := theirs.WriteString("exit 7"); err != nil {
+		t.Fatal(err)
+	}
+	for end, mine := time.Now().Add(time.Minute), true; mine; time.Sleep(time.Millisecond) {
+		mine = false
+		c.unlessOver(func() { mine = true })
+		if time.Now().After(end) {
+			t.Fatal("orders still go to the supervisor")
+		}
+	}
+	p.mu.Unlock()
+	if exit := c.Wait(); exit.Code != 7 || len(p.idle) != 1 {
+		t.Errorf("%+v, %d idle", exit, len(p.idle))
+	}
+}
 
 // What left its group ends with the child, and with the pool's owner; the next child of the
 // same supervisor is not touched by that.
@@ -60,9 +97,56 @@ func TestPoolOrphans(t *testing.T) {
 	_ = held.warden.conn.CloseWrite()
 	_ = held.warden.conn.CloseRead()
 	<-c.Done()
-	for end := time.Now().Add(30 * time.Second); Alive(pid); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); Alive(pid); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("process %d lives on", pid)
 		}
+	}
+}
+
+// Who kills a child that has ended by itself does not reach the next one of its supervisor.
+func TestPoolLateKill(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPool(self)
+	defer p.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	start := func(script string) *ward {
+		c, err := p.Start(Spec{Path: "/bin/sh", Args: []string{"-c", script}, Stdin: r, Stdout: null, Stderr: null})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, ok := c.(*ward)
+		if !ok {
+			t.Fatalf("%T", c)
+		}
+		return held
+	}
+	first := start("exit 3")
+	first.Wait()
+	second := start("read line; exit 7")
+	if first.warden != second.warden {
+		t.Fatal("the supervisor is not used again")
+	}
+	for _, order := range []string{"term", "kill"} { // as Kill does, once it has found the child alive
+		first.unlessOver(func() { _, _ = first.warden.conn.Write([]byte(order)) })
+	}
+	if _, err := w.WriteString("go on\n"); err != nil {
+		t.Fatal(err)
+	}
+	if exit := second.Wait(); exit.Code != 7 {
+		t.Errorf("the next child: %+v", exit)
 	}
 }

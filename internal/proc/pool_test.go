@@ -33,7 +33,7 @@ func pooled(t *testing.T, p *Pool, script string, kill time.Duration) (Exit, str
 		c.Kill()
 	}
 	exit := c.Wait()
-	_ = r.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = r.SetReadDeadline(time.Now().Add(time.Minute))
 	out, err := io.ReadAll(r)
 	if err != nil {
 		t.Errorf("%s: its output is still open: %v", script, err)

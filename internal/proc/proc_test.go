@@ -86,16 +86,40 @@ func TestStdin(t *testing.T) {
 
 func TestKill(t *testing.T) {
 	both(t, func(t *testing.T, supervisor string) {
-		for _, script := range []string{"sleep 300", "trap '' TERM; sleep 300 & wait; sleep 300"} {
-			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-			start := time.Now()
-			exit, err := Run(ctx, Spec{Path: "/bin/sh", Args: []string{"-c", script}, Supervisor: supervisor})
+		for _, script := range []string{"echo; sleep 300", "trap '' TERM; echo; sleep 300 & wait; sleep 300"} {
+			ctx, cancel := context.WithCancel(context.Background())
+			begun := writer(func() { cancel() }) // it prints as soon as it is what is to be killed
+			exit, err := Run(ctx, Spec{Path: "/bin/sh", Args: []string{"-c", script}, Stdout: begun, Supervisor: supervisor})
 			cancel()
-			if err != nil || !exit.Killed || exit.Code == 0 || time.Since(start) > 3*time.Second {
-				t.Errorf("%s: %+v, %v after %s", script, exit, err, time.Since(start))
+			if err != nil || !exit.Killed || exit.Code == 0 {
+				t.Errorf("%s: %+v, %v", script, exit, err)
 			}
 		}
 	})
+}
+
+// A child that is killed as soon as it runs is gone as well, with what it has begun.
+func TestKillAtOnce(t *testing.T) {
+	both(t, func(t *testing.T, supervisor string) {
+		for range 20 {
+			p, err := Start(Spec{Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; sleep 300 & wait; sleep 300"}, Supervisor: supervisor})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Kill()
+			if exit := p.Wait(); !exit.Killed || Alive(p.Pid()) {
+				t.Fatalf("%+v, its process lives on: %v", exit, Alive(p.Pid()))
+			}
+		}
+	})
+}
+
+// writer is called at each write.
+type writer func()
+
+func (w writer) Write(p []byte) (int, error) {
+	w()
+	return len(p), nil
 }
 
 func TestWatch(t *testing.T) {
@@ -115,7 +139,7 @@ func TestWatch(t *testing.T) {
 	_ = cmd.Wait()
 	select {
 	case <-gone:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("a dead process is not gone")
 	}
 	again, stopAgain := Watch(cmd.Process.Pid)
@@ -123,6 +147,16 @@ func TestWatch(t *testing.T) {
 	<-again
 	unused, stopUnused := Watch(os.Getpid())
 	stopUnused() // must not leak what waits
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	stopUnused() // must not close what got its number since
+	if _, err := w.WriteString("x"); err != nil {
+		t.Errorf("a second stop: %v", err)
+	}
 	select {
 	case <-unused:
 		t.Error("we are gone")

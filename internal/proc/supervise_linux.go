@@ -121,6 +121,10 @@ func Supervise(args []string) (code int, ok bool) {
 	unix.CloseOnExec(lifeFD)
 	unix.CloseOnExec(statusFD)
 	status := os.NewFile(statusFD, "status")
+	// Before the child runs: from then on it may be asked to end, and the supervisor has to
+	// outlive it.
+	polite := make(chan os.Signal, 1)
+	signal.Notify(polite, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	policy, err := sandbox.Decode(args[2])
 	if err == nil {
 		err = sandbox.Apply(policy) // of this thread, which starts the child
@@ -142,8 +146,6 @@ func Supervise(args []string) (code int, ok bool) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
-	polite := make(chan os.Signal, 1)
-	signal.Notify(polite, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	go func() {
 		for range polite {
 			_ = syscall.Kill(-pid, syscall.SIGTERM)

@@ -1,13 +1,15 @@
 package proc
 
 import (
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // Watch returns a channel that closes when a process that is not ours ends, at once
-// if there is none. It waits for the kernel's word and does not poll.
+// if there is none. It waits for the kernel's word and does not poll. stop ends the waiting;
+// it must be called, and may be called again.
 func Watch(pid int) (gone <-chan struct{}, stop func()) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ENOSYS || err == unix.EPERM {
@@ -39,5 +41,6 @@ func Watch(pid int) (gone <-chan struct{}, stop func()) {
 			return
 		}
 	}()
-	return ch, func() { _ = unix.Close(p[1]) }
+	var once sync.Once // by the second time the number may be that of another file
+	return ch, func() { once.Do(func() { _ = unix.Close(p[1]) }) }
 }

@@ -1,8 +1,8 @@
 // Package redact removes secrets from text: values that are known to be secret, and
 // what looks like a credential of a common service. It errs on the side of removing.
 //
-// It guarantees that no known value of six characters or more is left, also as JSON writes
-// it. It does not find known values in other encodings, and what only looks like a secret
+// It guarantees that no known value of six bytes or more is left, also as JSON and the log
+// write it. It does not find known values in other encodings, and what only looks like a secret
 // it finds by patterns, which are never complete.
 package redact
 
@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -47,13 +48,24 @@ func New(secrets ...string) *Redactor {
 			continue
 		}
 		r.known = append(r.known, s)
-		if quoted, err := json.Marshal(s); err == nil && string(quoted[1:len(quoted)-1]) != s {
-			r.known = append(r.known, string(quoted[1:len(quoted)-1]))
+		for _, quoted := range []string{asJSON(s, true), asJSON(s, false), strconv.Quote(s)} {
+			if quoted = quoted[1 : len(quoted)-1]; !slices.Contains(r.known, quoted) {
+				r.known = append(r.known, quoted)
+			}
 		}
 	}
 	// A secret that contains another must go first.
 	slices.SortFunc(r.known, func(a, b string) int { return len(b) - len(a) })
 	return r
+}
+
+// asJSON writes a string as JSON does, with or without escapes for HTML.
+func asJSON(s string, html bool) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(html)
+	_ = enc.Encode(s) // a string always encodes
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func compile() looks {

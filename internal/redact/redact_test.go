@@ -1,6 +1,8 @@
 package redact
 
 import (
+	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 )
@@ -23,6 +25,28 @@ func TestString(t *testing.T) {
 	}
 	if got := r.String("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----"); strings.Contains(got, "abc") {
 		t.Errorf("a private key passed: %s", got)
+	}
+}
+
+// A secret with characters that are escaped is found however it is written.
+func TestEscaped(t *testing.T) {
+	const secret = `p"a<s>s&\word`
+	var plain strings.Builder
+	enc := json.NewEncoder(&plain)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(secret); err != nil {
+		t.Fatal(err)
+	}
+	html, err := json.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("m", "key", secret)
+	for _, text := range []string{secret, plain.String(), string(html), log.String()} {
+		if got := New(secret).String(text); !strings.Contains(got, Mark) || strings.Contains(got, "word") {
+			t.Errorf("%s: %s", text, got)
+		}
 	}
 }
 

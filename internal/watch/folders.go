@@ -78,8 +78,8 @@ func split(path string) (root string, names []string) {
 }
 
 // concerns says whether an event at a path matters. All do but those of other names in
-// a watched folder, unless all its names count: the end of a folder itself, and events of one that has since got
-// another path, mean that the way must be followed again.
+// a watched folder, unless all its names count: the end of a folder itself, and events of one
+// that has since got another path, mean that the way must be followed again.
 func (f folders) concerns(path string) bool {
 	if _, ok := f[path]; ok {
 		return true

@@ -3,28 +3,18 @@ package watch
 import (
 	"context"
 	"os"
-	"path/filepath"
-	"runtime"
-	"strconv"
-	"strings"
 
 	"github.com/fsnotify/fsnotify"
 )
 
-// markers are files that a Tree makes in a folder of its own, to see their events come
-// behind those of all that happened before.
-type markers struct {
-	dir     string // empty until the first one
-	last    int
-	waiting map[string]chan struct{} // by path; closed when the event came
+// marker is a file without a name that a Tree watches too: it is written to, to see that
+// event come behind those of all that happened before. No folder shows it, and it ends with
+// the process, however that ends.
+type marker struct {
+	file *os.File      // nil until the first Sync
+	path string        // by which the system finds the file, and its events' name
+	seen chan struct{} // closed when the event of the last write has come; nil once it has
 }
-
-// markerPrefix begins the names of folders of markers. They are hidden.
-const markerPrefix = ".eca-watch-"
-
-// ordered says whether the events of all watched folders come in the order in which things
-// happened.
-const ordered = runtime.GOOS == "linux"
 
 // Sync waits until the hints have all that happened in the watched folders before the call.
 // It returns false where that can not be known, or if ctx ends first.
@@ -32,12 +22,18 @@ func (t *Tree) Sync(ctx context.Context) bool {
 	if !ordered {
 		return false
 	}
-	path, seen, err := t.newMarker()
-	if err != nil {
+	// One write at a time: the system makes one event of two that nothing separates, and
+	// whose event it is could not be told. The turn ends with the event.
+	select {
+	case t.turn <- struct{}{}:
+	case <-t.ended:
+		return false
+	case <-ctx.Done():
 		return false
 	}
-	defer t.forgetMarker(path)
-	if os.WriteFile(path, nil, 0o600) != nil {
+	seen, err := t.writeMarker()
+	if err != nil {
+		<-t.turn
 		return false
 	}
 	select {
@@ -49,78 +45,78 @@ func (t *Tree) Sync(ctx context.Context) bool {
 	return false
 }
 
-// newMarker returns the path of a marker that is still to be made.
-func (t *Tree) newMarker() (path string, seen chan struct{}, err error) {
-	dir, err := t.markerFolder()
+// writeMarker writes to the marker. seen is closed when the event of that has come.
+func (t *Tree) writeMarker() (seen <-chan struct{}, err error) {
+	file, err := t.openMarker()
 	if err != nil {
-		return "", nil, err
+		return nil, err
+	}
+	ch := make(chan struct{})
+	t.setSeen(ch)
+	if _, err := file.WriteAt([]byte{0}, 0); err != nil {
+		t.setSeen(nil)
+		return nil, err
+	}
+	return ch, nil
+}
+
+func (t *Tree) setSeen(ch chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.marker.seen = ch
+}
+
+// openMarker returns the marker, a watched file; whose turn it is may call it.
+func (t *Tree) openMarker() (*os.File, error) {
+	t.mu.Lock()
+	file := t.marker.file
+	t.mu.Unlock()
+	if file != nil {
+		return file, nil
+	}
+	file, path, err := nameless()
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	t.marker.path = path // before the first event
+	t.mu.Unlock()
+	// Without the lock, which what takes events needs: Add may wait for that.
+	if err := t.events.Add(path); err != nil {
+		_ = file.Close() // nothing is in it
+		return nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	m := &t.markers
-	m.last++
-	path, seen = filepath.Join(dir, strconv.Itoa(m.last)), make(chan struct{})
-	m.waiting[path] = seen
-	return path, seen, nil
+	if t.closed {
+		_ = file.Close()
+		return nil, fsnotify.ErrClosed
+	}
+	t.marker.file = file
+	return file, nil
 }
 
-// markerFolder returns the folder of the markers, a watched one. A system cleans up its
-// folder for temporary files now and then; then another one is made.
-func (t *Tree) markerFolder() (string, error) {
-	t.making.Lock() // what takes events needs the other lock, and Add may wait for it
-	defer t.making.Unlock()
-	t.mu.Lock()
-	dir := t.markers.dir
-	t.mu.Unlock()
-	if dir != "" {
-		if _, err := os.Lstat(dir); err == nil {
-			return dir, nil
-		}
-	}
-	dir, err := os.MkdirTemp("", markerPrefix)
-	if err != nil {
-		return "", err
-	}
-	t.mu.Lock()
-	t.markers = markers{dir: dir, last: t.markers.last, waiting: map[string]chan struct{}{}}
-	t.mu.Unlock()
-	if err := t.events.Add(dir); err != nil {
-		_ = os.Remove(dir) // it is empty, and only in the way
-		return "", err
-	}
-	return dir, nil
-}
-
-func (t *Tree) forgetMarker(path string) {
-	_ = os.Remove(path) // at the latest at the end
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.markers.waiting, path)
-}
-
-// isMarkers says whether a folder is, or was, one of markers.
-func isMarkers(dir string) bool { return strings.HasPrefix(filepath.Base(dir), markerPrefix) }
-
-// marked says whether an event is that of a marker, and lets those go that wait for it.
+// marked says whether an event is that of the marker, and lets go who waits for it.
 func (t *Tree) marked(ev fsnotify.Event) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	m := &t.markers
-	if !isMarkers(ev.Name) && !isMarkers(filepath.Dir(ev.Name)) {
+	if ev.Name != t.marker.path {
 		return false
 	}
-	if seen := m.waiting[ev.Name]; seen != nil {
-		close(seen)
-		delete(m.waiting, ev.Name)
+	if ev.Has(fsnotify.Write) && t.marker.seen != nil {
+		close(t.marker.seen)
+		t.marker.seen = nil
+		<-t.turn
 	}
 	return true
 }
 
-// removeMarkers removes what was made for them.
-func (t *Tree) removeMarkers() {
+// closeMarker ends the marker, and keeps another from being made.
+func (t *Tree) closeMarker() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.markers.dir != "" {
-		_ = os.RemoveAll(t.markers.dir) // nothing can be done about it
+	t.closed = true
+	if t.marker.file != nil {
+		_ = t.marker.file.Close() // nothing is in it
 	}
 }

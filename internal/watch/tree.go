@@ -53,13 +53,14 @@ type Tree struct {
 	telling []string
 	running sync.WaitGroup
 	ended   chan struct{} // closed when no event comes any more
-	making  sync.Mutex    // held while the folder of the markers is made
+	turn    chan struct{} // full while the event of a write to the marker is awaited
 
 	mu      sync.Mutex // guards what follows
 	folders map[string]bool
 	hints   Hints
 	many    bool // too many files were written
-	markers markers
+	marker  marker
+	closed  bool
 }
 
 // NewTree watches nothing so far, and never more than limit folders. Telling are the names
@@ -70,7 +71,7 @@ func NewTree(limit int, telling ...string) (*Tree, error) {
 		return nil, fmt.Errorf("files can not be watched: %w", err)
 	}
 	changed := make(chan struct{}, 1)
-	t := &Tree{Changed: changed, changed: changed, events: events, limit: limit, telling: telling, folders: map[string]bool{}, ended: make(chan struct{})}
+	t := &Tree{Changed: changed, changed: changed, events: events, limit: limit, telling: telling, folders: map[string]bool{}, ended: make(chan struct{}), turn: make(chan struct{}, 1)}
 	t.running.Go(t.read)
 	return t, nil
 }
@@ -79,7 +80,7 @@ func NewTree(limit int, telling ...string) (*Tree, error) {
 func (t *Tree) Close() {
 	_ = t.events.Close() // nothing can be done about it
 	t.running.Wait()
-	t.removeMarkers()
+	t.closeMarker()
 }
 
 // Add watches a folder, an absolute path without links. One that is gone is no error: the
@@ -119,7 +120,7 @@ func (t *Tree) Take() Hints {
 	return h
 }
 
-// Pending says whether there are hints.
+// Pending says whether there are hints about which files there are.
 func (t *Tree) Pending() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a change may take to be noticed. Only a broken test waits.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 func start(t *testing.T, paths ...string) *Watcher {
 	t.Helper()

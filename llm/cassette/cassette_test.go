@@ -33,7 +33,7 @@ var said = llm.Message{Role: llm.Assistant}
 // ask renders an answer.
 func ask(t *testing.T, m llm.Model, req llm.Request) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var b strings.Builder
 	for d, err := range m.Stream(ctx, req) {

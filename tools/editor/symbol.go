@@ -73,6 +73,7 @@ func readLine(path string, line int) (string, error) {
 // is nearest to hint. offset is where in word the column is taken.
 func column(text, word string, offset, hint int) int {
 	best, bestWhole := 0, false
+	counted, units := 0, 0 // code units before a place that is behind us
 	for from := 0; ; {
 		i := strings.Index(text[from:], word)
 		if i < 0 {
@@ -84,7 +85,9 @@ func column(text, word string, offset, hint int) int {
 		before, _ := utf8.DecodeLastRuneInString(text[:start])
 		after, _ := utf8.DecodeRuneInString(text[end:])
 		whole := !inWord(before) && !inWord(after)
-		col := utf16Len(text[:start+offset]) + 1
+		units += utf16Len(text[counted : start+offset])
+		counted = start + offset
+		col := units + 1
 		nearer := hint > 0 && distance(col, hint) < distance(best, hint)
 		if best == 0 || whole && !bestWhole || whole == bestWhole && nearer {
 			best, bestWhole = col, whole

@@ -230,7 +230,7 @@ func FuzzReplaceMatch(f *testing.F) {
 			return
 		}
 		if strings.Count(text, original) == 1 {
-			if want := strings.Replace(text, original, matchEOL(replacement, text), 1); got != want {
+			if want := strings.Replace(text, original, withEOL(replacement, usesCRLF(text)), 1); got != want {
 				t.Fatalf("got %q, want %q", got, want)
 			}
 		}

@@ -25,7 +25,7 @@ func replaceMatch(text, original, replacement string, all bool) (string, error) 
 		if n > 1 && !all {
 			return "", ambiguous(n)
 		}
-		return strings.ReplaceAll(text, original, matchEOL(replacement, text)), nil
+		return strings.ReplaceAll(text, original, withEOL(replacement, usesCRLF(text))), nil
 	}
 	if spans := matchLines(text, original, trimRight); len(spans) > 0 {
 		if len(spans) > 1 && !all {
@@ -149,20 +149,24 @@ func matchWords(text, original string) []span {
 // splice replaces spans, which are sorted and disjoint, keeping the file's line
 // ends.
 func splice(text string, spans []span, with func(span) string) string {
+	crlf := usesCRLF(text)
 	var b strings.Builder
 	at := 0
 	for _, s := range spans {
 		b.WriteString(text[at:s.start])
-		b.WriteString(matchEOL(with(s), text))
+		b.WriteString(withEOL(with(s), crlf))
 		at = s.end
 	}
 	b.WriteString(text[at:])
 	return b.String()
 }
 
-// matchEOL gives s the line ends that text uses.
-func matchEOL(s, text string) string {
-	if !strings.Contains(text, "\r\n") {
+// usesCRLF says whether a text has the line ends of Windows.
+func usesCRLF(text string) bool { return strings.Contains(text, "\r\n") }
+
+// withEOL gives s the line ends of a text that usesCRLF, or not.
+func withEOL(s string, crlf bool) string {
+	if !crlf {
 		return s
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")

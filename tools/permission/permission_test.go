@@ -167,7 +167,7 @@ func TestEvilPattern(t *testing.T) {
 	p := policy(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["(a+)+b"]}}}}}}`)
 	start := time.Now()
 	v := p.Judge(tools.Call{Arguments: json.RawMessage(`{"command":"` + strings.Repeat("a", 200) + `"}`)}, spec("eca__shell_command"), tools.Plan{})
-	if v.Decision != tools.Ask || time.Since(start) > 5*time.Second {
+	if v.Decision != tools.Ask || time.Since(start) > time.Minute {
 		t.Errorf("%+v after %s", v, time.Since(start))
 	}
 }

@@ -4,7 +4,6 @@ package search
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -17,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // sourceTree makes files that look like programs, of about so many bytes together, always
@@ -97,16 +96,12 @@ func BenchmarkGrep(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			flag := map[string]string{modeFiles: "-l", modeCount: "-c", modeContent: "-n"}[c.mode]
-			args, err := json.Marshal(map[string]any{"path": root, "pattern": c.pattern, "output_mode": c.mode, "max_results": 100_000_000})
-			if err != nil {
-				b.Fatal(err)
-			}
-			tool, _ := tools.NewRegistry(Tools()...).Lookup("grep")
+			args := grepArgs{Path: root, Pattern: c.pattern, OutputMode: c.mode, MaxResults: 100_000_000} // all, as ripgrep
 			var ours, theirs []float64
 			var ourCPU, theirCPU time.Duration
 			for b.Loop() {
 				began, spent := time.Now(), cpu(b)
-				res, err := tool.Run(b.Context(), tools.Call{Arguments: args}, nil)
+				res, err := grep(b.Context(), root, workspace.New(root), args)
 				if err != nil {
 					b.Fatal(err)
 				}

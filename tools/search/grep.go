@@ -22,7 +22,11 @@ import (
 //go:embed grep.md
 var grepDoc string
 
-const defaultMax = 1000 // results
+// Bounds of what a search returns.
+const (
+	defaultMax = 1000    // results
+	mostMax    = 500_000 // however many are asked for: they are all in memory
+)
 
 // Output modes.
 const (
@@ -35,7 +39,7 @@ type grepArgs struct {
 	Path       string `json:"path" jsonschema:"The absolute path of the directory or file to search."`
 	Pattern    string `json:"pattern" jsonschema:"The regular expression to search for (RE2 syntax)."`
 	Include    string `json:"include,omitempty" jsonschema:"Only search files whose name or path matches this glob, for example *.go or **/*.{ts,tsx}."`
-	MaxResults int    `json:"max_results,omitempty" jsonschema:"Stop after this many results (default: 1000)."`
+	MaxResults int    `json:"max_results,omitempty" jsonschema:"Stop after this many results (default: 1000, at most 500000)."`
 	OutputMode string `json:"output_mode,omitempty" jsonschema:"What to return: the paths of files that match (default), the matching lines, or the number of matches per file."`
 }
 
@@ -65,6 +69,10 @@ func grepTool() tools.Tool {
 			if _, err := call.Place(0, path); err != nil {
 				return tools.Result{}, err
 			}
+			if a.MaxResults <= 0 {
+				a.MaxResults = defaultMax
+			}
+			a.MaxResults = min(a.MaxResults, mostMax)
 			return grep(ctx, path, workspace.New(append(slices.Clone(call.Roots), path)...), a)
 		},
 	}.Build()
@@ -78,10 +86,6 @@ func grep(ctx context.Context, path string, within *workspace.Workspace, a grepA
 	if a.OutputMode == "" {
 		a.OutputMode = modeFiles
 	}
-	if a.MaxResults <= 0 {
-		a.MaxResults = defaultMax
-	}
-	a.MaxResults = min(a.MaxResults, 1<<30)
 	var found string
 	var more bool
 	info, err := os.Stat(path)

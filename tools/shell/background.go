@@ -18,15 +18,18 @@ import (
 
 // Jobs are background commands (eca-features 23). They outlive the turn that started them
 // and die with the daemon (if it is killed: on Linux, see package proc). The end of their
-// output is kept in memory, its beginning in files that the model can read until then.
+// output is kept in memory, its beginning in files that the model can read as long as the
+// job is listed.
 type Jobs struct {
 	dir string
 	now func() time.Time
 
+	// settled fires when a job that goes on has been waited for long enough.
+	settled func(b *job) <-chan time.Time
+
 	mu       sync.Mutex // guards what follows
 	next     int
 	jobs     []*job // by number; ended ones too, up to maxEnded
-	logs     []string
 	closed   bool
 	watchers map[chan struct{}]bool
 }
@@ -53,18 +56,16 @@ type job struct {
 // NewJobs keeps the output files of background commands below dir, which is created
 // when the first one starts.
 func NewJobs(dir string, now func() time.Time) *Jobs {
-	return &Jobs{dir: dir, now: now, watchers: map[chan struct{}]bool{}}
+	const settle = 2 * time.Second
+	return &Jobs{dir: dir, now: now, settled: func(*job) <-chan time.Time { return time.After(settle) }, watchers: map[chan struct{}]bool{}}
 }
 
 // start starts a command and waits a moment to see whether it fails at once.
 func (j *Jobs) start(ctx context.Context, info tools.Job, spec proc.Spec) (tools.Result, error) {
-	const settle = 2 * time.Second
 	b, err := j.launch(info, spec)
 	if err != nil {
 		return tools.Result{}, err
 	}
-	t := time.NewTimer(settle)
-	defer t.Stop()
 	select {
 	case <-b.gone:
 		j.settleNews(b)
@@ -76,7 +77,7 @@ func (j *Jobs) start(ctx context.Context, info tools.Job, spec proc.Spec) (tools
 	case <-ctx.Done():
 		j.end(b)
 		return tools.Result{}, errors.New("the command was stopped")
-	case <-t.C:
+	case <-j.settled(b):
 	}
 	out := fmt.Sprintf("%q runs in the background as %s (process %d). bg_job reads its output and ends it; the whole output is written to %s.", info.Label, j.info(b).ID, b.process.Pid(), b.log)
 	if list, _ := b.lines.unread(); len(list) > 0 {
@@ -103,8 +104,11 @@ func (j *Jobs) launch(info tools.Job, spec proc.Spec) (*job, error) {
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, err
 	}
+	if j.next == 0 {
+		clearLogs(j.dir, j.now())
+	}
 	j.next++
-	path := filepath.Join(j.dir, fmt.Sprintf("job-%d-%d.log", os.Getpid(), j.next))
+	path := filepath.Join(j.dir, fmt.Sprintf(logName, os.Getpid(), j.next))
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -118,7 +122,7 @@ func (j *Jobs) launch(info tools.Job, spec proc.Spec) (*job, error) {
 		_ = os.Remove(path)
 		return nil, err
 	}
-	j.jobs, j.logs = append(j.jobs, b), append(j.logs, path)
+	j.jobs = append(j.jobs, b)
 	j.changedLocked()
 	go func() {
 		exit := b.process.Wait()
@@ -143,20 +147,20 @@ func (j *Jobs) ended(b *job, exit proc.Exit) {
 	default:
 		b.Status = tools.JobFailed
 	}
-	over := -maxEnded
-	for _, o := range j.jobs {
-		if o.Status != tools.JobRunning {
-			over++
-		}
-	}
-	j.jobs = slices.DeleteFunc(j.jobs, func(o *job) bool { // the oldest first
-		drop := over > 0 && o.Status != tools.JobRunning
-		if drop {
-			over--
-		}
-		return drop
-	})
+	j.dropLocked()
 	j.changedLocked()
+}
+
+// dropLocked forgets the job that ended first, with its output file, if more than maxEnded
+// are listed that have ended.
+func (j *Jobs) dropLocked() {
+	ended := slices.DeleteFunc(slices.Clone(j.jobs), func(b *job) bool { return b.Status == tools.JobRunning })
+	if len(ended) <= maxEnded {
+		return
+	}
+	first := slices.MinFunc(ended, func(a, b *job) int { return a.Ended.Compare(b.Ended) })
+	j.jobs = slices.DeleteFunc(j.jobs, func(b *job) bool { return b == first })
+	_ = os.Remove(first.log) // at the latest by clearLogs
 }
 
 // end kills a job and waits until it is gone; false if it had ended before.
@@ -279,15 +283,38 @@ func (j *Jobs) settleNews(b *job) {
 func (j *Jobs) Close() {
 	j.mu.Lock()
 	j.closed = true
-	all, logs := slices.Clone(j.jobs), j.logs
+	all := slices.Clone(j.jobs)
 	j.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, b := range all {
 		wg.Go(func() { j.end(b) })
 	}
 	wg.Wait()
-	for _, path := range logs {
-		_ = os.Remove(path)
+	for _, b := range all {
+		_ = os.Remove(b.log) // at the latest by clearLogs
+	}
+}
+
+// Dir returns the folder of the output files, which need not exist.
+func (j *Jobs) Dir() string { return j.dir }
+
+// logName is the name of an output file, by the number of its process and of the job.
+const logName = "job-%d-%d.log"
+
+// clearLogs removes output files that daemons left behind which were killed: those that
+// nobody has written to for long, of processes that are gone. The folder may be shared with
+// machines and containers that number their processes otherwise.
+func clearLogs(dir string, now time.Time) {
+	const long = 7 * 24 * time.Hour
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		var pid, n int
+		if _, err := fmt.Sscanf(e.Name(), logName, &pid, &n); err != nil || proc.Alive(pid) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > long {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // else the next time
+		}
 	}
 }
 

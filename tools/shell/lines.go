@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bytes"
 	"strings"
 	"sync"
 
@@ -41,7 +42,7 @@ func (s stream) Write(p []byte) (int, error) {
 	rest := p
 	for len(rest) > 0 {
 		room := maxLineBytes - open.Len()
-		i := strings.IndexByte(string(rest[:min(room, len(rest))]), '\n')
+		i := bytes.IndexByte(rest[:min(room, len(rest))], '\n')
 		switch {
 		case i >= 0:
 			open.Write(rest[:i])

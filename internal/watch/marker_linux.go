@@ -1,0 +1,47 @@
+package watch
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ordered says whether the events of all watched folders come in the order in which things
+// happened.
+const ordered = true
+
+// nameless opens a new file that no folder shows, and returns the path by which it is found
+// while it is open.
+func nameless() (*os.File, string, error) {
+	file, err := unnamed()
+	if err != nil { // not every file system can do that
+		file, err = unlinked()
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return file, fmt.Sprintf("/proc/self/fd/%d", file.Fd()), nil
+}
+
+// unnamed opens a file that never has a name.
+func unnamed() (*os.File, error) {
+	fd, err := unix.Open(os.TempDir(), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "marker"), nil
+}
+
+// unlinked opens a file and takes its name away.
+func unlinked() (*os.File, error) {
+	file, err := os.CreateTemp("", ".eca-watch-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}

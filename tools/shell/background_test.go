@@ -1,0 +1,74 @@
+package shell
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// Of many jobs the ones that ended first are forgotten, with their files: not one that began
+// long ago and has just ended, of which the chat does not know yet.
+func TestEndedJobs(t *testing.T) {
+	jobs := NewJobs(t.TempDir(), time.Now)
+	began := time.Now()
+	add := func(n int) *job {
+		b := &job{lines: &lines{}, log: filepath.Join(jobs.dir, fmt.Sprintf(logName, 0, n)), gone: make(chan struct{})}
+		b.Job = tools.Job{ID: fmt.Sprint("job-", n), ChatID: "a", Status: tools.JobRunning, Started: began}
+		if err := os.WriteFile(b.log, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		jobs.jobs = append(jobs.jobs, b)
+		return b
+	}
+	server := add(0)
+	tick := began
+	jobs.now = func() time.Time { tick = tick.Add(time.Second); return tick }
+	for n := range maxEnded {
+		jobs.ended(add(n+1), proc.Exit{})
+	}
+	jobs.News("a")
+	jobs.ended(server, proc.Exit{Code: 1})
+	if _, ok := jobs.find("job-0"); !ok || len(jobs.News("a")) != 1 {
+		t.Error("the job that ended last is forgotten before its chat heard of it")
+	}
+	for n, want := range map[int]bool{0: true, 1: false, 2: true} {
+		_, listed := jobs.find(fmt.Sprint("job-", n))
+		_, err := os.Stat(filepath.Join(jobs.dir, fmt.Sprintf(logName, 0, n)))
+		if listed != want || (err == nil) != want {
+			t.Errorf("job-%d: listed: %v, its output: %v", n, listed, err)
+		}
+	}
+}
+
+// What killed daemons left behind goes in time, and nothing else.
+func TestClearLogs(t *testing.T) {
+	dir := t.TempDir()
+	const nobody = 1 << 30
+	now := time.Now()
+	for name, c := range map[string]struct {
+		age  time.Duration
+		left bool
+	}{
+		fmt.Sprintf(logName, nobody, 1):      {8 * 24 * time.Hour, false},
+		fmt.Sprintf(logName, nobody, 2):      {time.Hour, true},
+		fmt.Sprintf(logName, os.Getpid(), 1): {8 * 24 * time.Hour, true},
+		"other.log":                          {8 * 24 * time.Hour, true},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, now.Add(-c.age), now.Add(-c.age)); err != nil {
+			t.Fatal(err)
+		}
+		clearLogs(dir, now)
+		if _, err := os.Stat(path); (err == nil) != c.left {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
