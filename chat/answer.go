@@ -81,7 +81,7 @@ func (a *answer) startReasoning(providerID string) {
 	t := a.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	id := t.history.uniqueID(providerID, t.s.eng.deps.NewID)
+	id := t.newID(providerID)
 	a.reasoning[providerID] = id
 	a.started[id] = t.s.eng.deps.Now()
 	t.emitLocked(event.ReasoningStarted{ID: id})
@@ -106,10 +106,31 @@ func (a *answer) proposeCall(d llm.Delta) {
 		c.Tool = event.Tool{Name: d.Name, Server: "unknown", Origin: "unknown"}
 	}
 	t.mu.Lock()
-	c.CallID = t.history.uniqueID(d.ID, t.s.eng.deps.NewID)
+	c.CallID = t.newID(d.ID)
 	t.emitLocked(event.ToolProposed{Tool: c.Tool, Summary: summary})
 	t.mu.Unlock()
 	a.calls = append(a.calls, c)
+}
+
+// newID returns an id for what the provider named id. A turn and its subagents never have the
+// same: some clients name the parent's chat whoever asks (eca-protocol 4.2), so that their
+// word about one call would count for another's, and keep calls of all chats in one list.
+// The caller holds t.mu.
+func (t *turn) newID(id string) string {
+	return t.history.uniqueID(id, t.s.eng.deps.NewID, func(id string) bool {
+		if t.boss == nil {
+			return t.children.name(id, t)
+		}
+		return !t.boss.knows(id) && t.boss.children.name(id, t)
+	})
+}
+
+// knows says whether the chat has a call or reasoning with this id. A subagent's turn may
+// hold its own lock while it asks; see follow.
+func (t *turn) knows(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.history.ids[id]
 }
 
 // call returns the call a delta belongs to: a provider may use an id again once the

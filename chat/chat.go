@@ -212,6 +212,7 @@ type Deps struct {
 type Engine struct {
 	deps Deps
 
+	held   held
 	queue  *hookQueue
 	begin  sync.Once
 	begun  chan struct{} // closed when the hooks of the session's start have run
@@ -227,7 +228,7 @@ type Engine struct {
 func New(deps Deps) *Engine {
 	return &Engine{
 		deps: deps, sessions: map[string]*Session{}, deleting: map[string]chan struct{}{},
-		queue: newHookQueue(deps.Log.Warn), begun: make(chan struct{}),
+		queue: newHookQueue(deps.Log.Warn), begun: make(chan struct{}), held: held{max: maxHeld},
 	}
 }
 

@@ -13,6 +13,7 @@ type children struct {
 	running    map[string]*child   // by call
 	background map[string]*child   // by call, until their reports are told
 	claimed    map[string]struct{} // chats in use
+	names      map[string]*turn    // ids of calls and reasoning, by the turn that has them
 	ended      chan struct{}       // holds one element when one in the background has ended
 }
 
@@ -24,6 +25,17 @@ func (c *children) claim(chat string) (ok bool) {
 		return false
 	}
 	c.claimed[chat] = struct{}{}
+	return true
+}
+
+// name gives an id to a turn; ok is false if another turn of the family has it.
+func (c *children) name(id string, t *turn) (ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if owner, taken := c.names[id]; taken {
+		return owner == t
+	}
+	c.names[id] = t
 	return true
 }
 
@@ -87,6 +99,6 @@ func (c *children) wake() {
 
 func newChildren() *children {
 	return &children{
-		running: map[string]*child{}, background: map[string]*child{}, claimed: map[string]struct{}{}, ended: make(chan struct{}, 1),
+		running: map[string]*child{}, background: map[string]*child{}, claimed: map[string]struct{}{}, names: map[string]*turn{}, ended: make(chan struct{}, 1),
 	}
 }

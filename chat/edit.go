@@ -185,7 +185,7 @@ func (s *Session) Fork(name string) *Pending[*Fork] {
 // Announce tells of a fork of the chat: faces show it.
 func (s *Session) Announce(f Fork) *Pending[event.Seq] {
 	return edit(s, func() error {
-		s.log.Append("", event.Notice{Text: "Chat forked to: " + f.Title, Chat: f.ID})
+		s.log.Append("", event.Notice{Text: "\nChat forked to: " + f.Title + "\n", Chat: f.ID})
 		return nil
 	})
 }

@@ -287,13 +287,14 @@ func reportText(r event.Report) string {
 }
 
 // uniqueID returns an id for a call or a block of reasoning that the provider named id:
-// ids must be unique within a chat, and providers repeat them in later responses.
-func (h *history) uniqueID(id string, fresh func() string) string {
+// ids must be unique within a chat, and providers repeat them in later responses. Where
+// free is false, somebody else has the id.
+func (h *history) uniqueID(id string, fresh func() string, free func(string) bool) string {
 	if id == "" {
 		return fresh()
 	}
 	unique := id
-	for n := 2; h.ids[unique]; n++ {
+	for n := 2; h.ids[unique] || !free(unique); n++ {
 		unique = fmt.Sprintf("%s-%d", id, n)
 	}
 	return unique

@@ -96,7 +96,7 @@ func TestUniqueID(t *testing.T) {
 	h := newHistory()
 	fresh := func() string { return "new" }
 	for i, want := range []string{"a", "a-2", "a-3"} {
-		id := h.uniqueID("a", fresh)
+		id := h.uniqueID("a", fresh, func(string) bool { return true })
 		if id != want {
 			t.Errorf("%d: %s, want %s", i, id, want)
 		}
@@ -106,7 +106,7 @@ func TestUniqueID(t *testing.T) {
 			h.add(event.ToolProposed{Tool: tool(id)})
 		}
 	}
-	if got := h.uniqueID("", fresh); got != "new" {
+	if got := h.uniqueID("", fresh, nil); got != "new" {
 		t.Error(got)
 	}
 }

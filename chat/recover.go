@@ -35,6 +35,7 @@ const (
 func (t *turn) mend(r *recovery, a *answer, err error) error {
 	switch {
 	case tooLongFor(err):
+		t.emit(t.abandoned()...)
 		r.tooLong++
 		return t.recoverOverflow(r.tooLong)
 	case refusesImage(err) && t.leaveImagesOut(err):
@@ -43,6 +44,16 @@ func (t *turn) mend(r *recovery, a *answer, err error) error {
 		return t.goOn(r, err)
 	}
 	return err
+}
+
+// abandoned ends the calls of an answer that broke off before they were complete.
+func (t *turn) abandoned() (out []event.Body) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range t.history.openCalls() {
+		out = append(out, event.ToolRejected{CallID: id, Reason: event.Interrupted})
+	}
+	return out
 }
 
 // goOn asks for the rest of an answer that failed in the middle.
@@ -56,12 +67,7 @@ func (t *turn) goOn(r *recovery, err error) error {
 	if !ok {
 		return err
 	}
-	var bodies []event.Body
-	t.mu.Lock()
-	for _, id := range t.history.openCalls() {
-		bodies = append(bodies, event.ToolRejected{CallID: id, Reason: event.Interrupted})
-	}
-	t.mu.Unlock()
+	bodies := t.abandoned()
 	what, prompt := "to go on", promptCut
 	if len(bodies) > 0 {
 		prompt += promptCall

@@ -121,6 +121,7 @@ func (s *Session) reap() {
 	s.turn = nil
 	s.become(idle)
 	s.lease.release()
+	s.hold()
 	s.syncLater()
 }
 
@@ -288,6 +289,7 @@ func (s *Session) close() {
 		s.become(closed)
 	})
 	<-s.gone
+	s.eng.held.take(s)
 	s.background.Wait()
 	s.log.Close()
 	s.lease.drop()
@@ -343,6 +345,7 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	if err := s.load(); err != nil {
 		return Accepted{}, err
 	}
+	s.eng.held.take(s)
 	t := s.newTurn(p)
 	begun = true
 	s.turn = t

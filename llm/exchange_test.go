@@ -2,11 +2,13 @@ package llm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -61,5 +63,59 @@ func TestExchange(t *testing.T) {
 	srv.Close()
 	if got := ask(context.Background(), srv.URL+"?key=the-key", nil); !strings.HasPrefix(got, "!p: no connection to") || strings.Contains(got, "the-key") {
 		t.Errorf("nobody there: %s", got)
+	}
+}
+
+// Neither a key nor what is said goes to a server that somebody redirects to.
+func TestRedirects(t *testing.T) {
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(w, r, "/new", http.StatusPermanentRedirect)
+		case "/new":
+			fmt.Fprintf(w, `{"said": %q}`, r.Method+" "+r.Header.Get("X-Key"))
+		default:
+			http.Redirect(w, r, other.URL+"/?key=planted", http.StatusTemporaryRedirect)
+		}
+	}))
+	defer srv.Close()
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	at := Endpoint{Provider: "p", Client: client, Headers: map[string]string{"X-Key": "the-key"}, Now: time.Now}
+	var answer struct{ Said string }
+	at.URL = srv.URL + "/moved"
+	if err := at.Exchange(t.Context(), "x", &answer); err != nil || answer.Said != "POST the-key" {
+		t.Errorf("on the same server: %q, %v", answer.Said, err)
+	}
+	at.URL = srv.URL + "/away"
+	want := "p answered 307 Temporary Redirect: it redirects to " + other.URL + ", where nothing is sent: if that is the right server, configure its url"
+	for name, err := range map[string]error{
+		"question": at.Exchange(t.Context(), "x", &answer),
+		"request":  at.Post(t.Context(), []byte("{}"), nil, func(io.Reader) error { return nil }),
+	} {
+		var typed *Error
+		if !errors.As(err, &typed) || typed.Message != want || typed.Retryable() {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := elsewhere.Load(); n > 0 {
+		t.Errorf("the other server was asked %d times", n)
+	}
+	if client.CheckRedirect != nil {
+		t.Error("the client that others use was changed")
+	}
+}
+
+// A URL that is none is not repeated: there may be a password in it.
+func TestBadURL(t *testing.T) {
+	at := Endpoint{Provider: "p", URL: "https://user:planted@a b/", Client: &http.Client{}, Now: time.Now}
+	err := at.Post(t.Context(), nil, nil, func(io.Reader) error { return nil })
+	for ; err != nil; err = errors.Unwrap(err) {
+		if text := err.Error(); strings.Contains(text, "planted") || !strings.HasPrefix(text, "p: ") {
+			t.Errorf("%s", text)
+		}
 	}
 }

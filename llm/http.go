@@ -73,7 +73,7 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	defer dog.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
 	if err != nil {
-		return &Error{Kind: ErrBadRequest, Message: fmt.Sprintf("%s: bad URL %q", e.Provider, e.URL), Cause: err}
+		return &Error{Kind: ErrBadRequest, Message: e.Provider + ": its url is none"} // in which a password may be
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
@@ -82,7 +82,7 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 			req.Header.Set(k, v)
 		}
 	}
-	resp, err := e.Client.Do(req)
+	resp, err := e.staying().Do(req)
 	if err != nil {
 		return e.transportError(ctx, err)
 	}
@@ -115,6 +115,22 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	return e.transportError(ctx, err)
 }
 
+// staying is the endpoint's client that goes to no other server than the one that is
+// asked: the key, and what is said, are not for others, whoever sends a redirect there.
+func (e Endpoint) staying() *http.Client {
+	c := *e.Client
+	c.CheckRedirect = func(next *http.Request, via []*http.Request) error {
+		const most = 10
+		from := via[0].URL
+		same := next.URL.Host == from.Host && next.URL.Scheme == from.Scheme
+		if toTLS := next.URL.Hostname() == from.Hostname() && from.Scheme == "http" && next.URL.Scheme == "https"; !same && !toTLS || len(via) >= most {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}
+	return &c
+}
+
 // drainTime and drainSize bound how far an answer is read that is complete.
 const (
 	drainTime = 50 * time.Millisecond
@@ -132,7 +148,11 @@ func (e Endpoint) drain(dog *Watchdog, rest io.Reader) {
 // statusError explains an answer that is not 2xx.
 func (e Endpoint) statusError(resp *http.Response) *Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-	out := StatusError(e.Provider, resp, ErrorText(body), e.Now())
+	text := ErrorText(body)
+	if to, err := resp.Location(); err == nil && resp.StatusCode/100 == 3 {
+		text = fmt.Sprintf("it redirects to %s://%s, where nothing is sent: if that is the right server, configure its url", to.Scheme, to.Host)
+	}
+	out := StatusError(e.Provider, resp, text, e.Now())
 	out.Body = string(body)
 	if out.Kind == ErrRateLimited && out.RetryAfter == 0 && strings.Contains(out.Body, "insufficient_quota") {
 		out.Kind = ErrBadRequest // OpenAI's word for an account without credit, which no waiting fills
@@ -164,13 +184,13 @@ func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
 	}
 	req, err := http.NewRequestWithContext(ctx, method, e.URL, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("%s: bad URL", e.Provider)
+		return fmt.Errorf("%s: its url is none", e.Provider)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	for k, v := range e.Headers {
 		req.Header.Set(k, v)
 	}
-	resp, err := e.Client.Do(req)
+	resp, err := e.staying().Do(req)
 	if err != nil {
 		return e.transportError(ctx, err)
 	}

@@ -57,7 +57,11 @@ func (s *server) refresh(c *connection) {
 			}
 			ctx, cancel := limited(s.ctx, limit)
 			defer cancel()
-			if err := get(ctx); err != nil {
+			var err error
+			if bug := s.contained(func() { err = get(ctx) }); bug != nil {
+				err = bug
+			}
+			if err != nil {
 				out.errs = append(out.errs, fmt.Errorf("%s: %w", name, err))
 				return
 			}

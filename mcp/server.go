@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -232,7 +233,26 @@ func (s *server) connect() {
 	ch := make(chan attempt, 1)
 	s.attempt = ch
 	settings, c := s.m.currentSettings(), s.config
-	go func() { ch <- s.m.reach(ctx, s, c, settings) }()
+	go func() {
+		var a attempt
+		if err := s.contained(func() { a = s.m.reach(ctx, s, c, settings) }); err != nil {
+			a = attempt{err: permanentError{err}}
+		}
+		ch <- a
+	}()
+}
+
+// contained does something with what a server said. An error says that it panicked: what a
+// server says must not end eca.
+func (s *server) contained(do func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.m.deps.Log.Error("bug in eca, please report it", "server", s.name, "what", p, "stack", string(debug.Stack()))
+			err = errors.New("internal error; the log says more")
+		}
+	}()
+	do()
+	return nil
 }
 
 // attempted takes over what came of a start.

@@ -1,9 +1,13 @@
 package mcp
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
 )
 
 // Which transitions are legal, all of them.
@@ -51,5 +55,36 @@ func TestPause(t *testing.T) {
 	}
 	if len(got) != maxRestarts || got[0] != firstRestart || got[1] != 2*firstRestart || got[len(got)-1] > slowest {
 		t.Errorf("pauses: %v", got)
+	}
+}
+
+// A panic over what a server says fails the server, and nothing else.
+func TestContained(t *testing.T) {
+	failed := make(chan struct{}, 1)
+	m := New(Deps{
+		Resolve: func(context.Context, string, config.MCPServer) (Launch, error) { panic("boom") },
+		Log:     slog.New(slog.DiscardHandler), Now: time.Now,
+		Changed: func() {
+			select {
+			case failed <- struct{}{}:
+			default:
+			}
+		},
+	})
+	defer m.Close()
+	m.Begin()
+	m.Apply(Settings{}, map[string]config.MCPServer{"s": {Command: "x"}})
+	for late := deadline(t); ; {
+		if s, _ := m.Status("s"); s.State == Failed {
+			if s.Reason != "internal error; the log says more" {
+				t.Errorf("%+v", s)
+			}
+			return
+		}
+		select {
+		case <-failed:
+		case <-late:
+			t.Fatal("the server did not fail")
+		}
 	}
 }

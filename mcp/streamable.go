@@ -39,7 +39,7 @@ const (
 	// The waits before a stream is asked for again, where the server does not say.
 	firstResume = time.Second
 	lastResume  = 30 * time.Second
-	soonest     = 10 * time.Millisecond // whatever it says
+	soonest     = 100 * time.Millisecond // whatever it says
 	// maxResumes is how often a stream is asked for in a row without anything on it.
 	maxResumes = 5
 	// lingering is how long a stream may stay open after its answer, so that its

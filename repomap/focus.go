@@ -3,7 +3,6 @@ package repomap
 import (
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -31,37 +30,61 @@ const maxWords = 2000
 
 func (t *tree) target(f Focus) target {
 	out := target{files: map[int]float64{}, names: map[int32]bool{}, hints: map[int]float64{}}
+	aim := aim{t: t, out: &out}
 	var asked []string
 	for _, p := range f.Paths {
-		if rel := t.relative(p); !t.aimAt(&out, rel, askedFile) {
+		if rel := t.relative(p); !aim.atPath(rel, askedFile) {
 			asked = append(asked, p)
 		}
 	}
 	named := append(asked, f.Names...)
 	for _, n := range named {
-		if !t.aimAtBase(&out, n, askedFile) {
-			t.aimAtName(&out, n, askedName)
+		if !aim.atBase(n, askedFile) {
+			aim.atName(n, askedName)
 		}
 	}
-	for i, word := range strings.FieldsFunc(f.Text, func(r rune) bool {
+	for _, w := range counted(f.Text) {
+		times := float64(w.times)
+		switch {
+		case strings.Contains(w.text, "/") && aim.atPath(t.relative(w.text), toldFile*times):
+		case strings.Contains(w.text, ".") && aim.atBase(w.text, toldFile*times):
+		default:
+			for _, part := range strings.FieldsFunc(w.text, func(r rune) bool { return r == '.' || r == '/' || r == '#' }) {
+				if telling(part) {
+					aim.atName(part, toldName*times)
+				}
+			}
+		}
+	}
+	t.aimAtWords(&out, strings.Join(append(named, f.Text), " "), wordsWorth*float64(max(1, len(named))))
+	return out
+}
+
+// mention is a word of a text, and how often it is there.
+type mention struct {
+	text  string
+	times int
+}
+
+// counted are the words of a text that may name something, each once.
+func counted(text string) []mention {
+	var out []mention
+	at := map[string]int{}
+	for i, word := range strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || strings.ContainsRune("\"'`()[]{}<>,;:=*!?|", r)
 	}) {
 		if i == maxWords {
 			break
 		}
 		word = strings.Trim(word, ".@#")
-		switch {
-		case strings.Contains(word, "/") && t.aimAt(&out, t.relative(word), toldFile):
-		case strings.Contains(word, ".") && t.aimAtBase(&out, word, toldFile):
-		default:
-			for _, part := range strings.FieldsFunc(word, func(r rune) bool { return r == '.' || r == '/' || r == '#' }) {
-				if telling(part) {
-					t.aimAtName(&out, part, toldName)
-				}
-			}
+		n, known := at[word]
+		if !known {
+			n = len(out)
+			at[word] = n
+			out = append(out, mention{text: word})
 		}
+		out[n].times++
 	}
-	t.aimAtWords(&out, strings.Join(append(named, f.Text), " "), wordsWorth*float64(max(1, len(named))))
 	return out
 }
 
@@ -82,53 +105,6 @@ func (t *tree) relative(p string) string {
 		}
 	}
 	return path.Clean(filepath.ToSlash(p))
-}
-
-// aimAt adds a file, or what lies in a folder.
-func (t *tree) aimAt(out *target, rel string, worth float64) bool {
-	if rel == "." {
-		return true // everything is nothing in particular
-	}
-	if rel == ".." || strings.HasPrefix(rel, "../") {
-		return false
-	}
-	var in []int
-	for i, f := range t.order {
-		if f.shown() && (f.path == rel || strings.HasPrefix(f.path, rel) && f.path[len(rel)] == '/') {
-			in = append(in, i)
-		}
-	}
-	return out.add(in, worth)
-}
-
-// aimAtBase adds the files of a name, as `rank.go`.
-func (t *tree) aimAtBase(out *target, name string, worth float64) bool {
-	var in []int
-	for i, f := range t.order {
-		if f.shown() && path.Base(f.path) == name {
-			in = append(in, i)
-		}
-	}
-	return out.add(in, worth)
-}
-
-// aimAtName adds a definition in whatever languages have it.
-func (t *tree) aimAtName(out *target, name string, worth float64) {
-	if i := strings.LastIndexAny(name, ".:#"); i >= 0 {
-		name = name[i+1:]
-	}
-	var in []int
-	for i, f := range t.order {
-		if f.lang == nil || len(f.own) == 0 {
-			continue
-		}
-		id, ok := t.names.ids.find(f.hash(name))
-		if ok && slices.Contains(f.own, id) {
-			in = append(in, i)
-			out.names[id] = true
-		}
-	}
-	out.add(in, worth)
 }
 
 func (out *target) add(files []int, worth float64) bool {

@@ -237,16 +237,7 @@ func (n *names) number(f *file, hashes []uint64) {
 	}
 }
 
-// hash is the number of a name that the file defines. Private ones are told apart by the
-// folder.
-func (f *file) hash(name string) uint64 {
-	h := f.lang.Hash(name)
-	if lang.Private(h) {
-		h ^= f.folder()
-	}
-	return h
-}
-
+// folder is what tells the private names of the file's folder apart from those of others.
 func (f *file) folder() uint64 {
 	const prime = 1099511628211
 	h := uint64(14695981039346656037)
@@ -257,7 +248,7 @@ func (f *file) folder() uint64 {
 	return (h ^ h>>32) &^ 1
 }
 
-// localise does to the file's uses what hash does to definitions.
+// localise does to the file's uses what hashes does to its definitions.
 func (f *file) localise() {
 	folder := f.folder()
 	for i, h := range f.uses.Names {

@@ -21,6 +21,11 @@ type replayer struct {
 	// inside reads what a subagent did for a call.
 	inside func(chatID, callID string, fn func(event.Event))
 
+	// held is what was announced in a page that others follow: a call without a result
+	// here is shown by the page that has it, with all its stages. It is nil in other
+	// replays, where calls are announced where they were.
+	held map[string]event.ToolProposed
+
 	text    strings.Builder // of the run that is being merged
 	reason  string          // id of the reasoning it is; empty: the model's text
 	open    []string        // calls without a result, in order
@@ -67,6 +72,10 @@ func (r *replayer) whole(e event.Event) []notification {
 		return nil
 	case event.ToolProposed:
 		r.open = append(r.open, b.CallID)
+		if r.held != nil {
+			r.held[b.CallID] = b
+			return nil
+		}
 		return r.tool(b)
 	case event.ToolJudged:
 		r.judged[b.CallID] = b
@@ -92,7 +101,9 @@ func (r *replayer) whole(e event.Event) []notification {
 // none yet.
 func (r *replayer) stages(id string, ended bool) []notification {
 	var out []notification
-	if _, known := r.calls[id]; !known {
+	if proposed, ok := r.held[id]; ok {
+		out = append(out, r.tool(proposed)...)
+	} else if _, known := r.calls[id]; !known {
 		proposed, judged, found := r.find(id)
 		if found {
 			out = append(out, r.tool(proposed)...)
@@ -111,6 +122,7 @@ func (r *replayer) stages(id string, ended bool) []notification {
 			out = append(out, r.child(id)...)
 		}
 	}
+	delete(r.held, id)
 	delete(r.judged, id)
 	delete(r.started, id)
 	for i, o := range r.open {
@@ -189,6 +201,9 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mappe
 	r.inside = func(chatID, callID string, fn func(event.Event)) {
 		// Without its part, the rest of the chat is still worth showing.
 		_, _ = session.Child(ctx, chatID, callID, fn)
+	}
+	if span.Newer {
+		r.held = map[string]event.ToolProposed{}
 	}
 	placeFlags := func(flags []chat.PlacedFlag, before event.Seq) ([]chat.PlacedFlag, error) {
 		for len(flags) > 0 && flags[0].Before <= before {

@@ -188,8 +188,12 @@ func (l *loginDialog) refused(ctx context.Context, err error, say func(string)) 
 	case ctx.Err() != nil:
 		return true, true
 	}
-	say(err.Error())
-	return len(l.choices) > 0, true
+	if len(l.choices) == 0 {
+		say(err.Error())
+		return false, true
+	}
+	say(err.Error() + ". Answer with a number or a name, or `cancel`.")
+	return true, true
 }
 
 // take does what the login needs next.

@@ -193,10 +193,6 @@ func (j *job) run(e e2a.Envelope) {
 		return
 	}
 	if j.ctx.Err() != nil {
-		// A prompt that was on its way in when its caller gave up has no reader.
-		if _, err := j.s.order(context.WithoutCancel(j.ctx), j.contextID, e2a.MethodInterrupt, nil); err != nil {
-			j.s.log.Warn("a cancelled turn may still run", "task", j.id, "err", err)
-		}
 		why := "The task was cancelled."
 		if j.s.ctx.Err() != nil {
 			why = cutShort

@@ -115,6 +115,8 @@ type question struct {
 	Text     string   `json:"text"`
 	Options  []option `json:"options"`
 	Freeform bool     `json:"freeform"`
+
+	lead string // what stands in front of it, where it is told as text
 }
 
 type option struct {
@@ -173,7 +175,7 @@ func (k *asking) inForm(q question) (string, error) {
 }
 
 func (k *asking) inWords(q question) error {
-	text := q.Text
+	text := q.lead + q.Text
 	for _, o := range q.Options {
 		text += "\n- " + o.Label
 		if o.Description != "" {

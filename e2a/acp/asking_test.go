@@ -11,7 +11,8 @@ import (
 const asks = `
 turns:
   - steps:
-      - calls: [{id: c1, tool: eca__ask_user, arguments: {question: "Which colour?", options: [{label: red, description: warm}, {label: blue}], allowFreeform: %v}}]
+      - text: Well.
+        calls: [{id: c1, tool: eca__ask_user, arguments: {question: "Which colour?", options: [{label: red, description: warm}, {label: blue}], allowFreeform: %v}}]
       - text: 'Answer: ${result:(?s)(.*)}'
   - steps: [{text: Thanks.}]
 `
@@ -67,7 +68,7 @@ func TestQuestionInWords(t *testing.T) {
 	if got := c.call("session/prompt", prompt(id, "Paint."))["stopReason"]; got != "end_turn" {
 		t.Error(got)
 	}
-	if told := said(c); told != "Which colour?\n- red: warm\n- blue" || len(c.asked) != 0 {
+	if told := said(c); told != "Well.\n\nWhich colour?\n- red: warm\n- blue" || len(c.asked) != 0 {
 		t.Errorf("told %q, asked %v", told, c.asked)
 	}
 	c.call("session/prompt", prompt(id, "blue"))
@@ -143,5 +144,14 @@ func TestPlaces(t *testing.T) {
 	}
 	if r.closed != 1 {
 		t.Errorf("%d places were closed", r.closed)
+	}
+	// What only asks, or fails, leaves no place behind.
+	c.call("session/list", object{"cwd": r.Root})
+	c.call("session/delete", object{"sessionId": "none"})
+	if code, _ := c.fails("session/load", object{"sessionId": "none", "cwd": more, "mcpServers": []any{}}); code != -32002 {
+		t.Errorf("%d", code)
+	}
+	if r.opened != 4 || r.closed != 4 {
+		t.Errorf("%d places were opened, %d closed", r.opened, r.closed)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/e2a"
 )
@@ -108,10 +109,8 @@ func selected(id, name, category, current string, options []any) object {
 
 // title is a name with a capital letter, as pickers show it.
 func title(id string) string {
-	if id == "" {
-		return id
-	}
-	return strings.ToUpper(id[:1]) + id[1:]
+	_, n := utf8.DecodeRuneInString(id)
+	return strings.ToUpper(id[:n]) + id[n:]
 }
 
 func (a *agent) setMode(c *call) (any, error) {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
 )
@@ -14,9 +15,9 @@ import (
 type place struct {
 	Place
 	gateway *gateway.Gateway
-	closing func()
-	users   int  // sessions that are open in it
-	synced  bool // providers were asked for their models
+	closing func() // may be called again
+	users   int    // sessions that are open in it, and requests that use it
+	synced  bool   // providers were asked for their models
 }
 
 // where is what requests say of a place.
@@ -85,17 +86,15 @@ func (s mcpServer) options() object {
 	return nil
 }
 
-// open returns the place that a request names. It is kept while sessions use it.
+// open returns the place that a request names, which must leave it. It is kept while
+// somebody uses it.
 func (a *agent) open(w where) (*place, error) {
 	where, err := w.place()
 	if err != nil {
 		return nil, err
 	}
 	key := strings.Join(where.Folders, "\x00") + "\x00\x00" + string(where.InitOptions)
-	a.mu.Lock()
-	p := a.places[key]
-	a.mu.Unlock()
-	if p != nil {
+	if p := a.use(func(other string, _ *place) bool { return other == key }); p != nil {
 		return p, nil
 	}
 	where.Editor.Files = a.files()
@@ -103,14 +102,27 @@ func (a *agent) open(w where) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p = &place{Place: where, gateway: g, closing: closing}
+	p := &place{Place: where, gateway: g, closing: sync.OnceFunc(closing), users: 1}
 	a.mu.Lock()
 	a.places[key] = p
 	a.mu.Unlock()
 	return p, nil
 }
 
-// leave closes a place that no session uses any more.
+// use returns a place that is open and fits, or nil. It must be left.
+func (a *agent) use(fits func(key string, p *place) bool) *place {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, p := range a.places {
+		if fits(key, p) {
+			p.users++
+			return p
+		}
+	}
+	return nil
+}
+
+// leave closes a place that nobody uses any more.
 func (a *agent) leave(p *place) {
 	a.mu.Lock()
 	p.users--

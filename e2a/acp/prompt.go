@@ -116,7 +116,11 @@ func (a *agent) run(ctx context.Context, c *call, s *session, t *turn) (object, 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := resultOf(last); err != nil {
+	_, err = resultOf(last)
+	if told := teller.end(err); told != nil {
+		a.log.Warn("the end of a turn is not told", "err", told)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if ctx.Err() == nil {

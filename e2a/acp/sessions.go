@@ -69,7 +69,7 @@ func (a *agent) update(s *session, kind string, what object) error {
 	return a.peer.notify("session/update", object{"sessionId": s.id, "update": what})
 }
 
-// begin makes a session one that is open, and returns how it is set.
+// begin makes a session one that is open, with what the client will know of it.
 func (a *agent) begin(ctx context.Context, c *call, p *place, id string) (*session, error) {
 	s := &session{id: id, place: p}
 	a.mu.Lock()
@@ -82,10 +82,14 @@ func (a *agent) begin(ctx context.Context, c *call, p *place, id string) (*sessi
 		a.leave(was.place)
 	}
 	now, err := a.known(ctx, c, s)
+	if err != nil {
+		a.forget(s)
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = now
-	return s, err
+	return s, nil
 }
 
 // known reads how a session is set.
@@ -125,6 +129,7 @@ func (a *agent) sessionNew(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer a.leave(p)
 	made, err := p.do(c.ctx, a.envelope(c, e2a.MethodSessionCreate, nil), nil)
 	if err != nil {
 		return nil, err
@@ -156,6 +161,7 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer a.leave(p)
 	if _, err := p.do(c.ctx, a.envelope(c, e2a.MethodSessionLoad, nil), nil); err != nil {
 		return nil, err
 	}
@@ -167,6 +173,7 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 		t := a.teller(s)
 		t.replay = true
 		if _, err := p.do(c.ctx, a.envelope(c, e2a.MethodHistory, nil), t.tell); err != nil {
+			a.forget(s)
 			return nil, err
 		}
 	}
@@ -203,6 +210,7 @@ func (a *agent) sessionList(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer a.leave(p)
 	result, err := p.do(c.ctx, a.envelope(c, e2a.MethodSessionList, object{"limit": json.Number(strconv.Itoa(from + listed + 1))}), nil)
 	if err != nil {
 		return nil, err
@@ -227,17 +235,14 @@ func (a *agent) sessionList(c *call) (any, error) {
 	return out, nil
 }
 
-// listing returns a place of a folder: one that is open, whatever else it has, or one of
-// its own.
+// listing returns a place of a folder, which must be left: one that is open, whatever else
+// it has, or one of its own.
 func (a *agent) listing(cwd string) (*place, error) {
-	a.mu.Lock()
-	for _, p := range a.places {
-		if len(p.Folders) == 1 && p.Folders[0] == filepath.Clean(cwd) {
-			a.mu.Unlock()
-			return p, nil
-		}
+	cwd = filepath.Clean(cwd)
+	p := a.use(func(_ string, p *place) bool { return len(p.Folders) == 1 && p.Folders[0] == cwd })
+	if p != nil {
+		return p, nil
 	}
-	a.mu.Unlock()
 	return a.open(where{Cwd: cwd})
 }
 
@@ -255,6 +260,7 @@ func (a *agent) sessionDelete(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		defer a.leave(place)
 		return a.erase(c, place)
 	}
 	a.stop(s)

@@ -200,6 +200,9 @@ func TestFailure(t *testing.T) {
 	if err != nil || !strings.Contains(string(raw), "no such luck") || !strings.Contains(string(raw), "E2A.AGENT_ERROR") {
 		t.Errorf("%s", raw)
 	}
+	if told := said(c); told != "" {
+		t.Errorf("it is told twice: %q", told)
+	}
 }
 
 // Slash commands are prompts; what they change of the session's options is told.

@@ -20,6 +20,8 @@ type teller struct {
 	ending   bool // it did: nobody needs to be told that the turn was stopped
 
 	message string // id of the message that is being told; empty: the next text begins one
+	last    string // text that was told last in the turn
+	held    string // a notice that is told with the next frame: it may be the error that ends the turn
 	calls   map[string]*shownCall
 }
 
@@ -37,6 +39,9 @@ func textBlock(text string) object { return object{"type": "text", "text": text}
 func (t *teller) tell(r e2a.Response) error {
 	if r.Kind != e2a.KindChunk {
 		return nil
+	}
+	if err := t.release(); err != nil {
+		return err
 	}
 	kind, _ := r.Body["delta_kind"].(string)
 	text, _ := r.Body["delta"].(string)
@@ -69,6 +74,9 @@ func (t *teller) text(kind, text string) error {
 	if t.message == "" {
 		t.message = t.agent.opts.NewID()
 	}
+	if text != "" {
+		t.last = text
+	}
 	return t.update(kind, object{"content": textBlock(text), "messageId": t.message})
 }
 
@@ -94,7 +102,7 @@ func (t *teller) custom(kind string, delta any) error {
 	}
 	switch kind {
 	case "user_message":
-		t.message = ""
+		t.message, t.last = "", ""
 		if !t.replay {
 			return nil // who said it knows it
 		}
@@ -118,6 +126,7 @@ func (t *teller) custom(kind string, delta any) error {
 		if err := read(delta, &q); err != nil || t.replay {
 			return err
 		}
+		q.lead = t.lead()
 		ends, err := t.question(q)
 		t.ending = t.ending || ends
 		return err
@@ -136,8 +145,43 @@ func (t *teller) notice(text string) error {
 		}
 		return t.update("notice", object{"severity": "info", "title": text})
 	}
-	t.message = ""
+	t.held = text
+	if t.replay {
+		return t.release()
+	}
+	return nil
+}
+
+// release tells the notice that is held.
+func (t *teller) release() error {
+	text := t.held
+	if text == "" {
+		return nil
+	}
+	t.held, t.message = "", ""
+	text = t.lead() + text
+	t.last = text
 	return t.update("agent_message_chunk", object{"content": textBlock(text), "messageId": t.agent.opts.NewID()})
+}
+
+// end tells what is left when the turn has ended, with an error or without. Clients show the
+// error themselves, some of them right behind the text, in a fence that must begin its line.
+func (t *teller) end(failed error) error {
+	if failed != nil && t.held != "" && strings.Contains(asError(failed).Message, t.held) {
+		t.held = ""
+	}
+	if err := t.release(); err != nil || failed == nil || t.last == "" || strings.HasSuffix(t.last, "\n") {
+		return err
+	}
+	return t.text("agent_message_chunk", "\n\n")
+}
+
+// lead stands in front of what eca says: some clients put all messages of a turn in one.
+func (t *teller) lead() string {
+	if t.last != "" {
+		return "\n\n"
+	}
+	return ""
 }
 
 // usage is what a request took.

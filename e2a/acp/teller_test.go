@@ -54,17 +54,18 @@ func TestUpdates(t *testing.T) {
 	}{
 		{"messages", `{}`, false, [][2]string{
 			{`{"delta_kind":"text","delta":"Hi"}`, `{"content":{"text":"Hi","type":"text"},"messageId":"id1","sessionUpdate":"agent_message_chunk"}`},
-			{`{"delta_kind":"text","delta":" you"}`, `{"content":{"text":" you","type":"text"},"messageId":"id1","sessionUpdate":"agent_message_chunk"}`},
+			{`{"delta_kind":"custom","event_type":"notice","delta":{"text":"Wait."}}`, ``},
+			{`{"delta_kind":"text","delta":" you"}`, `{"content":{"text":"\n\nWait.","type":"text"},"messageId":"id2","sessionUpdate":"agent_message_chunk"}` + "\n" + `{"content":{"text":" you","type":"text"},"messageId":"id3","sessionUpdate":"agent_message_chunk"}`},
 			{`{"delta_kind":"reasoning","delta":"hm","reasoning_id":"r1"}`, `{"content":{"text":"hm","type":"text"},"messageId":"r1","sessionUpdate":"agent_thought_chunk"}`},
-			{`{"delta_kind":"text","delta":"again"}`, `{"content":{"text":"again","type":"text"},"messageId":"id2","sessionUpdate":"agent_message_chunk"}`},
+			{`{"delta_kind":"text","delta":"again"}`, `{"content":{"text":"again","type":"text"},"messageId":"id4","sessionUpdate":"agent_message_chunk"}`},
 			{`{"delta_kind":"custom","event_type":"user_message","delta":{"text":"said","message_id":"m"}}`, ``},
 			{`{"delta_kind":"custom","event_type":"turn_started","delta":{}}`, ``},
 			{`{"delta_kind":"custom","event_type":"progress","delta":{"text":"x"}}`, ``},
 			{`{"delta_kind":"custom","event_type":"nobody knows","delta":{}}`, ``},
 			{`{"delta_kind":"custom","event_type":"metadata","delta":{"title":"T"}}`, `{"sessionUpdate":"session_info_update","title":"T"}`},
 			{`{"delta_kind":"custom","event_type":"metadata","delta":{"title":"T"}}`, ``},
-			{`{"delta_kind":"custom","event_type":"notice","delta":{"text":"So it is."}}`, `{"content":{"text":"So it is.","type":"text"},"messageId":"id3","sessionUpdate":"agent_message_chunk"}`},
-			{`{"delta_kind":"custom","event_type":"notice","delta":{"text":" "}}`, ``},
+			{`{"delta_kind":"custom","event_type":"notice","delta":{"text":"So it is."}}`, ``},
+			{`{"delta_kind":"custom","event_type":"notice","delta":{"text":" "}}`, `{"content":{"text":"So it is.","type":"text"},"messageId":"id5","sessionUpdate":"agent_message_chunk"}`},
 			{`{"delta_kind":"custom","event_type":"compacted","delta":{"auto":true}}`, ``},
 			{`{"delta_kind":"custom","event_type":"tasks","delta":{"tasks":[]}}`, `{"entries":[],"sessionUpdate":"plan"}`},
 			{`{"delta_kind":"custom","event_type":"usage","delta":{"input_tokens":1,"output_tokens":2,"cache_read_tokens":3,"cache_write_tokens":4,"context_limit":100,"total_cost_usd":0.5}}`, `{"cost":{"amount":0.5,"currency":"USD"},"sessionUpdate":"usage_update","size":100,"used":10}`},
@@ -141,6 +142,51 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
+// TestEnds has a row for what is told at the end of a turn: an error that the client is told
+// is not a message as well, and what the client writes behind text begins a line.
+func TestEnds(t *testing.T) {
+	const notice, text = `{"delta_kind":"custom","event_type":"notice","delta":{"text":"no such luck"}}`, `{"delta_kind":"text","delta":"Hi"}`
+	failed := failure(codeInternal, "no such luck")
+	for _, c := range []struct {
+		frames []string
+		err    error
+		want   string
+	}{
+		{[]string{text}, nil, ""},
+		{[]string{text, notice}, nil, "\n\nno such luck"},
+		{[]string{notice}, nil, "no such luck"},
+		{[]string{notice}, failed, ""},
+		{[]string{text, notice}, failed, "\n\n"},
+		{[]string{text, notice}, failure(codeInternal, "another"), "\n\nno such luck|\n\n"},
+		{[]string{`{"delta_kind":"text","delta":"Hi\n"}`}, failed, ""},
+	} {
+		tell, told := telling(t, `{}`)
+		for _, frame := range c.frames {
+			var body map[string]any
+			if err := json.Unmarshal([]byte(frame), &body); err != nil {
+				t.Fatal(err)
+			}
+			if err := tell.tell(e2a.Response{Kind: e2a.KindChunk, Body: body}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		told()
+		if err := tell.end(c.err); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.SplitSeq(told(), "\n") {
+			var u struct{ Content struct{ Text string } }
+			if line != "" && json.Unmarshal([]byte(line), &u) == nil {
+				got = append(got, u.Content.Text)
+			}
+		}
+		if strings.Join(got, "|") != c.want {
+			t.Errorf("%v, %v: %q, want %q", c.frames, c.err, got, c.want)
+		}
+	}
+}
+
 // TestStopReasons has a row for each reason that results give.
 func TestStopReasons(t *testing.T) {
 	for said, want := range map[string]string{
@@ -164,6 +210,15 @@ func TestRPCErrors(t *testing.T) {
 		_, err := resultOf(e2a.Response{Kind: e2a.KindError, Body: map[string]any{"code": code, "message": "why"}})
 		if got := asError(err); got.Code != want || got.Message != "why" || got.Data.(object)["e2a_code"] != code {
 			t.Errorf("%s: %+v", code, got)
+		}
+	}
+}
+
+// Names of agents are the user's: their first letter may be any.
+func TestTitle(t *testing.T) {
+	for id, want := range map[string]string{"code": "Code", "écrivain": "Écrivain", "": "", "漢": "漢"} {
+		if got := title(id); got != want {
+			t.Errorf("%q: %q, want %q", id, got, want)
 		}
 	}
 }

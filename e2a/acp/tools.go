@@ -130,9 +130,7 @@ func contentOf(block object) object { return object{"type": "content", "content"
 // judged tells a call that is complete, and asks about it if need be. The request repeats
 // all that is known: several clients show only that.
 func (t *teller) judged(s stage, shown *shownCall, what object) error {
-	if s.Summary != "" {
-		shown.title = s.Summary
-	}
+	shown.title = titleOf(s, shown.title)
 	what["title"], what["kind"] = shown.title, kindOf(s)
 	if len(s.Arguments) > 0 {
 		what["rawInput"] = s.Arguments
@@ -152,6 +150,7 @@ func (t *teller) judged(s stage, shown *shownCall, what object) error {
 	if s.Manual && !t.replay && t.ask != nil {
 		delete(what, "sessionUpdate")
 		what["status"] = "pending"
+		what["title"] = askedTitle(s, shown.title, len(shown.diffs) > 0)
 		t.ask(what, s)
 	}
 	return nil

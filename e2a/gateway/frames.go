@@ -78,7 +78,7 @@ func (m *mapper) tool(body event.Body) error {
 	case event.ToolJudged:
 		m.calls[b.CallID] = b.Tool
 		if b.Manual && !m.replay {
-			m.a.g.pending.add(m.session, b.CallID)
+			m.a.g.pending.add(m, b.CallID)
 		}
 		return m.stage("run", b.CallID, map[string]any{
 			"arguments": b.Arguments, "manual_approval": b.Manual, "summary": b.Summary, "details": details(b.Details),

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
 // recorded returns a mapper of a turn that is over, and the bodies of the frames that it
@@ -131,5 +133,38 @@ func TestFinalFrames(t *testing.T) {
 		if got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", reason, got, want)
 		}
+	}
+}
+
+// A turn that was superseded ends when the next one of its chat has begun: it must not take
+// away who shows that one's questions, nor the calls that wait in it.
+func TestSuperseded(t *testing.T) {
+	q := questions{newID: func() string { return "q" }}
+	first := q.listen("c", func(string, ask.Question) { t.Error("the turn that was superseded is asked") })
+	shown := make(chan string, 1)
+	second := q.listen("c", func(id string, _ ask.Question) { shown <- id })
+	first()
+	go func() {
+		select {
+		case id := <-shown:
+			q.answer(id, "yes")
+		case <-t.Context().Done():
+		}
+	}()
+	if a, err := q.Ask(t.Context(), ask.Question{ChatID: "c"}); err != nil || a.Text != "yes" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	second()
+	if _, err := q.Ask(t.Context(), ask.Question{ChatID: "c"}); !errors.Is(err, errNoTurn) {
+		t.Errorf("behind the last turn: %v", err)
+	}
+
+	var p pending
+	before, now := &mapper{}, &mapper{}
+	p.add(before, "c1")
+	p.add(now, "c2")
+	p.forget(before)
+	if calls := p.calls[now]; len(p.calls) != 1 || len(calls) != 1 || calls[0] != "c2" {
+		t.Errorf("%v", p.calls)
 	}
 }

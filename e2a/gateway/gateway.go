@@ -71,9 +71,12 @@ type Options struct {
 	InitOptions json.RawMessage
 
 	Editor editor.Client // what the client can be asked
-	Now    func() time.Time
-	NewID  func() string
-	Log    *slog.Logger
+	// Farewell is how long last answers may take to be read when the program ends; default:
+	// three seconds.
+	Farewell time.Duration
+	Now      func() time.Time
+	NewID    func() string
+	Log      *slog.Logger
 }
 
 // Gateway runs envelopes. Close must be called.
@@ -83,10 +86,13 @@ type Gateway struct {
 	newID func() string
 	log   *slog.Logger
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	work   sync.WaitGroup
-	ready  func() // waits for what brings tools, once
+	farewell time.Duration
+
+	closing sync.Mutex      // nothing is added to work behind Close
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+	ready   func() // waits for what brings tools, once
 
 	questions questions
 	pending   pending
@@ -97,7 +103,9 @@ const readyTime = 10 * time.Second
 
 // New configures the host for a workspace and returns a gateway to it.
 func New(o Options) *Gateway {
-	g := &Gateway{host: o.Host, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default())}
+	g := &Gateway{
+		host: o.Host, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default()), farewell: cmp.Or(o.Farewell, farewell),
+	}
 	if g.now == nil {
 		g.now = time.Now
 	}
@@ -118,10 +126,24 @@ func New(o Options) *Gateway {
 	return g
 }
 
-// Close stops what runs. Envelopes that run then are answered.
+// Close stops what runs. Envelopes that run then are answered, those of WebSockets before
+// Close returns, if their answers are read.
 func (g *Gateway) Close() {
+	g.closing.Lock()
 	g.cancel()
+	g.closing.Unlock()
 	g.work.Wait()
+}
+
+// enter has Close wait until work.Done is called; false says that it is too late.
+func (g *Gateway) enter() bool {
+	g.closing.Lock()
+	defer g.closing.Unlock()
+	if g.ctx.Err() != nil {
+		return false
+	}
+	g.work.Add(1)
+	return true
 }
 
 // Send takes a frame on its way. An error says that nobody takes frames any more.

@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/e2a"
 )
 
@@ -372,4 +375,43 @@ func TestChoices(t *testing.T) {
 	if s := fmt.Sprint(result(t, c.call(map[string]any{"method": "command.list"}))["commands"]); !strings.Contains(s, "name:compact") || !strings.Contains(s, "description:") {
 		t.Error(s)
 	}
+}
+
+// A prompt that its session takes only when nobody waits for its answer any more is stopped
+// then: nobody would follow its turn.
+func TestLatePrompt(t *testing.T) {
+	r := newRig(t, hangs)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for n := range 5 { // the session may be faster than who leaves
+		method, id, request := "chat.send", fmt.Sprint("s", n), "r"
+		s, _, err := r.host.Engine().Open(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := e2a.Envelope{RequestID: &request, SessionID: &id, Method: &method, Params: map[string]any{"text": "Go"}}
+		if err := r.gateway.Run(gone, e, func(e2a.Response) error { return nil }, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if reason := ending(t, s); reason != event.FinishedStopped {
+			t.Errorf("the turn ended: %q", reason)
+		}
+	}
+}
+
+// ending is why the first turn of a session ended; it must end.
+func ending(t *testing.T, s *chat.Session) event.FinishReason {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for e, err := range s.Events(ctx, 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end, ok := e.Body.(event.TurnFinished); ok {
+			return end.Reason
+		}
+	}
+	t.Fatal("the turn goes on")
+	return ""
 }

@@ -56,7 +56,7 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	case <-ctx.Done():
 		select {
 		case <-answered:
-		case <-time.After(farewell):
+		case <-time.After(g.farewell):
 			g.log.Warn("what was answered last is not read")
 		}
 	}
@@ -69,7 +69,7 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 // errEnding says that the program ends.
 var errEnding = errors.New("eca is ending")
 
-// farewell is how long last answers may take to be read.
+// farewell is how long last answers may take to be read, if nothing else is said.
 const farewell = 3 * time.Second
 
 // takeAll answers lines until there are no more, or ctx ends.

@@ -9,33 +9,30 @@ import (
 // pending are the calls that were shown and may wait for a decision. Only who leaves needs
 // them: to decide about a call twice does nothing.
 type pending struct {
-	mu    sync.Mutex // guards what follows
-	calls map[string]map[string]*chat.Session
+	mu    sync.Mutex           // guards what follows
+	calls map[*mapper][]string // by the turn that shows them
 	left  bool
 }
 
-// add remembers a call of a session, or refuses it at once if nobody is there to decide.
-func (p *pending) add(s *chat.Session, callID string) {
+// add remembers a call of a turn, or refuses it at once if nobody is there to decide.
+func (p *pending) add(m *mapper, callID string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.left {
-		refuse(s, callID)
+		refuse(m.session, callID)
 		return
 	}
 	if p.calls == nil {
-		p.calls = map[string]map[string]*chat.Session{}
+		p.calls = map[*mapper][]string{}
 	}
-	if p.calls[s.ID()] == nil {
-		p.calls[s.ID()] = map[string]*chat.Session{}
-	}
-	p.calls[s.ID()][callID] = s
+	p.calls[m] = append(p.calls[m], callID)
 }
 
-// forget drops the calls of a session whose turn has ended.
-func (p *pending) forget(chatID string) {
+// forget drops the calls of a turn that has ended.
+func (p *pending) forget(m *mapper) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.calls, chatID)
+	delete(p.calls, m)
 }
 
 // leave refuses what waits, and what comes.
@@ -43,9 +40,9 @@ func (p *pending) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left = true
-	for _, calls := range p.calls {
-		for id, s := range calls {
-			refuse(s, id)
+	for m, calls := range p.calls {
+		for _, id := range calls {
+			refuse(m.session, id)
 		}
 	}
 }

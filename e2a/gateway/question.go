@@ -13,10 +13,15 @@ import (
 type questions struct {
 	newID func() string
 
-	mu      sync.Mutex                                 // guards what follows
-	shown   map[string]func(id string, q ask.Question) // by chat: the turns that can show one
-	waiting map[string]chan string                     // by question
-	left    bool                                       // nobody answers any more
+	mu      sync.Mutex             // guards what follows
+	shown   map[string]*shower     // by chat: the turns that can show one
+	waiting map[string]chan string // by question
+	left    bool                   // nobody answers any more
+}
+
+// shower shows the questions of a chat's turn.
+type shower struct {
+	show func(id string, asked ask.Question)
 }
 
 var _ ask.Client = (*questions)(nil)
@@ -27,18 +32,18 @@ var errNoTurn = errors.New("nobody can be asked now")
 func (q *questions) Ask(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	id, answer := q.newID(), make(chan string, 1)
 	q.mu.Lock()
-	show := q.shown[asked.ChatID]
+	turn := q.shown[asked.ChatID]
 	if q.left {
-		show = nil
+		turn = nil
 	}
-	if show != nil {
+	if turn != nil {
 		if q.waiting == nil {
 			q.waiting = map[string]chan string{}
 		}
 		q.waiting[id] = answer
 	}
 	q.mu.Unlock()
-	if show == nil {
+	if turn == nil {
 		return ask.Answer{}, errNoTurn
 	}
 	defer func() {
@@ -46,7 +51,7 @@ func (q *questions) Ask(ctx context.Context, asked ask.Question) (ask.Answer, er
 		defer q.mu.Unlock()
 		delete(q.waiting, id)
 	}()
-	show(id, asked)
+	turn.show(id, asked)
 	select {
 	case text := <-answer:
 		return ask.Answer{Text: text, Cancelled: text == ""}, nil
@@ -78,17 +83,21 @@ func (q *questions) leave() {
 	}
 }
 
-// listen has questions of a chat shown until the returned function is called.
+// listen has questions of a chat shown until the returned function is called, or by who
+// listens next: a turn begins before the one that it supersedes has ended.
 func (q *questions) listen(chatID string, show func(id string, asked ask.Question)) (leave func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.shown == nil {
-		q.shown = map[string]func(string, ask.Question){}
+		q.shown = map[string]*shower{}
 	}
-	q.shown[chatID] = show
+	mine := &shower{show}
+	q.shown[chatID] = mine
 	return func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		delete(q.shown, chatID)
+		if q.shown[chatID] == mine {
+			delete(q.shown, chatID)
+		}
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/e2a"
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
 	"github.com/seed-dec29ce4/eca/internal/e2atest"
@@ -20,6 +22,7 @@ func TestMain(m *testing.M) { e2atest.Main(m) }
 type rig struct {
 	*e2atest.World
 	t       testing.TB
+	host    *daemon.Daemon
 	gateway *gateway.Gateway
 }
 
@@ -27,8 +30,9 @@ func newRig(t testing.TB, model string) *rig {
 	t.Helper()
 	r := &rig{World: e2atest.New(t, model, nil), t: t}
 	host := r.Daemon()
+	r.host = host
 	t.Cleanup(host.Close)
-	r.gateway = gateway.New(gateway.Options{Host: host, Workspace: r.Root})
+	r.gateway = gateway.New(gateway.Options{Host: host, Workspace: r.Root, Farewell: time.Minute})
 	t.Cleanup(r.gateway.Close)
 	return r
 }

@@ -48,7 +48,7 @@ func (a *answer) chatSend(ctx context.Context) error {
 func (a *answer) turn(ctx context.Context, session *chat.Session, p chat.Prompt) error {
 	m := newMapper(a)
 	m.session = session
-	defer a.g.pending.forget(session.ID())
+	defer a.g.pending.forget(m)
 	from := session.Next()
 	asked := make(chan shownQuestion)
 	ctx, cancel := context.WithCancel(ctx)
@@ -61,6 +61,9 @@ func (a *answer) turn(ctx context.Context, session *chat.Session, p chat.Prompt)
 	})()
 	accepted, err := session.Submit(p).Wait(ctx)
 	if err != nil {
+		if ctx.Err() != nil { // it may be accepted yet, and nobody would follow it
+			session.Cancel()
+		}
 		return err
 	}
 	a.accepted()

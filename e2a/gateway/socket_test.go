@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -101,5 +102,36 @@ default: {steps: [{text: Hello.}]}
 	for n, running := 0, true; running; n++ {
 		other.say(fmt.Sprintf(`{"request_id":"d%d","method":"session.load","session_id":"one"}`, n))
 		running = result(t, other.final())["running"] == true
+	}
+}
+
+// When the gateway closes, what runs over a connection is answered before the connection
+// ends, and Close waits for that.
+func TestSocketEnds(t *testing.T) {
+	r := newRig(t, hangs)
+	s := r.dial()
+	s.say(`{"request_id":"a","method":"chat.send","session_id":"one","params":{"text":"hang"}}`)
+	<-r.Heard
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		r.gateway.Close()
+	}()
+	if got := code(t, s.final()); got != "E2A.DISCONNECTED" {
+		t.Error(got)
+	}
+	if _, _, err := s.conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusGoingAway {
+		t.Errorf("the connection ends with %v", err)
+	}
+	<-closed
+	server := httptest.NewServer(r.gateway.Socket())
+	t.Cleanup(server.Close)
+	res, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a closed gateway answers %s", res.Status)
 	}
 }

@@ -32,8 +32,21 @@ func node(t *testing.T, o server.Options) *server.Server {
 	return s
 }
 
-// clusterOf starts NATS servers that are one cluster. Each must know the ports of all.
+// clusterOf starts NATS servers that are one cluster. Each must know the ports of all, so that
+// somebody else may have one of them by the time it is listened at.
 func clusterOf(t *testing.T, nodes int) []*server.Server {
+	t.Helper()
+	for range 3 {
+		if out := tryCluster(t, nodes); out != nil {
+			return out
+		}
+	}
+	t.Fatal("the cluster does not start")
+	return nil
+}
+
+// tryCluster returns nil if not all of them start.
+func tryCluster(t *testing.T, nodes int) []*server.Server {
 	t.Helper()
 	var ports []int
 	var held []net.Listener
@@ -59,7 +72,10 @@ func clusterOf(t *testing.T, nodes int) []*server.Server {
 	}
 	for _, s := range out {
 		if !s.ReadyForConnections(time.Minute) {
-			t.Fatal(s.Name(), " does not start")
+			for _, s := range out {
+				s.Shutdown()
+			}
+			return nil
 		}
 	}
 	return out

@@ -27,7 +27,8 @@ func Open(ctx context.Context, address string, getenv func(string) string) error
 	if err != nil {
 		return err
 	}
-	p, err := proc.Start(proc.Spec{Path: program, Args: append(args, u.String())}) // no supervisor: it would end the browser
+	// What opens addresses starts the browser and ends; a supervisor would end that too.
+	p, err := proc.Start(proc.Spec{Path: program, Args: append(args, u.String()), Leaves: true})
 	if err != nil {
 		return err
 	}

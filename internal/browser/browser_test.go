@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Only addresses of the web get to a program, and its failure is told.
@@ -40,5 +41,33 @@ func TestOpen(t *testing.T) {
 	}
 	if err := Open(context.Background(), "https://login.example/", func(string) string { return "" }); err == nil || !strings.Contains(err.Error(), "no display") {
 		t.Errorf("without a display: %v", err)
+	}
+}
+
+// The browser goes on when the program that opened it has ended.
+func TestBrowserStays(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("NOT TESTED: puts its own xdg-open in place of the browser, which only Linux looks for; run it there")
+	}
+	dir := t.TempDir()
+	script := "#!/bin/sh\n(until [ -e go ]; do sleep 0.05; done; echo shown > shown) &\n"
+	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Chdir(dir)
+	if err := Open(context.Background(), "https://login.example/", func(string) string { return ":0" }); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if text, err := os.ReadFile("shown"); err == nil && string(text) == "shown\n" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the browser ended with the program that opened it")
+		}
 	}
 }

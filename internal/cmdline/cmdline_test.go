@@ -14,7 +14,7 @@ func TestReads(t *testing.T) {
 		"time ls", "timeout 5 git status", "nice -n 5 ls", "env LC_ALL=C ls", "LC_ALL=C sort x", "command ls", "command -v rm", "sh -c 'ls; pwd'",
 		"eval 'ls -l'", "bash <<'E'\nls\nE", "cat < a.txt", "cat <<E\nhello\nE", "echo \"$(git rev-parse HEAD)\"", "ls *.go", "git -C sub status",
 		"sort -k2,2n -r x", "find . -type f -print0", "rg -n 'a|b' src", "make --version", "git log --author='a b' -- x", "ls \\\n -l", "cat \"a b\" 'c d'",
-		"git stash list", "git remote -v", "git diff --no-index a b", "ls | xargs -n 1 echo", "ls | xargs -I {} echo {}", "printf '%s%%n\\n' a", "diff -u a b", "sort -t, -k2 a", "uniq -c a", "file -b a", "git describe --always", "git diff --ignore-submodules", "\\time -p ls", "ls >/dev/null 2>&1", "[ -f x ] && cat x", "git log --first-parent --fixed-strings",
+		"git stash list", "git remote -v", "git diff --no-index a b", "ls | xargs -n 1 echo", "ls | xargs -I {} echo {}", "printf '%s%%n\\n' a", "diff -u a b", "sort -t, -k2 a", "uniq -c a", "file -b a", "git describe --always", "git diff --ignore-submodules", "\\time -p ls", "ls >/dev/null 2>&1", "[ -f x ] && cat x", "git log --first-parent --fixed-strings", "ls --colo?=auto", "sort a* b?",
 		"grep -rn x .", "ls -R", "ls -lL", "find . -name L", "diff a b", "diff -r --no-dereference a b", "wc -l x", "sort --field-separator=, x", "md5sum a", "jq -r .a x.json", "du -sh .", "tree -L 2", "rg -l x",
 	} {
 		if ok, why := Parse(line).Reads(); !ok {
@@ -29,6 +29,7 @@ func TestReads(t *testing.T) {
 		"git branch new", "git branch -D x", "git tag v1", "git -c core.pager=x log", "git -c core.fsmonitor=./x status", "git --exec-path=. status", "git --git-dir=x log", "git commit -m x", "git", "git log --show-signature",
 		"git log --format=%G?", "git fetch --upload-pack=./x", "git ls-remote x", "git show HEAD:evil.sh | sh", "git stash", "git reflog expire --all", "git remote show origin", "git -p log",
 		"git config core.pager x", "git difftool", "git bisect run ./x", "git submodule foreach ls", "git cat-file --filters HEAD:x",
+		"sort -?pwn a.txt", "sort --?utput=pwn a.txt", "sort -k*2 a", "find . -e?ec ./x {} +", "find . -d*", "git log --?utput=x", "rg --p*=./x a", "diff -?", "tree -?x", "uniq -? a", "file -*",
 		"rg --pre=sh x", "rg --pre sh x", "rg -z x", "rg --hostname-bin=x y", "rg x *", "sort *", "git log *",
 		"sort -o x y", "sort -no x y", "sort --out=x y", "sort --compress-program=./x y", "uniq a b", "date -s tomorrow", "date 01010000", "tree -o x", "file -C -m x",
 		"test -v 'a[$(id)]'", "[ -R 'a[$(id)]' ]", "[[ -f x ]]", "printf -v 'a[$(id)]' x", "declare x=1", "export PATH=.", "let x=1", "((x++))",

@@ -13,9 +13,10 @@ type word struct {
 	glob  bool   // has * or ? that the shell expands
 }
 
-// loose says that a word may turn out to be an option, whatever it looks like.
+// loose says that a word may turn out to be an option, whatever it looks like, or another
+// option than it looks like: files can have names like that.
 func (w word) loose() bool {
-	return !w.known || w.glob && strings.ContainsAny(w.text[:1], "*?")
+	return !w.known || w.glob && strings.ContainsAny(w.text[:1], "*?-")
 }
 
 // word returns a word's value, and lists the commands in its substitutions.

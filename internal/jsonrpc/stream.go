@@ -186,10 +186,11 @@ func (s *stream) WriteFrame(_ context.Context, body []byte) (int64, error) {
 	var answers []struct{ ID json.RawMessage }
 	if json.Unmarshal(body, &answers) == nil {
 		for _, a := range answers {
+			var text string
 			if n, err := strconv.ParseInt(string(a.ID), 10, 64); err == nil {
 				s.markAnswered(jsonrpc2.NewNumberID(n))
-			} else if str, err := strconv.Unquote(string(a.ID)); err == nil {
-				s.markAnswered(jsonrpc2.NewStringID(str))
+			} else if json.Unmarshal(a.ID, &text) == nil {
+				s.markAnswered(jsonrpc2.NewStringID(text))
 			}
 		}
 	}

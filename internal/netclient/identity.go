@@ -10,10 +10,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
 // Files names certificates. Key is PEM: PKCS 8 as it is or encrypted, PKCS 1 or SEC 1.
@@ -247,22 +248,12 @@ func (id *Identity) clientCertificate(info *tls.CertificateRequestInfo) (*tls.Ce
 }
 
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err == nil {
-		defer f.Close()
-		var info fs.FileInfo
-		if info, err = f.Stat(); err == nil && (!info.Mode().IsRegular() || info.Size() > maxFile) {
-			return nil, fmt.Errorf("%s is no file of at most %d bytes", path, maxFile)
-		}
+	data, err := regular.Read(path, maxFile)
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return nil, fmt.Errorf("%s can not be read: %w", path, at.Err)
 	}
-	if err != nil {
-		var at *fs.PathError
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		return nil, fmt.Errorf("%s can not be read: %w", path, err)
-	}
-	return io.ReadAll(io.LimitReader(f, maxFile))
+	return data, err
 }
 
 // authorities reads the certificates of a file, PEM or DER.

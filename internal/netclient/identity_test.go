@@ -103,7 +103,7 @@ func TestFiles(t *testing.T) {
 		"CA in DER":         {ca(a.Write("ca.der", a.Cert.Raw)), ""},
 		"CA with comments":  {ca(a.Write("many.pem", append([]byte("# Our CA\n"), append(nettest.PEM("CERTIFICATE", a.Cert.Raw), cert...)...))), ""},
 		"no such CA":        {ca("/nowhere/ca.pem"), "network.caCertFile: /nowhere/ca.pem can not be read: "},
-		"a folder":          {ca(filepath.Dir(a.File())), "is no file of at most"},
+		"a folder":          {ca(filepath.Dir(a.File())), "it is no regular file"},
 		"an empty CA":       {ca(a.Write("empty.pem", nil)), "network.caCertFile: there is no certificate in the file"},
 		"a key as CA":       {ca(a.Write("key.pem", key)), "network.caCertFile: there is no certificate in the file"},
 		"a damaged CA":      {ca(damaged), "network.caCertFile: certificate 1 of the file can not be read"},

@@ -2,7 +2,7 @@
 //
 // Every child leads its own process group (Unix) or process tree (Windows). When a
 // run ends, for whatever reason, what is left of it is killed: a stopped or timed-out
-// command leaves nothing behind.
+// command leaves nothing behind (but see Spec.Leaves).
 //
 // On Linux a child can run below a supervisor (Spec.Supervisor): this program once
 // more, which adopts whatever descends from the child and kills it when the run ends
@@ -44,6 +44,10 @@ type Spec struct {
 	// without one. Only Linux uses it.
 	Supervisor string
 
+	// Leaves says that what the child has started goes on when the child ends by itself, as
+	// a browser does that a program opens. Only a child without a supervisor can have that.
+	Leaves bool
+
 	// Sandbox bounds what the child may do. Where the system can not hold that, or without
 	// a supervisor that has to, the child runs without bounds; or not at all (a
 	// sandbox.Error), if they are required.
@@ -76,10 +80,11 @@ func Run(ctx context.Context, spec Spec) (Exit, error) {
 
 // Process is a running child.
 type Process struct {
-	cmd  *exec.Cmd
-	sup  *supervision // nil without a supervisor
-	temp string       // the child's own temporary folder; empty if it has none
-	done chan struct{}
+	cmd    *exec.Cmd
+	sup    *supervision // nil without a supervisor
+	leaves bool
+	temp   string // the child's own temporary folder; empty if it has none
+	done   chan struct{}
 
 	mu     sync.Mutex // guards what follows
 	exit   Exit
@@ -113,7 +118,7 @@ func start(spec Spec) (*Process, error) {
 	// A descendant that keeps our pipes open must not keep us waiting.
 	cmd.WaitDelay = grace
 	ownGroup(cmd)
-	p := &Process{cmd: cmd, done: make(chan struct{})}
+	p := &Process{cmd: cmd, leaves: spec.Leaves, done: make(chan struct{})}
 	var err error
 	if spec.Supervisor != "" {
 		p.sup, err = supervised(cmd, spec)
@@ -190,9 +195,11 @@ func found(spec Spec) string {
 
 // end records how the child ended, and kills what is left.
 func (p *Process) end(err error) {
-	killGroup(p.cmd.Process.Pid)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.leaves || p.killed {
+		killGroup(p.cmd.Process.Pid)
+	}
 	p.exit = Exit{Code: p.cmd.ProcessState.ExitCode(), Killed: p.killed}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {

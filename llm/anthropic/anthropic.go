@@ -18,9 +18,7 @@ package anthropic
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"net/http"
@@ -106,18 +104,19 @@ func URL(base, path string) string {
 	return base + "/v1/messages"
 }
 
-// Bounds of a list of models.
-const (
-	maxPage  = 4 << 20 // bytes
-	maxPages = 20
-)
+// maxPages bounds a list of models.
+const maxPages = 20
 
 // ListModels asks a server for the names of its models. e.URL is the provider's, as
-// users write it.
+// users write it. Errors are those of llm.Endpoint.Exchange.
 func ListModels(ctx context.Context, e llm.Endpoint) ([]string, error) {
 	at := strings.TrimSuffix(URL(e.URL, ""), "/messages") + "/models?limit=1000"
+	headers := map[string]string{"Anthropic-Version": version}
+	for k, v := range e.Headers {
+		headers[http.CanonicalHeaderKey(k)] = v // the user's wins
+	}
+	e.URL, e.Headers = at, headers
 	var out []string
-	after := ""
 	for range maxPages {
 		var page struct {
 			Data []struct {
@@ -126,7 +125,7 @@ func ListModels(ctx context.Context, e llm.Endpoint) ([]string, error) {
 			HasMore bool   `json:"has_more"`
 			LastID  string `json:"last_id"`
 		}
-		if err := get(ctx, e, at+after, &page); err != nil {
+		if err := e.Exchange(ctx, nil, &page); err != nil {
 			return nil, err
 		}
 		for _, d := range page.Data {
@@ -137,33 +136,7 @@ func ListModels(ctx context.Context, e llm.Endpoint) ([]string, error) {
 		if !page.HasMore || page.LastID == "" {
 			break
 		}
-		after = "&after_id=" + url.QueryEscape(page.LastID)
+		e.URL = at + "&after_id=" + url.QueryEscape(page.LastID)
 	}
 	return out, nil
-}
-
-// get reads a JSON answer into out.
-func get(ctx context.Context, e llm.Endpoint, at string, out any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Anthropic-Version", version)
-	for k, v := range e.Headers {
-		req.Header.Set(k, v)
-	}
-	resp, err := e.Client.Do(req)
-	if err != nil {
-		// Without the URL, which may have a key in it.
-		var at *url.Error
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("status %d", resp.StatusCode)
-	}
-	return json.NewDecoder(io.LimitReader(resp.Body, maxPage)).Decode(out)
 }

@@ -236,7 +236,7 @@ func TestListModels(t *testing.T) {
 		t.Errorf("%s, %v", got, err)
 	}
 	at.Headers = nil
-	if _, err := ListModels(context.Background(), at); err == nil || err.Error() != "status 403" {
+	if _, err := ListModels(context.Background(), at); err == nil || !strings.HasPrefix(err.Error(), "p answered 403 Forbidden: ") {
 		t.Error(err)
 	}
 }

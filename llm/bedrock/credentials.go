@@ -57,7 +57,7 @@ func (a AWS) authenticate(ctx context.Context, at string, body []byte, now time.
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, nil)
 	if err != nil {
-		return nil, fmt.Errorf("bad URL %q", at)
+		return nil, errors.New("the provider's url is none")
 	}
 	region := regionOf(req.URL)
 	if region == "" {

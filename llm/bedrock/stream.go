@@ -211,9 +211,11 @@ func (s *stream) stop(last *streamEvent) error {
 	}
 	reason := llm.StopEnd
 	switch {
+	case s.reason == "model_context_window_exceeded":
+		return &llm.Error{Kind: llm.ErrContextOverflow, Message: s.provider + " stopped: the conversation and its answer fill the model's context"}
 	case len(s.ids) > 0:
 		reason = llm.StopToolCalls
-	case s.reason == "max_tokens", s.reason == "model_context_window_exceeded":
+	case s.reason == "max_tokens":
 		reason = llm.StopLength
 	case s.reason == "content_filtered", s.reason == "guardrail_intervened", s.reason == "refusal":
 		reason = llm.StopRefusal

@@ -155,7 +155,7 @@ func TestEvents(t *testing.T) {
 		"text":                {hello + stop("end_turn"), "t:hello|u:1,2,0,0|stop:end"},
 		"stop sequence":       {hello + stop("stop_sequence"), "t:hello|u:1,2,0,0|stop:end"},
 		"length":              {hello + stop("max_tokens"), "t:hello|u:1,2,0,0|stop:length"},
-		"window is full":      {hello + stop("model_context_window_exceeded"), "t:hello|u:1,2,0,0|stop:length"},
+		"window is full":      {hello + stop("model_context_window_exceeded"), "t:hello|u:1,2,0,0|!context_overflow p stopped: the conversation and its answer fill the model's context"},
 		"guardrail":           {hello + stop("guardrail_intervened"), "t:hello|u:1,2,0,0|stop:refusal"},
 		"filtered":            {hello + stop("content_filtered"), "t:hello|u:1,2,0,0|stop:refusal"},
 		"a new reason":        {hello + stop("because"), "t:hello|u:1,2,0,0|stop:end"},

@@ -28,8 +28,9 @@ import (
 // API is the name of the wire format, as configured by providers.<name>.api.
 const API = "google"
 
-// KeyHeader carries the key.
-const KeyHeader = "x-goog-api-key"
+// KeyHeader carries the key. It is in its canonical form, so that a header that the user
+// configured by the same name takes its place.
+const KeyHeader = "X-Goog-Api-Key"
 
 // Model is a model behind the Gemini API.
 type Model struct{ at llm.Endpoint }

@@ -88,7 +88,7 @@ func readRegular(call tools.Call, n int, path string) ([]byte, error) {
 	data, err := p.Read(maxFile)
 	if err == nil && call.Unsaved != nil && !workspace.IsBinary(data) {
 		if text, ok := call.Unsaved(p.Path()); ok && len(text) <= maxFile {
-			return []byte(text), nil
+			return []byte(asOnDisk(text, string(data))), nil
 		}
 	}
 	return data, err
@@ -123,7 +123,7 @@ func replaceFile(ctx context.Context, call tools.Call, path, content string) (no
 		if err := told(); err != nil {
 			return note, err
 		}
-		if call.Save(p.Path(), content) {
+		if save(call, p, content) {
 			return note, nil
 		}
 		told = ctx.Err

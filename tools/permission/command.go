@@ -214,7 +214,11 @@ func (p *Policy) pathsInside(c cmdline.Command, l *places) string {
 	return ""
 }
 
-// fixed is the folder of a glob in front of its first wildcard.
+// fixed is the folder of a glob in front of its first wildcard. There may be none: it can
+// stand in front of the = of an option whose value the path is.
 func fixed(glob string) string {
-	return filepath.Dir(glob[:strings.IndexAny(glob, "*?")] + "x")
+	if i := strings.IndexAny(glob, "*?"); i >= 0 {
+		glob = glob[:i] + "x"
+	}
+	return filepath.Dir(glob)
 }

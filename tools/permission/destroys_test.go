@@ -22,6 +22,9 @@ func TestIrreversible(t *testing.T) {
 	for link, to := range map[string]string{"build/out": filepath.Join(dir, "src"), "linked": filepath.Join(dir, "build")} {
 		needs.Symlink(t, to, filepath.Join(dir, filepath.FromSlash(link)))
 	}
+	home := filepath.Join(filepath.VolumeName(dir)+string(filepath.Separator), "home", "ada") // is not, wherever tests run
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
 	temp := t.TempDir() // is below the temporary folder, and no workspace
 	for _, c := range []struct {
 		command string

@@ -48,10 +48,24 @@ func TestProtectedPlaces(t *testing.T) {
 		"echo x > .git/hooks/pre-commit": true, "echo x >> ~/.bashrc": true, "echo x >> $HOME/.zshrc": true, "cp a.txt .git/hooks/x": true, "tee .eca/config.json": true, "mv a.txt folder/x": true,
 		"cd .git && touch x": true, "cd .git/hooks; echo x > y": true, "sed -i s/a/b/ .git/config": true, "dd of=.git/config": true, "cp --target-directory=.git/hooks a.txt": true, "git config core.pager x": true,
 		"sh -c 'echo x > .git/config'": true, "ln -s x .bashrc": true, "sudo cp a.txt /root/.profile": true, "echo x > .GIT/config": true, "cp a own/x": true, "python -c 1 > AGENTS.md": true,
+		"cd - && cp a.txt ~/.bashrc": true, "cd -; cp a.txt .git/hooks/x": true, "cd a; cd b; cd c; cd d; cd e; tee ~/.profile": true, "cd - && cp a.txt b.txt": false,
 	} {
 		v := judge(t, p, "code", dir, command)
 		if asks := v.Decision == tools.Ask && v.Insist && v.Rule == "protected"; asks != want {
 			t.Errorf("%q: %+v", command, v)
+		}
+	}
+}
+
+// A wildcard may stand in an option, in front of its value: that is a path without one.
+func TestGlobInOption(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": ""})
+	p := real(t, `{}`, dir)
+	for command, want := range map[string]tools.Decision{
+		"ls --colo?=auto": tools.Allow, "ls -l*=a": tools.Allow, "grep --inc*=a.txt x a.txt": tools.Allow, "cat --*=/etc/passwd": tools.Ask, "grep --fi*=../x a": tools.Ask,
+	} {
+		if v := judge(t, p, "plan", dir, command); v.Decision != want {
+			t.Errorf("%s: %+v", command, v)
 		}
 	}
 }

@@ -57,10 +57,9 @@ func (p *Policy) writesProtected(spec tools.Spec, plan tools.Plan) string {
 		}
 		return ""
 	}
+	known := true // where it runs; else the names that say so themselves still count
 	for _, c := range plan.Command.Program.Commands {
-		if !places.enter(c) {
-			break
-		}
+		known = known && places.enter(c)
 		switch {
 		case c.Effect == cmdline.Reads:
 			continue

@@ -1,0 +1,22 @@
+//go:build unix
+
+package netclient
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A pipe that stands where a certificate should be is not waited for.
+func TestReadPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, problems := Read(Files{CA: []Source{{Name: "network.caCertFile", Path: path}}})
+	if len(problems) != 1 || !strings.Contains(problems[0].Cause, "it is no regular file") {
+		t.Errorf("%v", problems)
+	}
+}
