@@ -113,6 +113,9 @@ func (w *walk) folder(dir string) (below []string, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
+		if e.Type().IsRegular() && !w.want(e.Name()) {
+			continue // most of what lies beside a skill
+		}
 		path := filepath.Join(dir, e.Name())
 		info, err := e.Info()
 		link := err == nil && info.Mode()&fs.ModeSymlink != 0

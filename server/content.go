@@ -335,7 +335,7 @@ func jsonDetails(outputs []string) protocol.Details {
 // usage maps usage (7.2). sessionTokens is what the context holds now.
 func (m *mapper) usage(u event.UsageReported) protocol.UsageContent {
 	used := u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
-	out := protocol.UsageContent{Type: "usage", SessionTokens: used, AutoCompactPercentage: m.cfg.AutoCompactPercentage}
+	out := protocol.UsageContent{Type: "usage", SessionTokens: used}
 	if u.Cost != nil {
 		out.LastMessageCost = fmt.Sprintf("%.2f", *u.Cost)
 		out.MessageCost = out.LastMessageCost
@@ -350,6 +350,7 @@ func (m *mapper) usage(u event.UsageReported) protocol.UsageContent {
 		Categories: []protocol.ContextCategory{}, UsedTokens: used, ContextLimit: u.ContextLimit, FreeColor: "#5c6370", FreeEmoji: "⬜",
 	}
 	if u.ContextLimit > 0 {
+		out.AutoCompactPercentage = m.cfg.AutoCompactPercentage // of a limit that is known: clients draw it
 		free := max(u.ContextLimit-used, 0)
 		breakdown.FreeTokens = &free
 	}

@@ -82,7 +82,8 @@ func (s *Server) MCPLogoutServer(_ context.Context, p protocol.MCPParams) error 
 	return nil
 }
 
-// MCPEnableServer implements protocol.Server.
+// MCPEnableServer implements protocol.Server. The client hears how the server is, also if it
+// was told so before: what it was told last may be older than what it asks for.
 func (s *Server) MCPEnableServer(_ context.Context, p protocol.MCPParams) error {
 	return s.enableMCP(string(p.Name), true)
 }
@@ -97,6 +98,7 @@ func (s *Server) enableMCP(name string, enabled bool) error {
 		if err := s.host.EnableMCPServer(name, enabled); err != nil {
 			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
 		}
+		s.configPush.askAgain(name)
 		s.push(s.ctx)
 		return nil
 	})

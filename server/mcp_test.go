@@ -95,6 +95,8 @@ func TestMCPList(t *testing.T) {
 func TestMCPEdit(t *testing.T) {
 	r := newMCPRig(t, mcpConfig, "")
 	mark := r.Mark()
+	r.Notify("mcp/disableServer", map[string]any{"name": "web"})
+	r.Await(mark, "what is so already", fake.Contains("tool/serverUpdated", webEntry))
 	r.Notify("mcp/disableServer", map[string]any{"name": "files"})
 	r.Await(mark, "disabled", fake.Contains("tool/serverUpdated", `"name":"files","status":"disabled"`, `"disabled":true`))
 	mark = r.Mark()

@@ -108,7 +108,7 @@ func checkConfig(cfg *config.Loaded, asJSON bool, stdout io.Writer) error {
 		err = enc.Encode(map[string]any{"ok": !bad, "findings": found})
 	} else {
 		for _, f := range found {
-			_, writeErr := fmt.Fprintln(stdout, f)
+			_, writeErr := fmt.Fprintln(stdout, shown(fmt.Sprint(f)))
 			err = errors.Join(err, writeErr)
 		}
 		if len(found) == 0 {

@@ -328,7 +328,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 		switch {
 		case c.flags.json || subagent || role == "user":
 		case role == "assistant":
-			fmt.Fprint(c.stdout, v.Text)
+			fmt.Fprint(c.stdout, shown(v.Text))
 			c.midLine = !strings.HasSuffix(v.Text, "\n")
 		default:
 			c.note(strings.TrimSpace(v.Text))
@@ -380,7 +380,7 @@ func (c *execClient) note(line string) {
 		fmt.Fprintln(c.stdout)
 		c.midLine = false
 	}
-	fmt.Fprintln(c.stderr, line)
+	fmt.Fprintln(c.stderr, shown(line))
 }
 
 // decide about a call that needs approval.

@@ -24,7 +24,7 @@ func TestKillWhileStreaming(t *testing.T) {
 cassette: 1
 turns:
   - steps:
-      - {text: "one two three", hang: true}
+      - {text: "one two kumquat", hang: true}
   - steps:
       - {text: "welcome back"}
 `)
@@ -32,8 +32,8 @@ turns:
 	first := here.serve(t)
 	first.Open(here.root, nil)
 	first.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "count"})
-	first.Await(0, "the text", fake.Content("text", "three"))
-	awaitStored(t, here, "three")
+	first.Await(0, "the text", fake.Content("text", "kumquat"))
+	awaitStored(t, here, "kumquat")
 	first.kill9(t)
 
 	second := here.serve(t)
@@ -41,7 +41,7 @@ turns:
 	second.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "go on"})
 	second.Await(0, "the end", fake.Finished())
 	in := p.last(t)
-	if got := transcriptOf(in); got != "user:count|assistant:one two three|user:go on" {
+	if got := transcriptOf(in); got != "user:count|assistant:one two kumquat|user:go on" {
 		t.Errorf("history after the restart: %s", got)
 	}
 	for _, m := range second.Since(0) {
@@ -157,7 +157,8 @@ func TestKillLeavesNoTemp(t *testing.T) {
 	}
 }
 
-// awaitStored waits until some text is in the store of chats, where it stands as it is.
+// awaitStored waits until some text is in the store of chats, where it stands as it is. It must
+// be one of which nothing else is stored.
 func awaitStored(t *testing.T, here place, text string) {
 	t.Helper()
 	files := filepath.Join(filepath.Dir(here.root), "state", "eca", "chats.db*")
@@ -250,6 +251,7 @@ func TestKillAtAnyMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := map[string]bool{} // calls whose result was shown
+
 	for round := 0; round < 6 || len(shown) == 0 && round < 60; round++ { // a busy machine shows little in that time
 		proc := here.serve(t)
 		proc.Open(here.root, nil)

@@ -115,7 +115,7 @@ func (l login) run(ctx context.Context, method string) error {
 		}
 	}
 	if step.Message != "" && (step.Wait != nil || l.terminal != nil) {
-		fmt.Fprintln(l.out, step.Message)
+		fmt.Fprintln(l.out, shown(step.Message))
 	}
 	notice := ""
 	if step.Wait == nil {
@@ -199,9 +199,9 @@ func (l login) line() (string, error) {
 // wait shows where to log in, and waits until that is done, or until what the browser was
 // sent to is entered.
 func (l login) wait(ctx context.Context, step auth.Step) (string, error) {
-	fmt.Fprintln(l.out, step.URL)
+	fmt.Fprintln(l.out, printable(step.URL))
 	if step.Code != "" {
-		fmt.Fprintf(l.out, "Code: %s\n", step.Code)
+		fmt.Fprintf(l.out, "Code: %s\n", printable(step.Code))
 	}
 	type outcome struct {
 		notice string

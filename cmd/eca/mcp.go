@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -228,14 +227,4 @@ func short(text string) string {
 		return string(r[:limit]) + "…"
 	}
 	return text
-}
-
-// printable is a text of others in one line, without what a terminal would take as orders.
-func printable(text string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, "�"))), " ")
 }

@@ -103,7 +103,7 @@ func printTable(providers []llm.Provider, stdout io.Writer) error {
 		case p.Missing != "":
 			fmt.Fprintf(stdout, "%s: needs %s\n", p.ID, p.Missing)
 		case p.Unlisted != "":
-			fmt.Fprintf(stdout, "%s: usable, but did not list its models: %s\n", p.ID, p.Unlisted)
+			fmt.Fprintf(stdout, "%s: usable, but did not list its models: %s\n", p.ID, printable(p.Unlisted))
 		default:
 			fmt.Fprintf(stdout, "%s: usable\n", p.ID)
 		}
@@ -118,7 +118,7 @@ func printTable(providers []llm.Provider, stdout io.Writer) error {
 	for _, p := range providers {
 		for _, m := range p.Models {
 			fmt.Fprintln(w, strings.Join([]string{
-				p.ID + "/" + m.Name, count(m.Context), count(m.Output), dollars(m.InputCost), dollars(m.OutputCost),
+				printable(p.ID + "/" + m.Name), count(m.Context), count(m.Output), dollars(m.InputCost), dollars(m.OutputCost),
 				dollars(m.CacheReadCost) + "/" + dollars(m.CacheWriteCost), yesNo(m.Reasoning), yesNo(m.Images), yesNo(m.Tools), sources(m.Facts),
 			}, "\t"))
 		}

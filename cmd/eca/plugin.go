@@ -60,6 +60,6 @@ func withPlugins(ctx context.Context, sf serverFlags, stdout, stderr io.Writer, 
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(stdout, d.Clean(text))
+	_, err = io.WriteString(stdout, shown(d.Clean(text)))
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -161,8 +162,11 @@ func (p *process) wait(t testing.TB) int {
 	}()
 	select {
 	case <-done:
-	case <-time.After(time.Minute):
-		p.Fatalf("the program does not end")
+	case <-time.After(5 * time.Minute): // the journal may have much to write yet
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it says what it does
+		time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
+		<-done
+		t.Fatalf("the program does not end:\n%s", p.stderr)
 	}
 	return p.cmd.ProcessState.ExitCode()
 }

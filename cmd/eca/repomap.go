@@ -51,7 +51,7 @@ func repomapCommand(stdout io.Writer) *cobra.Command {
 			if text == "" {
 				return errors.New("nothing to show: there is no source code, or the budget is too small for one file")
 			}
-			_, err = io.WriteString(stdout, text)
+			_, err = io.WriteString(stdout, shown(text))
 			return err
 		},
 	}

@@ -26,11 +26,7 @@ func askTerminal(ctx context.Context, call toolRun) bool {
 		return false
 	}
 	defer w.Close()
-	fmt.Fprintf(w, "\n%s wants to run: %s\n%s\n", call.Name, call.Summary, call.Args)
-	if call.Details.Diff != "" {
-		fmt.Fprintln(w, call.Details.Diff)
-	}
-	fmt.Fprint(w, "Allow? [y/N] ")
+	fmt.Fprint(w, call.question())
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(r).ReadString('\n')
@@ -43,4 +39,13 @@ func askTerminal(ctx context.Context, call toolRun) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// question is what the user is asked about a call.
+func (r toolRun) question() string {
+	text := fmt.Sprintf("\n%s wants to run: %s\n%s\n", r.Name, r.Summary, r.Args)
+	if r.Details.Diff != "" {
+		text += r.Details.Diff + "\n"
+	}
+	return shown(text) + "Allow? [y/N] "
 }

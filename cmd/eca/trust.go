@@ -103,7 +103,7 @@ func trustFolder(d *daemon.Daemon, dir string, stdout io.Writer) error {
 func printUnits(units []config.Unit, dir string, stdout io.Writer) error {
 	for _, u := range units {
 		for _, n := range u.Needs {
-			if _, err := fmt.Fprintf(stdout, "  %s  %s\n", u.Place(n, dir), n.What); err != nil {
+			if _, err := fmt.Fprintf(stdout, "  %s  %s\n", printable(u.Place(n, dir)), printable(n.What)); err != nil {
 				return err
 			}
 		}

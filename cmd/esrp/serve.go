@@ -111,6 +111,7 @@ func keepClean(ctx context.Context, d *daemon.Daemon) (stop func()) {
 
 // evaluate runs manifests as if they lay in dir. Models judge as with ecp run.
 func evaluate(eca daemon.Options, dir string) service.Evaluate {
+	eca.Getenv = os.Getenv
 	return func(ctx context.Context, manifest []byte, progress func(service.Progress)) ([]byte, error) {
 		m, problems := runtime.Parse(manifest, "manifest.yaml")
 		wrong := slices.DeleteFunc(problems, func(p runtime.Problem) bool { return p.Warning })
@@ -120,7 +121,6 @@ func evaluate(eca daemon.Options, dir string) service.Evaluate {
 		m.Path = filepath.Join(dir, "manifest.yaml") // what it names is found from here
 		network := netclient.New(os.Getenv)
 		defer network.Close()
-		eca.Getenv = os.Getenv
 		judge := &daemon.Judge{Options: eca, Network: network}
 		defer judge.Close()
 		var finished atomic.Int64

@@ -154,7 +154,7 @@ func TestServeOperations(t *testing.T) {
 }
 
 // held is a tool call that lasts until there is a file go, and notes each of its beginnings.
-const held = `{"command": "echo x >> begun; while [ ! -e go ]; do sleep 0.02; done; echo over"}`
+const held = `{"timeout": 600000, "command": "echo x >> begun; while [ ! -e go ]; do sleep 0.02; done; echo over"}`
 
 const allowsShell = `, "toolCall": {"approval": {"allow": {"eca__shell_command": {}}}}`
 

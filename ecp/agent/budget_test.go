@@ -122,7 +122,7 @@ func TestTime(t *testing.T) {
 			r := newRig(t, c.o)
 			rt := r.connect()
 			rt.initialize(map[string]any{"budgets": c.budgets})
-			step := rt.step("slow")
+			step := rt.late("slow")
 			if step.Status != ecp.Paused || step.StopReason != ecp.StopTime {
 				t.Errorf("%+v", step)
 			}
@@ -139,7 +139,7 @@ turns:
 `})
 	c := r.connect()
 	c.initialize(map[string]any{"approval": "all", "budgets": map[string]any{"timeout_s": 3}})
-	step := c.step("wait")
+	step := c.late("wait")
 	if step.Status != ecp.Paused || step.StopReason != ecp.StopTime {
 		t.Errorf("%+v", step)
 	}

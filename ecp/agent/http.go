@@ -35,7 +35,7 @@ func (a *Agent) Handler(o HTTPOptions) http.Handler {
 	if err != nil {
 		host, port = o.Address, ""
 	}
-	h := &handler{agent: a, hosts: o.Hosts, origins: o.Origins}
+	h := &handler{agent: a, hosts: slices.Clone(o.Hosts), origins: slices.Clone(o.Origins)}
 	h.bound, _ = netip.ParseAddr(host) // not valid for a name
 	for _, name := range []string{host, "localhost", "127.0.0.1", "::1"} {
 		if name != "" {

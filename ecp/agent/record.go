@@ -22,10 +22,10 @@ type record struct {
 	roots   []string // of the workspace, as named and as resolved
 	started time.Time
 
-	texts   []string // of the model, cut where it called tools
-	open    bool     // the last one goes on
-	notices []string // of eca itself
-	command bool     // the message was a command: its notices are the answer
+	texts   []*strings.Builder // of the model, cut where it called tools
+	open    bool               // the last one goes on
+	notices []string           // of eca itself
+	command bool               // the message was a command: its notices are the answer
 
 	calls   []*call // in the order in which they were decided about
 	byID    map[string]*call
@@ -121,9 +121,9 @@ func (r *record) addOwn(e event.Event) {
 		r.log(e.Time, "model %s, agent %s", b.Model, b.Agent)
 	case event.TextDelta:
 		if !r.open {
-			r.texts, r.open = append(r.texts, ""), true
+			r.texts, r.open = append(r.texts, &strings.Builder{}), true
 		}
-		r.texts[len(r.texts)-1] += b.Text
+		r.texts[len(r.texts)-1].WriteString(b.Text)
 	case event.FileChanged:
 		r.changed(b)
 	case event.UsageReported:

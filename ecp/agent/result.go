@@ -66,8 +66,8 @@ func notes(list []string) string {
 func (r *record) output(asked *question) string {
 	parts := make([]string, 0, len(r.texts)+1)
 	for _, t := range r.texts {
-		if strings.TrimSpace(t) != "" {
-			parts = append(parts, t)
+		if text := t.String(); strings.TrimSpace(text) != "" {
+			parts = append(parts, text)
 		}
 	}
 	if len(parts) > 1 { // blank lines between them are enough

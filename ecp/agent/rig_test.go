@@ -245,6 +245,18 @@ func (c *runtime) step(input string) ecp.StepResult {
 	return c.result(c.call(ecp.MethodStep, map[string]any{"input": input}))
 }
 
+// late is a step whose time ends. On a busy machine it may do so before the model is asked,
+// and then no model is named.
+func (c *runtime) late(input string) ecp.StepResult {
+	c.t.Helper()
+	res := c.call(ecp.MethodStep, map[string]any{"input": input})
+	step, err := ecp.ParseStepResult(res.Result)
+	if res.Err != nil || err != nil {
+		c.t.Fatal(res.Err, err)
+	}
+	return step
+}
+
 // result is that of a step, with all that is always there.
 func (c *runtime) result(res ecp.Response) ecp.StepResult {
 	c.t.Helper()

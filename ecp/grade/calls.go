@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,11 +13,19 @@ func (s Spec) gradeUsage(calls []Call, reference bool) Check {
 	if len(calls) == 0 {
 		return s.negated(Check{Field: field, Reasoning: "No tool_calls present. Agent did not report any tool usage."})
 	}
-	i := slices.IndexFunc(calls, func(c Call) bool {
-		return (s.ToolName == "" || c.Name == s.ToolName) && s.argumentsMatch(c.Arguments, reference)
-	})
-	if i >= 0 {
-		return s.negated(Check{Field: field, Passed: true, Reasoning: fmt.Sprintf("Found tool call '%s' with expected arguments", calls[i].Name)})
+	var unjudged error
+	for _, c := range calls {
+		if s.ToolName != "" && c.Name != s.ToolName {
+			continue
+		}
+		fits, err := s.argumentsMatch(c.Arguments, reference)
+		if fits {
+			return s.negated(Check{Field: field, Passed: true, Reasoning: fmt.Sprintf("Found tool call '%s' with expected arguments", c.Name)})
+		}
+		unjudged = cmp.Or(unjudged, err)
+	}
+	if unjudged != nil {
+		return Check{Field: field, Err: unjudged}
 	}
 	reason, joint := "No matching tool call", " for "
 	if reference { // word for word
@@ -32,23 +41,32 @@ func (s Spec) gradeUsage(calls []Call, reference bool) Check {
 	return s.negated(Check{Field: field, Reasoning: reason + ". Calls seen: " + names(calls)})
 }
 
-func (s Spec) argumentsMatch(got map[string]any, reference bool) bool {
+// argumentsMatch says whether a call has the expected arguments, or why that can not be said.
+func (s Spec) argumentsMatch(got map[string]any, reference bool) (bool, error) {
 	switch s.Match {
 	case "exact":
-		return len(got) == len(s.Arguments) && s.topMatch(got, false)
+		return len(got) == len(s.Arguments) && s.topMatch(got, false), nil
 	case "deep":
-		return contains(orEmpty(s.Arguments), orEmpty(got))
+		return contains(orEmpty(s.Arguments), orEmpty(got)), nil
 	case "regex":
-		for k, want := range s.Arguments {
-			value, ok := got[k]
-			pattern, isText := want.(string)
-			if !ok || !isText || !patternFits(pattern, value) {
-				return false
-			}
-		}
-		return true
+		return s.patternsMatch(got)
 	}
-	return s.topMatch(got, reference)
+	return s.topMatch(got, reference), nil
+}
+
+// patternsMatch wants every expected key, with a value that its pattern matches.
+func (s Spec) patternsMatch(got map[string]any) (bool, error) {
+	for k, want := range s.Arguments {
+		value, ok := got[k]
+		pattern, isText := want.(string)
+		if !ok || !isText {
+			return false, nil
+		}
+		if fits, err := patternFits(pattern, value); err != nil || !fits {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // topMatch wants every expected key, with an equal value; further keys are fine.
@@ -61,17 +79,16 @@ func (s Spec) topMatch(got map[string]any, truthy bool) bool {
 	return true
 }
 
-func patternFits(pattern string, value any) bool {
+func patternFits(pattern string, value any) (bool, error) {
 	text, ok := value.(string)
 	if !ok {
 		text = python(value)
 	}
 	re, err := compilePattern(pattern, false)
 	if err != nil {
-		return false
+		return false, err
 	}
-	found, err := re.MatchString(text)
-	return err == nil && found
+	return match(re, pattern, text)
 }
 
 func orEmpty(m map[string]any) any {

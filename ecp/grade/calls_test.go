@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func made(names ...string) (out []Call) {
@@ -211,5 +212,28 @@ func TestEffects(t *testing.T) {
 		if got := s.Grade(t.Context(), Subject{}, Tools{Command: ran}); !errors.Is(got.Err, errNoWorkspace) {
 			t.Errorf("%s without a workspace: %+v", s.Type, got)
 		}
+	}
+}
+
+// What can not be judged is an error, also where the grader wants that nothing matches.
+func TestUnjudged(t *testing.T) {
+	calls := []Call{{Name: "t", Arguments: map[string]any{"a": "x"}}}
+	s := Spec{Type: ToolUsage, Match: "regex", Arguments: map[string]any{"a": "("}, Not: true}
+	if got := s.Grade(t.Context(), Subject{Calls: calls}, Tools{}); got.Err == nil || got.Passed {
+		t.Errorf("%+v", got)
+	}
+	re, err := compilePattern("(x+x+)+y", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	re.MatchTimeout = time.Millisecond
+	if found, err := match(re, "(x+x+)+y", strings.Repeat("x", 1000)); err == nil || found {
+		t.Errorf("%v, %v", found, err)
+	}
+	// A limit that no duration can hold is a long one.
+	s = Spec{Type: Command, Run: "true", TimeoutS: 1e300}
+	tools := Tools{Command: func(ctx context.Context, _, _ string) (int, string, error) { return 0, "", ctx.Err() }}
+	if got := s.Grade(t.Context(), Subject{Workspace: t.TempDir()}, tools); !got.Passed {
+		t.Errorf("%+v", got)
 	}
 }

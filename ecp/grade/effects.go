@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -121,7 +122,7 @@ func (s Spec) gradeCommand(ctx context.Context, subject Subject, t Tools) Check 
 	}
 	limit := commandTime
 	if s.TimeoutS > 0 {
-		limit = time.Duration(s.TimeoutS * float64(time.Second))
+		limit = time.Duration(min(s.TimeoutS*float64(time.Second), math.MaxInt64/2)) // which is 146 years
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -58,14 +58,23 @@ func (s Spec) gradePattern(text string, reference bool) Check {
 	if err != nil {
 		return Check{Err: err} // Check has seen it before; still no reason to panic
 	}
-	found, err := re.MatchString(text)
+	found, err := match(re, s.Pattern, text)
 	switch {
 	case err != nil:
-		return Check{Err: fmt.Errorf("pattern '%s' took longer than %s on a text of %d bytes", s.Pattern, patternTime, len(text))}
+		return Check{Err: err}
 	case reference:
 		return Check{Passed: found, Reasoning: fmt.Sprintf("Regex '%s' failed", s.Pattern)}
 	}
 	return s.negated(verdict(found, "", fmt.Sprintf("Pattern '%s' matches", s.Pattern), fmt.Sprintf("Pattern '%s' does not match %s", s.Pattern, shown(text))))
+}
+
+// match looks for a pattern in a text. It is an error if that takes too long.
+func match(re *regexp2.Regexp, pattern, text string) (bool, error) {
+	found, err := re.MatchString(text)
+	if err != nil {
+		return false, fmt.Errorf("pattern '%s' took longer than %s on a text of %d bytes", pattern, patternTime, len(text))
+	}
+	return found, nil
 }
 
 // compilePattern compiles a pattern as Python writes them; it searches, with a time limit.

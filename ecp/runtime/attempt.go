@@ -56,11 +56,29 @@ func (a *attempt) perform(ctx context.Context) {
 		a.fail(ctx, 0, err)
 		return
 	}
+	a.steps(ctx)
+}
+
+// steps runs the steps until one has no answer. Those that there is no time for are not
+// passed over: the attempt is one that was stopped.
+func (a *attempt) steps(ctx context.Context) {
 	for i, step := range a.c.Scenario.Steps {
+		if i > 0 && ctx.Err() != nil {
+			a.fail(ctx, i+1, stopped(ctx, ecp.MethodStep, "there was no time left for it"))
+			return
+		}
 		if !a.step(ctx, i, step) {
 			return
 		}
 	}
+}
+
+// stopped is what has no result because ctx ended: late says so if that was a time limit.
+func stopped(ctx context.Context, method, late string) *CallError {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return callError(kindTimeout, method, "%s", late)
+	}
+	return callError(kindInterrupted, method, "the run was stopped")
 }
 
 // finish closes the connection: at once if something went wrong.
@@ -229,7 +247,7 @@ func (a *attempt) step(ctx context.Context, i int, step Step) bool {
 	take(&out, result)
 	a.grade(ctx, i, step, result, &out)
 	a.out.Steps = append(a.out.Steps, out)
-	return ctx.Err() == nil
+	return true
 }
 
 // take copies what the agent said into the report.

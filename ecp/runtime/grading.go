@@ -34,10 +34,11 @@ func (a *attempt) grade(ctx context.Context, i int, step Step, r ecp.StepResult,
 			if s.Type == grade.LLMJudge {
 				kind = kindJudge
 			}
+			failed := callError(kind, c.Type, "%v", c.Err)
 			if ctx.Err() != nil {
-				kind = kindInterrupted
+				failed = stopped(ctx, c.Type, "there was no time left to grade")
 			}
-			p := a.fail(ctx, i+1, callError(kind, c.Type, "%v", c.Err))
+			p := a.fail(ctx, i+1, failed)
 			out.Verdict = report.Error
 			if out.Error == nil {
 				out.Error = p

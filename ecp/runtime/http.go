@@ -74,11 +74,8 @@ func (c *httpConn) exchange(ctx context.Context, method string, message, id []by
 
 // failed says why there is no answer.
 func (c *httpConn) failed(ctx context.Context, method string, err error) error {
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return callError(kindTimeout, method, "no answer within the time limit%s", c.noise.said())
-	case ctx.Err() != nil:
-		return callError(kindInterrupted, method, "the run was stopped")
+	if ctx.Err() != nil {
+		return stopped(ctx, method, "no answer within the time limit"+c.noise.said())
 	}
 	var known *netclient.Error
 	if errors.As(err, &known) {

@@ -26,8 +26,9 @@ const (
 	maxNoise = 256 << 20
 	// stopGrace is how long an agent may take to end when its input ends.
 	stopGrace = 2 * time.Second
-	// exitGrace is how long the end of an agent's output and its own may be apart.
-	exitGrace = 300 * time.Millisecond
+	// exitGrace is how long the end of an agent's output and its own may be apart. On a busy
+	// machine that is long: what it said last must not be missed.
+	exitGrace = 3 * time.Second
 )
 
 // stdio is a conn to a child process: one JSON object in a line, both ways.
@@ -278,14 +279,11 @@ func whyNoJSON(raw []byte) string {
 
 // expired says that time is up.
 func (c *stdio) expired(ctx context.Context, method string) error {
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return callError(kindInterrupted, method, "the run was stopped")
-	}
 	text := "no answer within the time limit" + c.noise.said()
 	if last := c.tail.last(); last != "" {
 		text += "; its stderr ends: " + last
 	}
-	return callError(kindTimeout, method, "%s", text)
+	return stopped(ctx, method, text)
 }
 
 // close implements conn: the agent's input ends, then it is asked to end, then killed, with

@@ -177,6 +177,7 @@ func (s *Store) lock(ctx context.Context, take func(*flock.Flock, context.Contex
 	const retry = time.Millisecond
 	l := flock.New(filepath.Join(s.dir, "lock"))
 	if ok, _ := take(l, ctx, retry); !ok {
+		_ = l.Close() // it may be open
 		return func() {}, ctx.Err()
 	}
 	return func() { _ = l.Close() }, nil

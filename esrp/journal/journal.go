@@ -54,6 +54,10 @@ type Limits struct {
 // queued is how many records may wait; more make the caller wait.
 const queued = 1024
 
+// maxUnsynced is how many bodies may be there that the disk was not asked to sync, if nobody
+// wants it.
+const maxUnsynced = 4096
+
 // Journal records calls. It is safe for concurrent use.
 type Journal struct {
 	o      Options
@@ -224,7 +228,8 @@ func (j *Journal) wait(job func(*Chain) error) error {
 }
 
 // Sync has what was recorded before survive a crash of the machine, soon: the disk is asked
-// when nothing was recorded for a moment, once for all who want it. A journal that has recorded nothing is left alone.
+// when nothing was recorded for a moment, once for all who want it. A journal that has
+// recorded nothing is left alone.
 func (j *Journal) Sync() {
 	j.mu.RLock()
 	idle := j.jobs == nil
@@ -272,6 +277,10 @@ func (j *Journal) record(event string, build func(*bodies) esrp.Value) {
 func (j *Journal) recordAs(build func(*bodies) (event string, record esrp.Value)) {
 	j.submit(func(c *Chain) {
 		err := c.append(j.o.Clean, build)
+		if len(c.unsynced) >= maxUnsynced {
+			j.dirty = true
+			j.sync(c)
+		}
 		if l := j.o.Limits(); err == nil && l.Bytes > 0 && c.added > l.Bytes/16 {
 			err = c.Trim(l, j.o.Now())
 		}

@@ -16,7 +16,7 @@ import (
 
 // Large outputs travel in pieces before the result that names them.
 const (
-	maxInline = 256 << 10 // bytes of an output in a response; what is longer is an artifact
+	maxInline = 256 << 10 // bytes of outputs in a response, as records have them; what is longer is an artifact
 	pieceSize = 512 << 10 // clusters take 1 MiB by default, and JSON makes it a third longer
 	maxBlob   = 64 << 20
 )
@@ -122,6 +122,20 @@ func (s *Service) artifact(ctx context.Context, uri string) ([]byte, error) {
 		return nil, &Failure{Code: esrp.InvalidInputSemantic, Message: uri + ": " + err.Error()}
 	}
 	return data, err
+}
+
+// inlineSize is how many bytes data is in a record, as far as that matters: what is larger
+// than an output in a response may be is only known to be so.
+func inlineSize(data []byte) int {
+	if len(data) > maxInline {
+		return len(data)
+	}
+	text, _ := encode(data)
+	doc, err := esrp.StringValue(text).Canonical()
+	if err != nil {
+		return maxInline + 1
+	}
+	return len(doc)
 }
 
 // encode writes data as a body has it.

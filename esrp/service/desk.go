@@ -26,7 +26,7 @@ func (s *Service) hear(m *nats.Msg) {
 			a = answer{Hear: hearAgain, Reason: err.Error()}
 		}
 	}
-	body, err := json.Marshal(a)
+	body, err := encoded(a)
 	if err == nil {
 		err = m.Respond(body)
 	}

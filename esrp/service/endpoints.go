@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/esrp"
@@ -56,18 +58,28 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp
 	if err := check(q); err != nil {
 		return q, j, err
 	}
-	for _, in := range q.Inputs {
-		if in.Encoding == esrp.Path {
-			if err := q.ValidateStrictly(); err != nil {
-				return q, j, failureOf(err)
-			}
-			if _, err := h.s.artifact(r.Context(), in.Data); err != nil {
-				return q, j, err
-			}
+	if slices.ContainsFunc(q.Inputs, func(in esrp.Body) bool { return in.Encoding == esrp.Path }) {
+		if err := h.s.checkPaths(q, doc); err != nil {
+			return q, j, err
 		}
 	}
 	j, err = h.s.accept(r.Context(), q, doc)
 	return q, j, err
+}
+
+// checkPaths says whether a worker can be sent a request with what its paths name.
+func (s *Service) checkPaths(q esrp.Request, doc []byte) error {
+	if err := q.ValidateStrictly(); err != nil {
+		return failureOf(err)
+	}
+	whole, err := s.inlined(doc)
+	if err != nil {
+		return err
+	}
+	if most := s.nc.MaxPayload() - overhead; int64(len(whole)) > most {
+		return &Failure{Code: esrp.InvalidInputSize, Message: fmt.Sprintf("with what its paths name, the request has %d bytes; workers can be sent %d", len(whole), most)}
+	}
+	return nil
 }
 
 // idOf finds the id of a request that is no request.

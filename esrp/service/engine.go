@@ -242,6 +242,9 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 	}
 	from := session.Next()
 	if _, err := session.Submit(p).Wait(ctx); err != nil {
+		if ctx.Err() != nil { // it may be accepted yet, and nobody would follow it
+			session.Cancel()
+		}
 		return Result{}, err
 	}
 	var said strings.Builder

@@ -327,3 +327,33 @@ func TestStreamGoesOn(t *testing.T) {
 		t.Errorf("of no job: %d", status)
 	}
 }
+
+// Whatever a request of the size that is taken has in it, its worker gets it: text that JSON
+// can escape does not outgrow a message. What paths name counts too, and is refused at once.
+func TestMessages(t *testing.T) {
+	r := newRig(t, nil)
+	text := strings.Repeat("<&>", 1<<20)
+	status, out := r.respond("POST", "/v1/execute", request("echo", text, syncMode, ""))
+	if status != http.StatusOK || len(out.Artifacts) != 1 || out.Artifacts[0].SizeBytes != uint64(len(text)) {
+		t.Fatalf("%d %+v", status, out.Error)
+	}
+	body := strings.Replace(request("echo", out.Outputs[0].Data, syncMode, ""), `"utf-8"`, `"path"`, 1)
+	if status, out := r.respond("POST", "/v1/execute", body); status != http.StatusOK {
+		t.Errorf("%d %+v", status, out.Error)
+	}
+	hash, err := r.s.o.Artifacts.Put(t.Context(), make([]byte, 2<<20)) // six bytes each in a record
+	if err != nil {
+		t.Fatal(err)
+	}
+	body = strings.Replace(request("echo", artifactPrefix+hash, syncMode, ""), `"utf-8"`, `"path"`, 1)
+	status, out = r.respond("POST", "/v1/execute", body)
+	if status != http.StatusRequestEntityTooLarge || out.Error.Code != esrp.InvalidInputSize {
+		t.Errorf("%d %+v", status, out.Error)
+	}
+	// An output that is short, but not as a record has it, is an artifact.
+	zeros := strings.Repeat(`\u0000`, 100<<10)
+	status, out = r.respond("POST", "/v1/execute", request("echo", zeros, syncMode, ""))
+	if status != http.StatusOK || len(out.Artifacts) != 1 {
+		t.Errorf("%d, %d artifacts, %+v", status, len(out.Artifacts), out.Error)
+	}
+}

@@ -32,7 +32,7 @@ func makeQueue(ctx context.Context, nc *nats.Conn, lease time.Duration, log *slo
 	if err != nil {
 		return nil, err
 	}
-	const patience, once, hope = 30 * time.Second, 5 * time.Second, 3
+	const patience, once, hope = 2 * time.Minute, 5 * time.Second, 3
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for try := 1; ; try++ {

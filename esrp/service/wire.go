@@ -1,6 +1,9 @@
 package service
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // Names in NATS. Workers find the server that has a job by the id in the job's message.
 const (
@@ -50,3 +53,18 @@ type answer struct {
 	LeaseMS int64           `json:"lease_ms,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
 }
+
+// encoded writes a message for NATS. Records in it stay as they are: what JSON in a web page
+// would need to have escaped could make them six times as long, and messages have a limit.
+func encoded(message any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(message); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// overhead is what a message has around a record, at most, in bytes.
+const overhead = 4 << 10

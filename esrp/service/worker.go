@@ -133,7 +133,7 @@ type try struct {
 // ask tells the server something and returns its answer.
 func (t *try) ask(ctx context.Context, r report) (a answer, err error) {
 	r.Job, r.Worker = t.order.Job, t.name
-	body, err := json.Marshal(r)
+	body, err := encoded(r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -306,9 +306,9 @@ func (t *try) outputs(ctx context.Context, r *esrp.Response, result Result) erro
 	room := maxInline
 	for _, o := range result.Outputs {
 		body := esrp.Body{Name: o.Name, ContentType: o.ContentType}
-		if len(o.Data) <= room {
+		if size := inlineSize(o.Data); size <= room {
 			body.Data, body.Encoding = encode(o.Data)
-			room -= len(o.Data)
+			room -= size
 			r.Outputs = append(r.Outputs, body)
 			continue
 		}

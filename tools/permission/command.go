@@ -103,9 +103,9 @@ func (p *Policy) uncovered(c *tools.Command, whole pattern, patterns []pattern) 
 		return "names neither its redirections to files nor its loops"
 	}
 	single := len(program.Commands) == 1
-	places := newPlaces(c.Dir)
+	places, known := newPlaces(c.Dir), true
 	for _, cmd := range program.Commands {
-		known := places.enter(cmd)
+		known = known && places.enter(cmd)
 		if cmd.Effect == cmdline.Reads && known && p.pathsInside(cmd, places) == "" && !cmd.Git {
 			continue
 		}
@@ -161,15 +161,18 @@ type places struct{ dirs []string }
 func newPlaces(dir string) *places { return &places{[]string{dir}} }
 
 // enter follows a cd. It may not have happened (`a || cd x`), so where the program was
-// before counts too. It returns false when there are too many places.
+// before counts too: each can double the places. It returns false when there are too many,
+// and follows no further.
 func (l *places) enter(c cmdline.Command) bool {
-	if c.Name != "cd" || len(c.Args) != 1 {
+	const most = 8
+	switch {
+	case len(l.dirs) > most:
+		return false
+	case c.Name != "cd" || len(c.Args) != 1:
 		return true
-	}
-	if c.Args[0] == "-" {
+	case c.Args[0] == "-":
 		return false
 	}
-	const most = 8
 	for _, d := range slices.Clone(l.dirs) {
 		if to := under(d, c.Args[0]); !slices.Contains(l.dirs, to) {
 			l.dirs = append(l.dirs, to)
@@ -186,9 +189,6 @@ func under(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// maxGlob bounds what a glob may match to be looked at.
-const maxGlob = 500
-
 // pathsInside returns the first path of a command that leads out of the workspace, or "".
 func (p *Policy) pathsInside(c cmdline.Command, l *places) string {
 	for _, dir := range l.dirs {
@@ -200,8 +200,11 @@ func (p *Policy) pathsInside(c cmdline.Command, l *places) string {
 				}
 				continue
 			}
-			found, err := filepath.Glob(full)
-			if err != nil || len(found) > maxGlob || !p.inside(fixed(full)) {
+			if !p.inside(fixed(full)) {
+				return path.Name
+			}
+			found, ok := expand(full)
+			if !ok {
 				return path.Name
 			}
 			for _, f := range found {

@@ -174,3 +174,21 @@ func TestRepositoryHelpers(t *testing.T) {
 		}
 	}
 }
+
+// However often a command changes its folder, it is judged, and what follows where nobody
+// knows the folder needs a rule of its own.
+func TestManyFolders(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": ""})
+	p := real(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["cd .*"]}}}}}}`, dir)
+	many := ""
+	for i := range 60 { // each may have happened or not
+		many += fmt.Sprintf("cd a%d; ", i)
+	}
+	for command, want := range map[string]tools.Decision{
+		"cd sub && cat a.txt": tools.Allow, many: tools.Allow, many + "cat a.txt": tools.Ask, "cd - && cat a.txt": tools.Ask, "cd -; ls; cat a.txt": tools.Ask,
+	} {
+		if v := judge(t, p, "code", dir, command); v.Decision != want {
+			t.Errorf("%s: %+v", command, v)
+		}
+	}
+}

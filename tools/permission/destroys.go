@@ -48,9 +48,8 @@ func (p *Policy) expendable(roots []string, dir, name string, cmd cmdline.Comman
 	path := under(dir, expandHome(name))
 	found := []string{path}
 	if strings.ContainsAny(name, "*?") {
-		var err error
-		found, err = filepath.Glob(path)
-		if err != nil || len(found) == 0 || len(found) > maxGlob {
+		var ok bool
+		if found, ok = expand(path); !ok || len(found) == 0 {
 			return false
 		}
 	}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+)
+
+// emacsTape is what the model says to the user of testdata/emacs/drive.el.
+const emacsTape = `
+cassette: 1
+turns:
+  - user: hello
+    steps: [{reasoning: A greeting., text: "Hi **there**.\n"}]
+  - user: edit it
+    steps:
+      - calls: [{id: e, tool: eca__edit_file, arguments: {path: "${workspace}/main.go", original_content: "func main() {}", new_content: "func main() { println() }"}}]
+      - {text: Edited it.}
+  - user: run it
+    steps:
+      - calls: [{id: r, tool: eca__shell_command, arguments: {command: "X=1 true; touch ran"}}]
+      - {text: Never said.}
+  - user: ask me
+    steps:
+      - calls: [{id: q, tool: eca__ask_user, arguments: {question: "Which colour?", options: [{label: Red}, {label: Blue}]}}]
+      - {text: "You said: ${result:(?s)^(.{0,80})}"}
+  - user: delegate it
+    steps:
+      - calls: [{id: d, tool: eca__spawn_agent, arguments: {agent: general, task: childwork, activity: looking around}}]
+      - {text: "The child said: ${result:(?s)^(.{0,300})}"}
+  - user: childwork
+    steps: [{text: All is well.}]
+  - user: plan it
+    steps:
+      - calls: [{id: p1, tool: eca__task, arguments: {op: plan, tasks: [{subject: First}, {subject: Second}]}}]
+      - calls: [{id: p2, tool: eca__task, arguments: {op: start, ids: [1], active_summary: Doing the first}}]
+      - {text: Planned.}
+  - user: watch it
+    steps:
+      - calls: [{id: w, tool: eca__shell_command, arguments: {command: "echo watching; sleep 300", background: my watcher}}]
+      - {text: It is watched.}
+  - user: for ever
+    steps: [{text: "tick ", repeat: 100000, delay: 20ms}]
+`
+
+// TestEmacs runs the plugin for Emacs against eca, with the keys and commands of its user:
+// what it does not understand, and what it does not show, is a fault of eca.
+func TestEmacs(t *testing.T) {
+	needs.POSIX(t)
+	needs.Long(t)
+	plugin := os.Getenv("ECA_EMACS")
+	if plugin == "" {
+		t.Skip("NOT TESTED with Emacs: apt-get install emacs-nox elpa-dash elpa-s elpa-f elpa-markdown-mode elpa-compat, git clone https://github.com/editor-code-assistant/eca-emacs DIR, then ECA_EMACS=DIR")
+	}
+	emacs := needs.Program(t, "emacs", "emacs-nox elpa-dash elpa-s elpa-f elpa-markdown-mode elpa-compat")
+	plugin, err := filepath.Abs(plugin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProvider(t, emacsTape)
+	place := newPlace(t, p.env()...)
+	file := filepath.Join(place.root, "main.go")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(place.root, ".git"), 0o755), os.WriteFile(file, []byte("package main\n\nfunc main() {}\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	script, err := filepath.Abs(filepath.Join("testdata", "emacs", "drive.el"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, emacs, "--batch", "-l", script)
+	cmd.Dir = place.root
+	cmd.Env = append(place.env, "LANG=C.UTF-8", "ECA_EMACS="+plugin, "DRIVE_SERVER="+self, "DRIVE_FILE="+file)
+	cmd.WaitDelay = 10 * time.Second
+	var out, progress bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &progress
+	err = cmd.Run()
+	if err != nil || !strings.HasSuffix(out.String(), "ALL IS WELL\n") {
+		t.Fatalf("%v\n%s\n%s", err, out.String(), progress.String())
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "println()") {
+		t.Errorf("the edit was not made: %s %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(place.root, "ran")); err == nil {
+		t.Error("what was rejected ran")
+	}
+}

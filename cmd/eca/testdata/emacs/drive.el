@@ -1,0 +1,237 @@
+;;; drive.el --- Uses eca in Emacs as a person does -*- lexical-binding: t; -*-
+
+;; Runs in `emacs --batch'.  The environment says where the plugin is (ECA_EMACS), which
+;; program is the server (DRIVE_SERVER), and which file is open (DRIVE_FILE).  Nothing is
+;; waited for by time: each step awaits what it should show, and the first that does not
+;; come ends the run with what stands in the chat instead.
+
+;;; Code:
+
+(setq native-comp-deferred-compilation nil
+      load-prefer-newer t
+      make-backup-files nil
+      create-lockfiles nil)
+(package-initialize)
+(add-to-list 'load-path (getenv "ECA_EMACS"))
+(require 'eca)
+(setq eca-custom-command (list (getenv "DRIVE_SERVER") "server")
+      eca-chat-auto-add-cursor nil
+      eca-api-response-timeout 120)
+
+(defvar drive-patience 180
+  "Seconds after which something that was awaited does not come any more.")
+
+(defvar drive-step "the start"
+  "What is being done.")
+
+(defvar drive-file (find-file-noselect (getenv "DRIVE_FILE"))
+  "The file that is open.")
+
+(defun drive-session ()
+  "The session of the file that is open."
+  (with-current-buffer drive-file (eca-session)))
+
+(defun drive-chat ()
+  "The chat that is shown last."
+  (eca--session-last-chat-buffer (drive-session)))
+
+(defun drive-text ()
+  "What the chat shows."
+  (let ((buffer (and (drive-session) (drive-chat))))
+    (if (buffer-live-p buffer)
+        (with-current-buffer buffer (buffer-substring-no-properties (point-min) (point-max)))
+      "")))
+
+(defun drive-fail (format &rest args)
+  "End the run with FORMAT and ARGS as the reason."
+  (princ (format "FAILED at %s: %s\n--- the chat\n%s\n" drive-step (apply #'format format args) (drive-text)))
+  (dolist (buffer (buffer-list))
+    (when (string-match-p "emacs-errors\\|eca:stderr\\|Warnings" (buffer-name buffer))
+      (princ (format "--- %s\n%s\n" (buffer-name buffer) (with-current-buffer buffer (buffer-string))))))
+  (kill-emacs 1))
+
+(defun drive-await (what condition)
+  "Wait for WHAT, which is when CONDITION returns non-nil; return that."
+  (let ((deadline (+ (float-time) drive-patience)) result)
+    (while (not (setq result (funcall condition)))
+      (when (> (float-time) deadline) (drive-fail "no %s" what))
+      (accept-process-output nil 0.05))
+    result))
+
+(defun drive-await-text (regexp)
+  "Wait until the chat shows REGEXP."
+  (drive-await regexp (lambda () (string-match-p regexp (drive-text)))))
+
+(defun drive-await-idle ()
+  "Wait until the chat has nothing to do."
+  (drive-await "end of the turn"
+               (lambda () (not (buffer-local-value 'eca-chat--chat-loading (drive-chat))))))
+
+(defun drive-expect (regexp)
+  "The chat must show REGEXP now."
+  (unless (string-match-p regexp (drive-text)) (drive-fail "the chat does not show %s" regexp)))
+
+(defmacro drive-in-chat (&rest body)
+  "Evaluate BODY where the user is: in the chat."
+  `(progn (set-window-buffer (selected-window) (drive-chat))
+          (with-current-buffer (drive-chat) ,@body)))
+
+(defun drive-type (text)
+  "Type TEXT at the end of the chat, and the key return."
+  (drive-in-chat
+   (goto-char (point-max))
+   (insert text)
+   (call-interactively (key-binding (kbd "RET")))))
+
+(defmacro drive-step (name &rest body)
+  "Do BODY, which is called NAME."
+  (declare (indent 1))
+  `(condition-case err
+       (progn (setq drive-step ,name) ,@body (princ (format "ok %s\n" ,name)))
+     (error (drive-fail "%s" (error-message-string err)))))
+
+(defmacro drive-choosing (regexp &rest body)
+  "Evaluate BODY with the first choice that matches REGEXP taken wherever one is asked for."
+  (declare (indent 1))
+  `(cl-letf (((symbol-function 'completing-read)
+              (lambda (_prompt collection &rest _)
+                (or (seq-find (lambda (c) (string-match-p ,regexp c)) (all-completions "" collection))
+                    (drive-fail "none of %S is %s" (all-completions "" collection) ,regexp)))))
+     ,@body))
+
+(defun drive-start ()
+  "Start eca and await that it can be used."
+  (with-current-buffer drive-file (eca))
+  (drive-await "start" (lambda () (and (drive-session)
+                                       (eq 'started (eca--session-status (drive-session)))
+                                       (buffer-live-p (drive-chat)))))
+  (drive-await "models" (lambda () (> (length (eca--session-models (drive-session))) 0)))
+  (drive-await "native tools" (lambda () (eca-get (eca--session-tool-servers (drive-session)) "ECA"))))
+
+(drive-step "start"
+  (drive-start)
+  (drive-in-chat (unless (and (eca-chat--model) (equal "code" (eca-chat--agent)))
+                   (drive-fail "model %s, agent %s" (eca-chat--model) (eca-chat--agent)))))
+
+(drive-step "a streamed answer with reasoning"
+  (drive-type "hello")
+  (drive-await-text "Hi \\*\\*there\\*\\*")
+  (drive-await-idle)
+  (drive-expect "Thought"))
+
+(drive-step "completion of commands"
+  (drive-in-chat
+   (goto-char (point-max))
+   (insert "/doc")
+   (let ((capf (eca-chat-completion-at-point)))
+     (unless (member "doctor" (all-completions "doc" (nth 2 capf)))
+       (drive-fail "%S" (all-completions "" (nth 2 capf)))))
+   (eca-chat-clear-prompt)))
+
+(drive-step "completion of files"
+  (drive-in-chat
+   (goto-char (point-max))
+   (insert "@mai")
+   (let ((capf (eca-chat-completion-at-point)))
+     (unless (member "main.go" (all-completions "mai" (nth 2 capf)))
+       (drive-fail "%S" (all-completions "" (nth 2 capf)))))
+   (eca-chat-clear-prompt)))
+
+(drive-step "an edit that is accepted"
+  (drive-type "edit it")
+  (drive-await-text "Accept and remember")
+  (drive-expect "Editing main\\.go \\+1 -1")
+  (drive-in-chat (eca-chat-tool-call-accept-all))
+  (drive-await-text "Edited it\\.")
+  (drive-await-idle))
+
+(drive-step "a command that is rejected"
+  (drive-type "run it")
+  (drive-await-text "Accept and remember touch")
+  (drive-in-chat (eca-chat-tool-call-reject-next))
+  (drive-await-text "Tell ECA what to do differently for the rejected tool(s)")
+  (drive-await-idle))
+
+(drive-step "a question"
+  (drive-type "ask me")
+  (drive-await "question" (lambda () (buffer-local-value 'eca-chat--pending-question (drive-chat))))
+  (drive-expect "Q: Which colour\\?\\(.\\|\n\\)*Red")
+  (drive-type "green")
+  (drive-await-text "You said: .*green")
+  (drive-await-idle))
+
+(drive-step "a subagent"
+  (drive-type "delegate it")
+  (drive-await-text "The child said: \\(.\\|\n\\)*All is well")
+  (drive-await-idle)
+  (drive-expect "general: looking around"))
+
+(drive-step "a list of tasks"
+  (drive-type "plan it")
+  (drive-await-text "Planned\\.")
+  (drive-await-idle)
+  (drive-expect "Task: Doing the first (0/2)"))
+
+(drive-step "a background job"
+  (drive-type "watch it")
+  (drive-await-text "Accept and remember")
+  (drive-in-chat (eca-chat-tool-call-accept-all))
+  (drive-await-text "It is watched\\.")
+  (drive-await-idle)
+  (let ((job (drive-await "job" (lambda () (car (eca--session-jobs (drive-session)))))))
+    (unless (and (equal "my watcher" (plist-get job :summary)) (string-match-p "echo watching" (plist-get job :label)))
+      (drive-fail "job %S" job))
+    (eca-api-request-sync (drive-session) :method "jobs/kill" :params (list :job-id (plist-get job :id)))
+    (drive-await "kill" (lambda () (equal "killed" (plist-get (car (eca--session-jobs (drive-session))) :status))))))
+
+(drive-step "a stop in mid-stream"
+  (drive-type "go on for ever")
+  (drive-await-text "tick tick")
+  (drive-in-chat (eca-chat-stop-prompt))
+  (drive-await-text "Prompt stopped")
+  (drive-await-idle))
+
+(drive-step "a fork and a new name"
+  (drive-in-chat (eca-chat-fork))
+  (drive-await "second chat" (lambda () (= 2 (length (eca--session-chats (drive-session))))))
+  (drive-in-chat (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "The day")))
+                   (eca-chat-rename))))
+
+(drive-step "a restart, and the chat again, page by page"
+  (with-current-buffer (drive-chat) (eca-stop))
+  (drive-start)
+  (drive-in-chat
+   (setq eca-chat-history-page-size 5)
+   (drive-choosing "\\`The day\\'" (eca-chat-resume)))
+  (drive-await-text "Prompt stopped")
+  (while (buffer-local-value 'eca-chat--history-before-cursor (drive-chat))
+    (let ((before (buffer-local-value 'eca-chat--history-before-cursor (drive-chat))))
+      (drive-in-chat (eca-chat-load-older-history))
+      (drive-await "older page" (lambda () (not (equal before (buffer-local-value 'eca-chat--history-before-cursor (drive-chat))))))))
+  (dolist (shown '("Hi \\*\\*there" "Editing main\\.go \\+1 -1" "You said: .*green" "All is well" "Planned\\."))
+    (drive-expect shown))
+  (when (string-match-p "Preparing\\|⏳" (drive-text)) (drive-fail "a call never ends")))
+
+(drive-step "views of servers, providers and jobs"
+  (with-current-buffer (drive-chat)
+    (eca-mcp-details)
+    (eca-providers)
+    (eca-jobs))
+  (drive-await "providers" (lambda () (eca--session-providers (drive-session))))
+  (dolist (view '(("mcps" . "ECA") ("providers" . "OpenAI") ("jobs" . "Background Jobs")))
+    (drive-await (car view)
+                 (lambda ()
+                   (seq-some (lambda (b)
+                               (and (string-match-p (format "eca-settings.*%s" (car view)) (buffer-name b))
+                                    (with-current-buffer b (string-match-p (cdr view) (buffer-string)))))
+                             (buffer-list))))))
+
+(drive-step "nothing went wrong"
+  (dolist (buffer (buffer-list))
+    (when (string-match-p "emacs-errors" (buffer-name buffer))
+      (drive-fail "the plugin reports errors")))
+  (with-current-buffer (drive-chat) (eca-stop)))
+
+(princ "ALL IS WELL\n")
+
+;;; drive.el ends here

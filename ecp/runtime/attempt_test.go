@@ -1,0 +1,75 @@
+package runtime
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/ecp/report"
+)
+
+// answering is an agent that answers every step, and then does something.
+type answering struct{ then func() }
+
+func (a answering) exchange(context.Context, string, []byte, []byte) (ecp.Response, error) {
+	defer a.then()
+	return ecp.Response{Result: []byte(`{"status":"done"}`)}, nil
+}
+func (answering) close(bool)      {}
+func (answering) notes() []string { return nil }
+func (answering) stderr() string  { return "" }
+
+// A step that there was no time for is not passed over: the attempt did not pass. Behind the
+// last one there is nothing to miss.
+func TestNoTimeLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps  int
+		expire bool // the scenario's own limit, not the end of the run
+		status string
+		kind   string
+	}{
+		"stopped":            {2, false, report.Error, kindInterrupted},
+		"out of time":        {2, true, report.Error, kindTimeout},
+		"behind the last":    {1, false, report.Passed, ""},
+		"expired at the end": {1, true, report.Passed, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if c.expire {
+				ctx, cancel = context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
+				defer cancel()
+				ctx = ending{ctx, make(chan struct{})}
+				cancel = func() { close(ctx.(ending).over) }
+			}
+			a := &attempt{
+				run: &run{opts: Options{Now: time.Now}, ids: &ids{}}, conn: answering{cancel}, out: report.Attempt{Status: report.Passed},
+				c: Case{Scenario: Scenario{Name: "s", Steps: make([]Step, c.steps)}},
+			}
+			a.steps(ctx)
+			if a.out.Status != c.status || len(a.out.Steps) != 1 {
+				t.Errorf("%+v", a.out)
+			}
+			if len(a.out.Errors) == 0 != (c.kind == "") || c.kind != "" && a.out.Errors[0].Kind != c.kind {
+				t.Errorf("%+v", a.out.Errors)
+			}
+		})
+	}
+}
+
+// ending is a context whose time is over when over is closed.
+type ending struct {
+	context.Context
+	over chan struct{}
+}
+
+func (e ending) Done() <-chan struct{} { return e.over }
+func (e ending) Err() error {
+	select {
+	case <-e.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,32 @@
+package journal
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+)
+
+// Where nobody asks for a sync, as for calls outside of chats, what is to be synced does not
+// grow for ever.
+func TestUnsynced(t *testing.T) {
+	j := New(t.TempDir(), Options{})
+	defer j.Close()
+	o := origin{id: j.id(), at: j.o.Now()}
+	left := -1
+	for round := range 2 {
+		j.record(Requested, func(b *bodies) esrp.Value {
+			r := o.request(esrp.Target{Service: ServiceTool, Operation: "t"})
+			for i := range maxUnsynced/2 + 1 {
+				r.Inputs = append(r.Inputs[:0], b.text("arguments", "text/plain", fmt.Sprint(round, " ", i)))
+			}
+			return finish(r)
+		})
+		if err := j.wait(func(c *Chain) error { left = len(c.unsynced); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left != 0 {
+		t.Errorf("%d bodies wait for a sync", left)
+	}
+}

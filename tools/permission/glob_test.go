@@ -1,0 +1,50 @@
+package permission
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a glob matches is found as the system's own finds it, up to a limit.
+func TestExpand(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": "", "b.txt": "", "sub/a.go": "", "sub/deep/a.go": "", "sub/.hidden": "", "other/a.go": "", "[id]/page.ts": "", "i/page.ts": ""})
+	for _, glob := range []string{"*", "*.txt", "?.txt", "*/a.go", "sub/*", "*/*/*", "none/*", "a.txt/*", "sub/../*.txt", "*/deep/?.go", "**"} {
+		path := filepath.Join(dir, glob)
+		want, err := filepath.Glob(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := expand(path)
+		slices.Sort(got)
+		slices.Sort(want)
+		if !ok || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", glob, got, ok, want)
+		}
+	}
+	if got, ok := expand(filepath.Join(dir, "[id]", "*.ts")); !ok || len(got) != 1 || !strings.Contains(got[0], "[id]") {
+		t.Errorf("brackets: %v", got)
+	}
+	if got, ok := expand(filepath.Join(t.TempDir(), "*")); !ok || len(got) != 0 {
+		t.Errorf("an empty folder: %v, %v", got, ok)
+	}
+	many := t.TempDir()
+	for i := range maxGlob + 1 {
+		if err := os.WriteFile(filepath.Join(many, fmt.Sprint(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok := expand(filepath.Join(many, "*")); ok {
+		t.Error("too many are known")
+	}
+	if got, ok := expand(filepath.Join(many, "1??")); !ok || len(got) != 100 {
+		t.Errorf("some of many: %d, %v", len(got), ok)
+	}
+	left := maxGlob
+	if _, ok := matching(many, "x*", &left); ok {
+		t.Error("more was looked at than may be")
+	}
+}
