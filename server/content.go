@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -21,11 +22,12 @@ type notification struct {
 // mapper turns a chat's events into notifications (eca-protocol, sections 7 and 8).
 // It does nothing but that: its state is what later stages of a tool call repeat.
 type mapper struct {
-	chatID      string
-	parent      string // of a subagent's chat
-	autoCompact int
-	turns       map[string]bool // turns that began in front of this client
-	calls       map[string]*callState
+	chatID string
+	parent string // of a subagent's chat
+	cfg    *config.Loaded
+	turns  map[string]bool // turns that began in front of this client
+	calls  map[string]*callState
+	tasks  protocol.Details // the list of tasks as it was last shown; nil if that is not known
 }
 
 type callState struct {
@@ -35,8 +37,8 @@ type callState struct {
 	running   bool
 }
 
-func newMapper(chatID string, autoCompact int) *mapper {
-	return &mapper{chatID: chatID, autoCompact: autoCompact, turns: map[string]bool{}, calls: map[string]*callState{}}
+func newMapper(chatID string, cfg *config.Loaded) *mapper {
+	return &mapper{chatID: chatID, cfg: cfg, turns: map[string]bool{}, calls: map[string]*callState{}, tasks: taskDetails(&event.Tasks{})}
 }
 
 // notifications returns what an event shows. Events of a turn that began before the
@@ -85,7 +87,7 @@ func (m *mapper) notifications(e event.Event) []notification {
 	case event.TitleChanged:
 		return m.content(protocol.RoleSystem, protocol.MetadataContent{Type: "metadata", Title: b.Title})
 	case event.Notice:
-		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: b.Text})
+		return m.content(m.noticeRole(b), protocol.TextContent{Type: "text", Text: b.Text})
 	case event.Continued:
 		if b.Text == "" {
 			return nil
@@ -101,6 +103,7 @@ func (m *mapper) notifications(e event.Event) []notification {
 			Status: b.Status, Output: b.Output, Error: b.Error, ToolCallID: b.CallID,
 		})
 	case event.TasksCleared:
+		m.tasks = taskDetails(&event.Tasks{})
 		return m.content(protocol.RoleAssistant, protocol.TasksCleared{
 			Type: "toolCalled", Server: tools.Native, Name: "task", Details: taskDetails(&event.Tasks{}),
 		})
@@ -167,8 +170,13 @@ func (m *mapper) tool(body event.Body) []notification {
 		c.running = false
 		if d := details(b.Details); d != nil {
 			c.Details = d
+		} else if c.Name == "task" && c.Server == "eca" { // it failed: clients show a list in the making until they get one
+			c.Details = m.tasks
 		} else if c.Details == nil {
 			c.Details = jsonDetails(b.Outputs)
+		}
+		if b.Details != nil && b.Details.Tasks != nil {
+			m.tasks = c.Details
 		}
 		called := protocol.ToolCalled{
 			Type: "toolCalled", ToolCall: c.ToolCall, Arguments: c.arguments,
@@ -190,6 +198,16 @@ func (m *mapper) tool(body event.Body) []notification {
 		})
 	}
 	return nil
+}
+
+// noticeRole is who says a notice. Clients show what the system says as it is written, in the
+// colour of a warning; what a command answers has headings and tables, which they render
+// when the assistant says it. Suites that compare traffic know the system alone.
+func (m *mapper) noticeRole(n event.Notice) string {
+	if n.Markdown && m.cfg.Env != config.EnvTest {
+		return protocol.RoleAssistant
+	}
+	return protocol.RoleSystem
 }
 
 // took is a time in milliseconds as clients are told it: at least one. The chat that VS Code,
@@ -339,7 +357,7 @@ func (m *mapper) usage(u event.UsageReported) protocol.UsageContent {
 		Categories: []protocol.ContextCategory{}, UsedTokens: used, ContextLimit: u.ContextLimit, FreeColor: "#5c6370", FreeEmoji: "⬜",
 	}
 	if u.ContextLimit > 0 {
-		out.AutoCompactPercentage = m.autoCompact // of a limit that is known: clients draw it
+		out.AutoCompactPercentage = m.cfg.AutoCompactPercentage // of a limit that is known: clients draw it
 		free := max(u.ContextLimit-used, 0)
 		breakdown.FreeTokens = &free
 	}

@@ -202,6 +202,9 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mappe
 		// Without its part, the rest of the chat is still worth showing.
 		_, _ = session.Child(ctx, chatID, callID, fn)
 	}
+	if span.Older {
+		m.tasks = nil
+	}
 	if span.Newer {
 		r.held = map[string]event.ToolProposed{}
 	}
@@ -281,7 +284,7 @@ func (v *view) showTitle(ctx context.Context, meta chat.Meta) {
 // replay shows a span. If that is where the chat ends, the view goes on behind it.
 func (v *view) replay(ctx context.Context, span chat.Span) error {
 	v.leaveChildren()
-	m := newMapper(v.chatID, v.s.host.Config().AutoCompactPercentage)
+	m := newMapper(v.chatID, v.s.host.Config())
 	maps.Copy(m.turns, v.mapper.turns)
 	v.mu.Lock()
 	for id := range v.turns {
