@@ -315,9 +315,13 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 		Type, ID, Text, State, Reason, Summary, Name string
 		ManualApproval, Error                        bool
 		Outputs                                      []struct{ Text string }
+		Details                                      struct{ Type, Path string }
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return err
+	}
+	if v.Details.Type == "fileChange" { // the summary leaves to clients to name it
+		v.Summary += " " + filepath.Base(v.Details.Path)
 	}
 	switch v.Type {
 	case "text":
@@ -335,6 +339,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 			if err := json.Unmarshal(raw, &call); err != nil {
 				return err
 			}
+			call.Summary = v.Summary
 			c.asking <- call
 		}
 	case "toolCallRunning":
