@@ -257,7 +257,7 @@ type Task struct {
 	BlockedBy   []int  `json:"blockedBy,omitempty"`
 }
 
-// TaskList shows the list as it is, without a call: a call's end without a call.
+// TaskList shows the list as it is: the end of a call without a call.
 type TaskList struct {
 	Type    string      `json:"type"` // toolCalled
 	Server  string      `json:"server"`
