@@ -70,7 +70,7 @@ func (t *turn) talkOn(d Dialog, text string) error {
 	t.enter(progressDialog) // the prompt counts as accepted: this may take long
 	say := func(text string) {
 		t.s.setDialog(d)
-		t.emit(event.Notice{Text: text})
+		t.emit(event.Notice{Text: text, Markdown: true})
 	}
 	open, err := d.Next(t.ctx, t.s, text, say)
 	switch {

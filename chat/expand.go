@@ -81,7 +81,7 @@ func (t *turn) command(c Command) error {
 	}
 	text, err := c.Run(t.ctx, t.s)
 	if err == nil && text != "" {
-		t.emit(event.Notice{Text: text})
+		t.emit(event.Notice{Text: text, Markdown: true})
 	}
 	return err
 }

@@ -240,6 +240,20 @@ func (s *Session) Unsteer() {
 	})
 }
 
+// Resting says whether no turn runs and no dialog waits, and where the log ended then. All
+// orders that were given before count.
+type Resting struct {
+	Rests bool
+	At    event.Seq
+}
+
+// Resting asks the session whether it rests.
+func (s *Session) Resting() *Pending[Resting] {
+	return command(s, func() (Resting, error) {
+		return Resting{Rests: s.turn == nil && s.dialog == nil, At: s.log.Next()}, nil
+	})
+}
+
 // Running says whether a turn runs.
 func (s *Session) Running() bool { return s.busy.Load() }
 

@@ -136,18 +136,50 @@ func (s *Server) refuse(id, message string, err error) {
 
 // ChatPromptStop implements protocol.Server.
 func (s *Server) ChatPromptStop(_ context.Context, p protocol.ChatParams) error {
-	if session, ok := s.host.Engine().Lookup(string(p.ChatID)); ok {
-		session.Cancel()
-	}
+	s.order(string(p.ChatID), (*chat.Session).Cancel)
 	return nil
 }
 
 // ChatPromptSteer implements protocol.Server.
 func (s *Server) ChatPromptSteer(_ context.Context, p protocol.SteerParams) error {
-	if session, ok := s.host.Engine().Lookup(string(p.ChatID)); ok {
-		session.Steer(string(p.Message))
-	}
+	s.order(string(p.ChatID), func(session *chat.Session) { session.Steer(string(p.Message)) })
 	return nil
+}
+
+// order gives an order to the turn of a chat that runs. If none does, the client is told: it
+// may still wait for one of a daemon that died, and offer nothing but to stop or steer it.
+func (s *Server) order(id string, give func(*chat.Session)) {
+	if chat.IsSubagent(id) {
+		if session, ok := s.host.Engine().Lookup(id); ok {
+			give(session)
+		}
+		return
+	}
+	var resting *chat.Pending[chat.Resting]
+	session, ok := s.host.Engine().Lookup(id)
+	if ok {
+		give(session)
+		resting = session.Resting()
+	}
+	s.background(func() {
+		if !ok {
+			known, found, err := s.host.Engine().Existing(s.ctx, id)
+			if err != nil || !found {
+				return // nothing is ever said of a chat that is not there
+			}
+			session, resting = known, known.Resting()
+		}
+		now, err := resting.Wait(s.ctx)
+		if err != nil || !now.Rests {
+			return
+		}
+		v := s.view(session)
+		_ = v.do(s.ctx, now.At, func(ctx context.Context) {
+			if !session.Running() { // else its end is told
+				v.send(ctx, v.mapper.status("idle"))
+			}
+		})
+	})
 }
 
 // ChatPromptSteerRemove implements protocol.Server.

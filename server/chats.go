@@ -201,7 +201,7 @@ func (s *Server) ChatHistory(ctx context.Context, req protocol.Request[protocol.
 			return none, nil
 		}
 		out := none
-		m := newMapper(session.ID(), s.host.Config().AutoCompactPercentage)
+		m := newMapper(session.ID(), s.host.Config())
 		_, err := replay(ctx, session, span, m, func(list []notification) {
 			for _, n := range list {
 				if c, ok := n.Params.(protocol.ContentReceived); ok {

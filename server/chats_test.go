@@ -378,6 +378,26 @@ turns:
 	checkReplay(t, r, "c", r.Since(0))
 }
 
+// A client that still waits for a turn, as of a daemon that died in the middle, can only stop
+// or steer it: it is told that there is none.
+func TestStopOfNothing(t *testing.T) {
+	first := newRig(t, options{model: "cassette: 1\ndefault: {steps: [{text: done}]}\nturns: []\n"})
+	first.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
+	first.Await(0, "the end", fake.Finished())
+	again := newRig(t, options{model: anyAnswer, state: first.state, root: first.root})
+	for name, r := range map[string]*rig{"the daemon that ran it": first, "a later one": again} {
+		r.Await(0, "the start", fake.Ready())
+		for _, method := range []string{"chat/promptStop", "chat/promptSteer"} {
+			mark := r.Mark()
+			r.Notify(method, map[string]any{"chatId": "c", "message": "on"})
+			r.Await(mark, "the status", fake.Contains("chat/statusChanged", `"c"`, `"idle"`))
+			if heard := r.Since(mark); len(heard) != 1 {
+				t.Errorf("%s, %s: %v", name, method, heard)
+			}
+		}
+	}
+}
+
 // Picks of model and agent (4.9): scoped for chats that are known, else for the session.
 func TestSelection(t *testing.T) {
 	r := newRig(t, options{model: talk, config: map[string]any{"providers": map[string]any{"mock": map[string]any{"models": map[string]any{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
 )
 
 // The chats of subagents are shown by the view of their parent, each between the running
@@ -31,8 +32,8 @@ func ofChild(b event.Body) bool {
 }
 
 // newChildMapper returns a mapper for the part of a subagent's chat that belongs to a call.
-func newChildMapper(parent string, sub event.Subagent, autoCompact int) *mapper {
-	m := newMapper(sub.ChatID, autoCompact)
+func newChildMapper(parent string, sub event.Subagent, cfg *config.Loaded) *mapper {
+	m := newMapper(sub.ChatID, cfg)
 	m.parent = parent
 	return m
 }
@@ -47,7 +48,7 @@ func (v *view) showChild(ctx context.Context, callID string, sub event.Subagent)
 	ctx, c.quit = context.WithCancel(ctx)
 	waiting, drain := context.WithCancel(ctx)
 	c.drain = drain
-	m := newChildMapper(v.chatID, sub, v.s.host.Config().AutoCompactPercentage)
+	m := newChildMapper(v.chatID, sub, v.s.host.Config())
 	v.children[callID] = c
 	go func() {
 		defer close(c.done)
@@ -112,7 +113,7 @@ func (v *view) endChild(ctx context.Context, turn, callID string) {
 		return
 	}
 	// The view has fallen behind and did not hear that it began.
-	m := newChildMapper(v.chatID, *call.sub, v.s.host.Config().AutoCompactPercentage)
+	m := newChildMapper(v.chatID, *call.sub, v.s.host.Config())
 	_, err := v.session.Child(ctx, call.sub.ChatID, callID, func(e event.Event) { v.send(ctx, m.notifications(e)) })
 	if err != nil && ctx.Err() == nil {
 		v.s.log.Error("subagent can not be shown", "chat", call.sub.ChatID, "err", err)
@@ -135,7 +136,7 @@ func (r *replayer) child(callID string) []notification {
 	if call == nil || call.sub == nil {
 		return nil
 	}
-	c := newReplayer(newChildMapper(r.chatID, *call.sub, r.autoCompact), func(string) (event.ToolProposed, event.ToolJudged, bool) {
+	c := newReplayer(newChildMapper(r.chatID, *call.sub, r.cfg), func(string) (event.ToolProposed, event.ToolJudged, bool) {
 		return event.ToolProposed{}, event.ToolJudged{}, false
 	})
 	var out []notification

@@ -21,7 +21,7 @@ func said(t *testing.T, r *rig, mark int) string {
 			Role    string
 			Content struct{ Type, Text string }
 		}
-		if json.Unmarshal(m.Params, &p) == nil && p.Role == "system" && p.Content.Type == "text" {
+		if json.Unmarshal(m.Params, &p) == nil && p.Role != "user" && p.Content.Type == "text" {
 			b.WriteString(p.Content.Text)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -21,12 +22,12 @@ type notification struct {
 // mapper turns a chat's events into notifications (eca-protocol, sections 7 and 8).
 // It does nothing but that: its state is what later stages of a tool call repeat.
 type mapper struct {
-	chatID      string
-	parent      string // of a subagent's chat
-	autoCompact int
-	turns       map[string]bool // turns that began in front of this client
-	calls       map[string]*callState
-	tasks       *protocol.TaskDetails // the list of tasks as it was last shown; nil if that is not known
+	chatID string
+	parent string // of a subagent's chat
+	cfg    *config.Loaded
+	turns  map[string]bool // turns that began in front of this client
+	calls  map[string]*callState
+	tasks  *protocol.TaskDetails // the list of tasks as it was last shown; nil if that is not known
 }
 
 type callState struct {
@@ -44,8 +45,8 @@ func tasksAre(list protocol.TaskDetails) protocol.TaskList {
 	return protocol.TaskList{Type: "toolCalled", Server: tools.Native, Name: "task", Details: list}
 }
 
-func newMapper(chatID string, autoCompact int) *mapper {
-	return &mapper{chatID: chatID, autoCompact: autoCompact, turns: map[string]bool{}, calls: map[string]*callState{}, tasks: new(taskDetails(&event.Tasks{}))}
+func newMapper(chatID string, cfg *config.Loaded) *mapper {
+	return &mapper{chatID: chatID, cfg: cfg, turns: map[string]bool{}, calls: map[string]*callState{}, tasks: new(taskDetails(&event.Tasks{}))}
 }
 
 // notifications returns what an event shows. Events of a turn that began before the
@@ -94,7 +95,7 @@ func (m *mapper) notifications(e event.Event) []notification {
 	case event.TitleChanged:
 		return m.content(protocol.RoleSystem, protocol.MetadataContent{Type: "metadata", Title: b.Title})
 	case event.Notice:
-		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: b.Text})
+		return m.content(m.noticeRole(b), protocol.TextContent{Type: "text", Text: b.Text})
 	case event.Continued:
 		if b.Text == "" {
 			return nil
@@ -207,6 +208,16 @@ func (m *mapper) tool(body event.Body) []notification {
 		return out
 	}
 	return nil
+}
+
+// noticeRole is who says a notice. Clients show what the system says as it is written, in the
+// colour of a warning; what a command answers has headings and tables, which they render
+// when the assistant says it. Suites that compare traffic know the system alone.
+func (m *mapper) noticeRole(n event.Notice) string {
+	if n.Markdown && m.cfg.Env != config.EnvTest {
+		return protocol.RoleAssistant
+	}
+	return protocol.RoleSystem
 }
 
 // took is a time in milliseconds as clients are told it: at least one. The chat that VS Code,
@@ -356,7 +367,7 @@ func (m *mapper) usage(u event.UsageReported) protocol.UsageContent {
 		Categories: []protocol.ContextCategory{}, UsedTokens: used, ContextLimit: u.ContextLimit, FreeColor: "#5c6370", FreeEmoji: "⬜",
 	}
 	if u.ContextLimit > 0 {
-		out.AutoCompactPercentage = m.autoCompact // of a limit that is known: clients draw it
+		out.AutoCompactPercentage = m.cfg.AutoCompactPercentage // of a limit that is known: clients draw it
 		free := max(u.ContextLimit-used, 0)
 		breakdown.FreeTokens = &free
 	}

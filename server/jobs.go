@@ -71,8 +71,9 @@ func (s *Server) jobs() protocol.JobsListResult {
 	return res
 }
 
+// exitCode is null while a job runs, and of one that was killed: it had none.
 func exitCode(j tools.Job) *int {
-	if j.Status == tools.JobRunning {
+	if j.Status == tools.JobRunning || j.ExitCode < 0 {
 		return nil
 	}
 	return &j.ExitCode

@@ -81,6 +81,10 @@ default:
 		t.Errorf("kill: %s", got)
 	}
 	r.Await(mark, "the kill", fake.Contains("jobs/updated", `"status":"killed","label":"sleep 300","summary":"two"`))
+	// What was killed has no exit code.
+	if got := string(r.Call("jobs/list", map[string]any{})); strings.Count(got, `"exitCode":null`) != 1 || strings.Count(got, `"exitCode":3`) != 1 {
+		t.Errorf("exit codes: %s", got)
+	}
 	if body := say("tools"); strings.Count(body, "(one) has ended") != 1 || strings.Contains(body, "(two) has ended") {
 		t.Errorf("told twice, or of what the user did: %s", body)
 	}

@@ -284,7 +284,7 @@ func (v *view) showTitle(ctx context.Context, meta chat.Meta) {
 // replay shows a span. If that is where the chat ends, the view goes on behind it.
 func (v *view) replay(ctx context.Context, span chat.Span) error {
 	v.leaveChildren()
-	m := newMapper(v.chatID, v.s.host.Config().AutoCompactPercentage)
+	m := newMapper(v.chatID, v.s.host.Config())
 	maps.Copy(m.turns, v.mapper.turns)
 	v.mu.Lock()
 	for id := range v.turns {

@@ -130,7 +130,7 @@ func (r *rules) sent(body []byte) {
 	case m.Method == "chat/prompt":
 		r.chat(string(p.ChatID)).known = true
 		r.chat(string(p.ChatID)).turns++
-	case m.Method == "chat/open":
+	case m.Method == "chat/open", m.Method == "chat/promptStop", m.Method == "chat/promptSteer":
 		r.chat(string(p.ChatID)).known = true
 	}
 }

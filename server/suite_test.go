@@ -35,6 +35,10 @@ func TestEnvTest(t *testing.T) {
 			t.Errorf("turn %d: when the answer came, this was heard:\n%s\nwant\n%s", i, g, want)
 		}
 	}
+	// What a command answers is from the system there, not Markdown to be rendered.
+	mark := r.Mark()
+	r.Call("chat/prompt", map[string]any{"chatId": "one", "message": "/costs"})
+	r.Await(mark, "the answer of the command", fake.Content("text", "| mock/m |", `"role":"system"`))
 	// Such suites keep themselves apart by the cache folder alone.
 	if _, err := os.Stat(filepath.Join(r.state, "cache", "state", "chats.db")); err != nil {
 		t.Error(err)

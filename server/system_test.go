@@ -106,7 +106,7 @@ func TestSystemPromptIsPinned(t *testing.T) {
 	}
 
 	// What the user asks for, and another agent, renew it.
-	if _, notices := say("/sync-system-prompt"); !strings.Contains(notices, "new system prompt") {
+	if notices := ask(t, r, "c", "/sync-system-prompt"); !strings.Contains(notices, "new system prompt") {
 		t.Errorf("answer of the command: %q", notices)
 	}
 	renewed, notices := say("five")

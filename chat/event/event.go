@@ -286,6 +286,9 @@ type Notice struct {
 	Text string `json:"text"`
 	// Chat is the id of a chat that was made and is to be shown: a fork.
 	Chat string `json:"chat,omitempty"`
+	// Markdown says that the text is a document, as commands answer with, and not a line about
+	// what goes on.
+	Markdown bool `json:"markdown,omitempty"`
 	// System names the system prompt that would be sent now in place of the one the chat
 	// keeps: the user was told of the difference.
 	System string `json:"system,omitempty"`
