@@ -27,7 +27,7 @@ type mapper struct {
 	cfg    *config.Loaded
 	turns  map[string]bool // turns that began in front of this client
 	calls  map[string]*callState
-	tasks  protocol.Details // the list of tasks as it was last shown; nil if that is not known
+	tasks  *protocol.TaskDetails // the list of tasks as it was last shown; nil if that is not known
 }
 
 type callState struct {
@@ -37,8 +37,16 @@ type callState struct {
 	running   bool
 }
 
+// isTask says whether it is a call of the tool task.
+func (c *callState) isTask() bool { return c.Server == tools.Native && c.Name == "task" }
+
+// tasksAre shows a list of tasks without a call.
+func tasksAre(list protocol.TaskDetails) protocol.TaskList {
+	return protocol.TaskList{Type: "toolCalled", Server: tools.Native, Name: "task", Details: list}
+}
+
 func newMapper(chatID string, cfg *config.Loaded) *mapper {
-	return &mapper{chatID: chatID, cfg: cfg, turns: map[string]bool{}, calls: map[string]*callState{}, tasks: taskDetails(&event.Tasks{})}
+	return &mapper{chatID: chatID, cfg: cfg, turns: map[string]bool{}, calls: map[string]*callState{}, tasks: new(taskDetails(&event.Tasks{}))}
 }
 
 // notifications returns what an event shows. Events of a turn that began before the
@@ -103,10 +111,8 @@ func (m *mapper) notifications(e event.Event) []notification {
 			Status: b.Status, Output: b.Output, Error: b.Error, ToolCallID: b.CallID,
 		})
 	case event.TasksCleared:
-		m.tasks = taskDetails(&event.Tasks{})
-		return m.content(protocol.RoleAssistant, protocol.TasksCleared{
-			Type: "toolCalled", Server: tools.Native, Name: "task", Details: taskDetails(&event.Tasks{}),
-		})
+		m.tasks = new(taskDetails(&event.Tasks{}))
+		return m.content(protocol.RoleAssistant, tasksAre(*m.tasks))
 	case event.TurnFinished:
 		delete(m.turns, e.Turn)
 		return m.finished(b)
@@ -170,13 +176,13 @@ func (m *mapper) tool(body event.Body) []notification {
 		c.running = false
 		if d := details(b.Details); d != nil {
 			c.Details = d
-		} else if c.Name == "task" && c.Server == "eca" { // it failed: clients show a list in the making until they get one
-			c.Details = m.tasks
+		} else if c.isTask() && m.tasks != nil { // it failed: clients show a list in the making until they get one
+			c.Details = *m.tasks
 		} else if c.Details == nil {
 			c.Details = jsonDetails(b.Outputs)
 		}
 		if b.Details != nil && b.Details.Tasks != nil {
-			m.tasks = c.Details
+			m.tasks = new(taskDetails(b.Details.Tasks))
 		}
 		called := protocol.ToolCalled{
 			Type: "toolCalled", ToolCall: c.ToolCall, Arguments: c.arguments,
@@ -193,9 +199,13 @@ func (m *mapper) tool(body event.Body) []notification {
 	case event.ToolRejected:
 		c := m.call(b.CallID)
 		c.running = false
-		return m.content(protocol.RoleAssistant, protocol.ToolRejected{
+		out := m.content(protocol.RoleAssistant, protocol.ToolRejected{
 			Type: "toolCallRejected", ToolCall: c.ToolCall, Arguments: c.arguments, Reason: rejectReason(b.Reason),
 		})
+		if c.isTask() && m.tasks != nil {
+			out = append(out, m.content(protocol.RoleAssistant, tasksAre(*m.tasks))...)
+		}
+		return out
 	}
 	return nil
 }

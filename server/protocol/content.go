@@ -200,7 +200,7 @@ func (ToolPrepare) isContent()     {}
 func (ToolRun) isContent()         {}
 func (ToolRunning) isContent()     {}
 func (ToolCalled) isContent()      {}
-func (TasksCleared) isContent()    {}
+func (TaskList) isContent()        {}
 func (ToolRejected) isContent()    {}
 func (UsageContent) isContent()    {}
 func (MetadataContent) isContent() {}
@@ -257,8 +257,8 @@ type Task struct {
 	BlockedBy   []int  `json:"blockedBy,omitempty"`
 }
 
-// TasksCleared takes a finished list out of view: a call's end without a call.
-type TasksCleared struct {
+// TaskList shows the list as it is: the end of a call without a call.
+type TaskList struct {
 	Type    string      `json:"type"` // toolCalled
 	Server  string      `json:"server"`
 	Name    string      `json:"name"`
