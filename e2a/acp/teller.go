@@ -196,7 +196,11 @@ func (t *teller) asked(s stage) error {
 		Question string   `json:"question"`
 		Options  []option `json:"options"`
 	}
-	if !t.replay || t.agent.hasForms() || toolName(s) != "eca__ask_user" || json.Unmarshal(s.Arguments, &args) != nil {
+	if !t.replay || t.agent.hasForms() || toolName(s) != "eca__ask_user" {
+		return nil
+	}
+	_ = json.Unmarshal(s.Arguments, &args) // what is malformed was no question
+	if args.Question == "" {
 		return nil
 	}
 	t.message = ""
