@@ -18,6 +18,9 @@ import (
 // maxMessage is the longest message of the embedded NATS, in bytes.
 const maxMessage = 8 << 20
 
+// patience is how long the embedded NATS may take to be there on a busy machine.
+const patience = 30 * time.Second
+
 // embed starts a NATS server in this process and connects to it.
 func embed(o Options) (*server.Server, *nats.Conn, error) {
 	opts := &server.Options{
@@ -51,12 +54,11 @@ func embed(o Options) (*server.Server, *nats.Conn, error) {
 		return nil, nil, fmt.Errorf("embedded NATS: %w", err)
 	}
 	s.Start()
-	const patience = 30 * time.Second
 	if !s.ReadyForConnections(patience) {
 		s.Shutdown()
 		return nil, nil, fmt.Errorf("embedded NATS does not start; can it listen at %q?", o.NATSListen)
 	}
-	nc, err := nats.Connect("", nats.InProcessServer(s), nats.Token(o.Token))
+	nc, err := nats.Connect("", nats.InProcessServer(s), nats.Token(o.Token), nats.Timeout(patience))
 	if err != nil {
 		s.Shutdown()
 		return nil, nil, fmt.Errorf("embedded NATS: %w", err)

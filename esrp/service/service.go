@@ -177,7 +177,7 @@ func (s *Service) dial(ctx context.Context) (*nats.Conn, error) {
 	if s.nats == nil {
 		return Dial(ctx, s.o.NATS, "", s.log)
 	}
-	return nats.Connect("", nats.InProcessServer(s.nats), nats.Token(s.o.Token))
+	return nats.Connect("", nats.InProcessServer(s.nats), nats.Token(s.o.Token), nats.Timeout(patience))
 }
 
 // NATSAddress is where workers reach the embedded NATS; empty if they can not.
