@@ -68,7 +68,7 @@ func TestVSCode(t *testing.T) {
 	needs.POSIX(t)
 	extension := os.Getenv("ECA_VSCODE")
 	if extension == "" {
-		t.Skip("NOT TESTED in VS Code: git clone --recurse-submodules --branch v0.52.0 https://github.com/editor-code-assistant/eca-vscode DIR && cd DIR/eca-webview && npm ci && npx vite build, then ECA_VSCODE=DIR")
+		t.Skip("NOT TESTED in VS Code: git -c url.https://github.com/.insteadOf=git@github.com: clone --recurse-submodules --branch v0.52.0 https://github.com/editor-code-assistant/eca-vscode DIR && cd DIR/eca-webview && npm ci && npx vite build, then ECA_VSCODE=DIR")
 	}
 	if _, err := os.Stat(filepath.Join(extension, "eca-webview", "dist", "assets", "index.js")); err != nil {
 		t.Fatalf("ECA_VSCODE has no built chat (cd eca-webview && npm ci && npx vite build): %v", err)
