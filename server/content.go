@@ -27,6 +27,7 @@ type mapper struct {
 	cfg    *config.Loaded
 	turns  map[string]bool // turns that began in front of this client
 	calls  map[string]*callState
+	tasks  protocol.Details // the list of tasks as it was last shown; nil if that is not known
 }
 
 type callState struct {
@@ -37,7 +38,7 @@ type callState struct {
 }
 
 func newMapper(chatID string, cfg *config.Loaded) *mapper {
-	return &mapper{chatID: chatID, cfg: cfg, turns: map[string]bool{}, calls: map[string]*callState{}}
+	return &mapper{chatID: chatID, cfg: cfg, turns: map[string]bool{}, calls: map[string]*callState{}, tasks: taskDetails(&event.Tasks{})}
 }
 
 // notifications returns what an event shows. Events of a turn that began before the
@@ -102,6 +103,7 @@ func (m *mapper) notifications(e event.Event) []notification {
 			Status: b.Status, Output: b.Output, Error: b.Error, ToolCallID: b.CallID,
 		})
 	case event.TasksCleared:
+		m.tasks = taskDetails(&event.Tasks{})
 		return m.content(protocol.RoleAssistant, protocol.TasksCleared{
 			Type: "toolCalled", Server: tools.Native, Name: "task", Details: taskDetails(&event.Tasks{}),
 		})
@@ -168,8 +170,13 @@ func (m *mapper) tool(body event.Body) []notification {
 		c.running = false
 		if d := details(b.Details); d != nil {
 			c.Details = d
+		} else if c.Name == "task" && c.Server == "eca" { // it failed: clients show a list in the making until they get one
+			c.Details = m.tasks
 		} else if c.Details == nil {
 			c.Details = jsonDetails(b.Outputs)
+		}
+		if b.Details != nil && b.Details.Tasks != nil {
+			m.tasks = c.Details
 		}
 		called := protocol.ToolCalled{
 			Type: "toolCalled", ToolCall: c.ToolCall, Arguments: c.arguments,

@@ -118,6 +118,12 @@ func decode[P any](req *jsonrpc.Request) (p P, err error) {
 
 // handle dispatches one message.
 func (s *Server) handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
+	select {
+	case s.handling <- struct{}{}:
+		defer func() { <-s.handling }()
+	case <-s.ctx.Done():
+		return nil, s.ctx.Err()
+	}
 	h, ok := s.methods[req.Method]
 	if !ok {
 		if !req.IsCall {

@@ -202,6 +202,9 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mappe
 		// Without its part, the rest of the chat is still worth showing.
 		_, _ = session.Child(ctx, chatID, callID, fn)
 	}
+	if span.Older {
+		m.tasks = nil
+	}
 	if span.Newer {
 		r.held = map[string]event.ToolProposed{}
 	}

@@ -109,6 +109,11 @@ type Server struct {
 	once sync.Once
 	work sync.WaitGroup // what runs in the background
 
+	handling chan struct{} // of one: held while a message is handled, and when Serve ends
+
+	ending sync.Mutex // guards over
+	over   bool       // Serve waits for the work that there is, and there is no more
+
 	changes order // of settings
 
 	mu        sync.Mutex // guards what follows
@@ -150,7 +155,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	}
 	s := &Server{
 		host: o.Host, version: o.Version, newID: o.NewID, log: o.Log, ctx: ctx,
-		exit:  make(chan struct{}),
+		exit: make(chan struct{}), handling: make(chan struct{}, 1),
 		views: map[string]*view{}, rewrites: map[string]*rewrite{}, deletions: map[string]chan struct{}{},
 		configPush: configPush{begun: make(chan struct{})},
 	}
@@ -168,6 +173,13 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	s.host.Engine().Close()
 	s.conn.Close()
 	cancel()
+	select {
+	case s.handling <- struct{}{}: // no message is, and none will be
+	case <-time.After(shutdownTime):
+	}
+	s.ending.Lock()
+	s.over = true
+	s.ending.Unlock()
 	s.mu.Lock()
 	views := maps.Clone(s.views)
 	s.mu.Unlock()
@@ -178,8 +190,14 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	return nil
 }
 
-// background runs work that nobody waits for but Serve; it ends with s.ctx.
+// background runs work that nobody waits for but Serve; it ends with s.ctx. Where Serve waits
+// already there is nobody to work for.
 func (s *Server) background(work func()) {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	if s.over {
+		return
+	}
 	s.work.Go(func() {
 		defer func() {
 			if p := recover(); p != nil {

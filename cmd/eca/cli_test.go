@@ -106,13 +106,13 @@ func TestParentWatchdog(t *testing.T) {
 	_ = sleeper.Process.Kill()
 	_ = sleeper.Wait()
 	if code := proc.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
+		t.Errorf("exit code %d\n%s", code, proc.stderr)
 	}
 	// A process that is gone already counts as gone.
 	late := here.serve(t)
 	_, _ = late.TryCall("initialize", map[string]any{"processId": sleeper.Process.Pid}) // it may not get to answering
 	if code := late.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
+		t.Errorf("exit code %d\n%s", code, late.stderr)
 	}
 }
 

@@ -38,7 +38,11 @@ turns:
       - {text: "The child said: ${result:(?s)^(.{0,300})}"}
   - user: childwork
     steps: [{text: All is well.}]
-  - user: plan it
+  - user: misplan it
+    steps:
+      - calls: [{id: m, tool: eca__task, arguments: {op: dream}}]
+      - {text: No plan.}
+  - user: ^plan it
     steps:
       - calls: [{id: p1, tool: eca__task, arguments: {op: plan, tasks: [{subject: First}, {subject: Second}]}}]
       - calls: [{id: p2, tool: eca__task, arguments: {op: start, ids: [1], active_summary: Doing the first}}]

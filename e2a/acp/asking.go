@@ -127,7 +127,7 @@ type option struct {
 // question has the user asked in a form, where the client has forms. Else it is told as
 // text, and ends the turn: the next prompt is the answer.
 func (k *asking) question(q question) (ends bool, err error) {
-	if k.agent.client.Capabilities.Value.Elicitation.Value.Form == nil {
+	if !k.agent.hasForms() {
 		return true, k.inWords(q)
 	}
 	k.work.Go(func() {
@@ -142,6 +142,8 @@ func (k *asking) question(q question) (ends bool, err error) {
 	})
 	return false, nil
 }
+
+func (a *agent) hasForms() bool { return a.client.Capabilities.Value.Elicitation.Value.Form != nil }
 
 func (k *asking) inForm(q question) (string, error) {
 	field := object{"type": "string", "title": "Answer"}
@@ -174,7 +176,8 @@ func (k *asking) inForm(q question) (string, error) {
 	return answer.Content.Answer, nil
 }
 
-func (k *asking) inWords(q question) error {
+// words is a question as text.
+func (q question) words() string {
 	text := q.lead + q.Text
 	for _, o := range q.Options {
 		text += "\n- " + o.Label
@@ -182,10 +185,14 @@ func (k *asking) inWords(q question) error {
 			text += ": " + o.Description
 		}
 	}
+	return text
+}
+
+func (k *asking) inWords(q question) error {
 	k.turn.mu.Lock()
 	k.turn.asked = true
 	k.turn.mu.Unlock()
-	err := k.agent.update(k.session, "agent_message_chunk", object{"content": textBlock(text)})
+	err := k.agent.update(k.session, "agent_message_chunk", object{"content": textBlock(q.words())})
 	k.work.Go(func() { k.tell(e2a.MethodInterrupt, object{}) })
 	return err
 }

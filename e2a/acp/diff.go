@@ -8,7 +8,8 @@ import (
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // diffs are the hunks of a unified diff as ACP has them: what was there and what will be.
-// That of a new file has no old text.
+// That of a new file has no old text. Ends of line are line feeds, as editors have them, unless
+// nothing but these changes.
 func diffs(path, unified string) []any {
 	var out []any
 	var before, after strings.Builder
@@ -17,7 +18,11 @@ func diffs(path, unified string) []any {
 		if !open {
 			return
 		}
-		d := object{"type": "diff", "path": path, "oldText": before.String(), "newText": after.String()}
+		was, will := withLF(before.String()), withLF(after.String())
+		if was == will {
+			was, will = before.String(), after.String()
+		}
+		d := object{"type": "diff", "path": path, "oldText": was, "newText": will}
 		if isNew {
 			d["oldText"] = nil
 		}
@@ -59,6 +64,28 @@ func diffs(path, unified string) []any {
 	}
 	flush()
 	return out
+}
+
+func withLF(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+
+// gap stands for lines between two hunks.
+const gap = "⋯\n"
+
+// asOne is what several hunks of a file change, as one diff to look at: some clients show the
+// first alone when they ask.
+func asOne(hunks []any) []any {
+	if len(hunks) < 2 {
+		return hunks
+	}
+	var before, after []string
+	for _, h := range hunks {
+		d, _ := h.(object)
+		was, _ := d["oldText"].(string)
+		will, _ := d["newText"].(string)
+		before, after = append(before, was), append(after, will)
+	}
+	first, _ := hunks[0].(object)
+	return []any{object{"type": "diff", "path": first["path"], "oldText": strings.Join(before, gap), "newText": strings.Join(after, gap)}}
 }
 
 // firstLine is the line where a unified diff begins in the new file; 0 if it says none.

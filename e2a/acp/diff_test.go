@@ -31,6 +31,12 @@ func TestDiffs(t *testing.T) {
 		"an end without a newline": {"@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file", []any{
 			object{"type": "diff", "path": "/p", "oldText": "a", "newText": "b"},
 		}, 1},
+		"CRLF": {"@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n", []any{
+			object{"type": "diff", "path": "/p", "oldText": "a\nb\n", "newText": "a\nc\n"},
+		}, 1},
+		"only the ends of lines": {"@@ -1,1 +1,1 @@\n-b\r\n+b\n", []any{
+			object{"type": "diff", "path": "/p", "oldText": "b\r\n", "newText": "b\n"},
+		}, 1},
 		"no diff": {"what is this", nil, 0},
 	} {
 		if d := cmp.Diff(c.want, diffs("/p", c.unified)); d != "" {
@@ -39,6 +45,17 @@ func TestDiffs(t *testing.T) {
 		if got := firstLine(c.unified); got != c.line {
 			t.Errorf("%s begins at %d", name, got)
 		}
+	}
+}
+
+// What is asked about is one diff, with all of the hunks.
+func TestDiffsAsOne(t *testing.T) {
+	want := []any{object{"type": "diff", "path": "/p", "oldText": "a\nb\n⋯\nz\n", "newText": "a\nc\n⋯\n"}}
+	if d := cmp.Diff(want, asOne(diffs("/p", "@@ -3,2 +3,2 @@\n a\n-b\n+c\n@@ -20,1 +20,0 @@\n-z\n"))); d != "" {
+		t.Error(d)
+	}
+	if one := diffs("/p", "@@ -0,0 +1,1 @@\n+a\n"); cmp.Diff(one, asOne(one)) != "" {
+		t.Errorf("%v", asOne(one))
 	}
 }
 

@@ -117,7 +117,7 @@ func (a *agent) run(ctx context.Context, c *call, s *session, t *turn) (object, 
 		return nil, err
 	}
 	_, err = resultOf(last)
-	if told := teller.end(err); told != nil {
+	if told := teller.end(err, t.isCancelled()); told != nil {
 		a.log.Warn("the end of a turn is not told", "err", told)
 	}
 	if err != nil {

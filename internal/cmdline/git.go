@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -47,7 +48,7 @@ func judgeGit(args []word) judgement {
 				return judgement{why: "git " + sub + " " + a.text + " may change something", option: a.text}
 			}
 		}
-		return judgement{effect: Reads, git: true, dir: dir, paths: gitPaths(args)}
+		return judgement{effect: Reads, git: true, dir: dir, paths: gitPaths(sub, dir, args)}
 	}
 	switch sub {
 	case "diff":
@@ -72,7 +73,7 @@ func judgeGit(args []word) judgement {
 	case "var", "show-branch", "count-objects":
 		return lists("-v", "-H", "-a", "--all")
 	}
-	return judgement{effect: Reads, git: true, dir: dir, paths: gitPaths(args)}
+	return judgement{effect: Reads, git: true, dir: dir, paths: gitPaths(sub, dir, args)}
 }
 
 // gitOption returns the first option that makes a reading subcommand do more, and what.
@@ -112,9 +113,21 @@ func gitOption(sub string, args []word) (option, why string) {
 }
 
 // gitPaths lists the words that lead out of the repository: git does not follow links in
-// it, and most words are no paths.
-func gitPaths(args []word) []Path {
+// it, and most words are no paths. Files that options name are all listed, seen from where
+// git runs: git follows links to these.
+func gitPaths(sub, dir string, args []word) []Path {
 	var out []Path
+	for i, a := range args {
+		if a.text == "--" {
+			break
+		}
+		if name := gitFile(sub, a.text, args[i+1:]); name != "" {
+			if !path.IsAbs(name) && !strings.Contains(name, ":") { // which may be a drive's
+				name = path.Join(dir, name)
+			}
+			out = append(out, Path{Name: name, Glob: a.glob})
+		}
+	}
 	for _, a := range args {
 		text := a.text
 		if _, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") {
@@ -125,4 +138,31 @@ func gitPaths(args []word) []Path {
 		}
 	}
 	return out
+}
+
+// gitFile returns the file that an option has a subcommand read; empty if it is none of these
+// options. Its name is attached, perhaps behind other letters, or the next word.
+func gitFile(sub, option string, next []word) string {
+	letter, long := "", ""
+	switch sub {
+	case "grep":
+		letter = "f"
+	case "ls-files":
+		letter, long = "X", "--exclude-f"
+	case "blame", "annotate":
+		letter, long = "S", "--ignore-revs"
+	default:
+		return ""
+	}
+	name, found := "", false
+	if long != "" && strings.HasPrefix(option, long) {
+		_, name, _ = strings.Cut(option, "=")
+		found = true
+	} else if !strings.HasPrefix(option, "--") && strings.HasPrefix(option, "-") {
+		_, name, found = strings.Cut(option, letter)
+	}
+	if found && name == "" && len(next) > 0 {
+		return next[0].text
+	}
+	return name
 }

@@ -10,7 +10,7 @@ import (
 // environment.
 func leadsAway(name string, args []word) string {
 	for _, a := range args {
-		if a.text == "--" && name != "jq" {
+		if a.text == "--" && name != "jq" && name != "strings" {
 			break
 		}
 		long := strings.HasPrefix(a.text, "--")
@@ -43,9 +43,11 @@ func leadsAway(name string, args []word) string {
 			found = strings.HasPrefix(a.text, "--fi") || strings.Contains(letters, "f")
 		case "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum":
 			found = strings.HasPrefix(a.text, "--c") || strings.Contains(letters, "c")
+		case "strings": // of @x, the words are in the file x
+			found = strings.HasPrefix(a.text, "@") || a.glob && a.loose()
 		case "jq": // programs see the environment, and may be in files that see it
 			found = strings.HasPrefix(a.text, "--from") || strings.ContainsAny(letters, "fL") ||
-				slices.ContainsFunc([]string{"env", "ENV", "import", "include"}, func(s string) bool { return strings.Contains(a.text, s) })
+				slices.ContainsFunc([]string{"env", "ENV", "import", "include", "modulemeta"}, func(s string) bool { return strings.Contains(a.text, s) })
 		}
 		if found {
 			return a.text

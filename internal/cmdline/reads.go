@@ -285,11 +285,30 @@ func paths(name string, args []word) []Path {
 		if i := strings.Index(a.text, ".."); i >= 0 {
 			out = append(out, Path{Name: a.text[i:]})
 		}
-		if len(a.text) > 2 && strings.Trim(a.text[1:], "0123456789") != "" {
-			out = append(out, Path{Name: a.text[2:]})
-		}
+		out = append(out, attached(a.text)...)
 	}
 	return out
+}
+
+// attached lists what may be the value of an option behind one or several letters: of -vfx
+// that is fx or x.
+func attached(option string) (out []Path) {
+	const most = 8 // letters
+	letter := func(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
+	for n := 2; n < min(len(option), 2+most) && letter(option[n-1]) && strings.Trim(option[1:], "0123456789") != ""; n++ {
+		out = append(out, Path{Name: option[n:]})
+	}
+	return out
+}
+
+// givesPattern says whether an option may have the pattern as its value, so that no other
+// word is it, or the name of a file. The letters may stand behind others (-ne.), long options
+// may be shortened.
+func givesPattern(option string) bool {
+	if !strings.HasPrefix(option, "--") {
+		return strings.HasPrefix(option, "-") && strings.ContainsAny(option, "ef")
+	}
+	return firstWith([]word{{text: option}}, "--reg", "--file", "--from", "--exclude-f", "--ignore-file") != ""
 }
 
 // pattern returns which argument is the pattern of a search, which is no path; -1 if
@@ -305,7 +324,7 @@ func pattern(name string, args []word) int {
 		switch {
 		case a.loose():
 			return -1
-		case strings.HasPrefix(a.text, "-e"), strings.HasPrefix(a.text, "-f"), strings.HasPrefix(a.text, "--regexp"), strings.HasPrefix(a.text, "--file"), strings.HasPrefix(a.text, "--from"):
+		case givesPattern(a.text):
 			return -1
 		case first < 0 && !strings.HasPrefix(a.text, "-"):
 			first = i

@@ -68,6 +68,9 @@ func compile(glob string) (path []segment, ok bool) {
 				return nil, false
 			}
 			if glob[i] == '/' {
+				if seg.any && len(seg.tokens) == 1 { // for git, only a bare slash makes it none
+					path = append(path, segment{tokens: seg.tokens})
+				}
 				end()
 				continue
 			}

@@ -216,6 +216,10 @@ func TestPatternsAgainstGit(t *testing.T) {
 			_ = os.WriteFile(filepath.Join(g.root, "t", f), nil, 0o644) // some are folders already
 		}
 	}
+	for _, text := range []string{`**\/a`, `a/**\/b`, `***\/c/**/c`} { // found like the others, seldom
+		write(t, filepath.Join(g.root, "t", ".gitignore"), text)
+		g.check(filepath.Join(g.root, "t"))
+	}
 	piece := rapid.SampledFrom([]string{"a", "b", "c", "*", "**", "?", "/", "/", "\\", "[ab]", "[!a]", "[^b-c]", "[", "]", "[a-", "[[:alpha:]]", "[[:x:]]", "[\\]]", "[]a]", "!", "#", " ", ".", "-", "1", "é", "{a,b}", "***"})
 	rapid.Check(t, func(r *rapid.T) {
 		var lines []string

@@ -108,7 +108,8 @@ func TestReadOnlyAgents(t *testing.T) {
 		"cat " + dir + "/a.txt": tools.Allow, "cat < a.txt": tools.Allow, "grep -n /etc a.txt": tools.Allow, "find . -name '*.go' | sort | uniq -c": tools.Allow, "cd sub; cd .. && ls": tools.Ask,
 
 		"npm test": tools.Ask, "make": tools.Ask, "./x.sh": tools.Ask, "cat /etc/passwd": tools.Ask, "cat ../x": tools.Ask, "cat link": tools.Ask, "cat *": tools.Ask, "cat li*": tools.Ask, "cat < link": tools.Ask,
-		"cd .. && cat x": tools.Ask, "cd / && ls": tools.Ask, "cd; ls": tools.Ask, "cd -; ls": tools.Ask, "cat ~/x": tools.Ask, "cat $HOME/x": tools.Ask, "grep -f/etc/passwd a.txt": tools.Ask, "rg x *": tools.Ask,
+		"cd .. && cat x": tools.Ask, "cd / && ls": tools.Ask, "cd; ls": tools.Ask, "cd -; ls": tools.Ask, "cat ~/x": tools.Ask, "cat $HOME/x": tools.Ask, "grep -ne. /etc/passwd": tools.Ask, "rg -ie x /etc/passwd": tools.Ask, "grep --reg=. /etc/passwd": tools.Ask, "grep -vf /etc/passwd a.txt": tools.Ask,
+		"grep -nflink a.txt": tools.Ask, "git grep -vf/etc/passwd": tools.Ask, "git grep -f link": tools.Ask, "grep -ne. a.txt": tools.Allow, "grep -f/etc/passwd a.txt": tools.Ask, "rg x *": tools.Ask,
 		"ls | xargs cat": tools.Ask, "find . -exec cat {} +": tools.Ask, "git -C .. log": tools.Ask, "git diff /etc/passwd /dev/null": tools.Ask, "echo ../*": tools.Ask, "ls 'x": tools.Ask,
 
 		"rm a.txt": tools.Deny, "ls > x": tools.Deny, "ls; rm a.txt": tools.Deny, "find . -delete": tools.Deny, "git commit -m x": tools.Deny, "npm install": tools.Deny, "sed -i s/a/b/ a.txt": tools.Deny,

@@ -54,7 +54,8 @@
   "Wait for WHAT, which is when CONDITION returns non-nil; return that."
   (let ((deadline (+ (float-time) drive-patience)) result)
     (while (not (setq result (funcall condition)))
-      (when (> (float-time) deadline) (drive-fail "no %s" what))
+      (when (> (float-time) deadline)
+        (drive-fail "no %s; jobs: %S" what (and (drive-session) (eca--session-jobs (drive-session)))))
       (accept-process-output nil 0.05))
     result))
 
@@ -166,6 +167,12 @@
   (drive-await-idle)
   (drive-expect "general: looking around"))
 
+(drive-step "a list of tasks that fails"
+  (drive-type "misplan it")
+  (drive-await-text "No plan\\.")
+  (drive-await-idle)
+  (when (string-match-p "Creating tasks" (drive-text)) (drive-fail "the list is never done")))
+
 (drive-step "a list of tasks"
   (drive-type "plan it")
   (drive-await-text "Planned\\.")
@@ -181,7 +188,7 @@
   (let ((job (drive-await "job" (lambda () (car (eca--session-jobs (drive-session)))))))
     (unless (and (equal "my watcher" (plist-get job :summary)) (string-match-p "echo watching" (plist-get job :label)))
       (drive-fail "job %S" job))
-    (eca-api-request-sync (drive-session) :method "jobs/kill" :params (list :job-id (plist-get job :id)))
+    (eca-api-request-async (drive-session) :method "jobs/kill" :params (list :job-id (plist-get job :id)))
     (drive-await "kill" (lambda () (equal "killed" (plist-get (car (eca--session-jobs (drive-session))) :status))))))
 
 (drive-step "a stop in mid-stream"

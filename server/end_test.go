@@ -1,0 +1,57 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/server"
+)
+
+// slowHost takes its time to be configured.
+type slowHost struct {
+	*daemon.Daemon
+	begun, goOn, ended chan struct{}
+}
+
+func (h *slowHost) Configure(options json.RawMessage, roots []string) {
+	close(h.begun)
+	<-h.goOn
+	h.Daemon.Configure(options, roots)
+	close(h.ended)
+}
+
+// What is being handled when the client leaves is handled to its end before the daemon is
+// closed.
+func TestEndWhileHandling(t *testing.T) {
+	r := newHost(t, options{closed: true})
+	h := &slowHost{r.daemon, make(chan struct{}), make(chan struct{}), make(chan struct{})}
+	toServer, in := io.Pipe()
+	out, toEditor := io.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	ctx, cancel := context.WithCancel(t.Context()) // as if the client's process were gone
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, toServer, toEditor, server.Options{Host: h, Version: "test"}) }()
+	const body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`
+	if _, err := fmt.Fprintf(in, "Content-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	<-h.begun
+	cancel()
+	select {
+	case err := <-served: // which it does soon, if it does so wrongly
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(h.goOn)
+	<-h.ended
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	_, _ = in.Close(), toEditor.Close()
+	r.daemon.Close()
+}
