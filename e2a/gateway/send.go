@@ -86,7 +86,9 @@ func (a *answer) turn(ctx context.Context, session *chat.Session, p chat.Prompt)
 				return
 			}
 		}
-		failed <- errClosed
+		if ctx.Err() == nil { // else nobody follows any more, and the turn is to be stopped
+			failed <- errClosed
+		}
 	}()
 	err = a.follow(ctx, m, events, asked, failed)
 	if err != nil && !isEnd(err) {

@@ -1,16 +1,19 @@
 package gateway_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
 	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/e2a/gateway"
 )
 
 // socket is a client over WebSocket.
@@ -133,5 +136,41 @@ func TestSocketEnds(t *testing.T) {
 	_ = res.Body.Close()
 	if res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("a closed gateway answers %s", res.Status)
+	}
+}
+
+// A turn that nobody follows any more is stopped, whatever is noticed first: that the caller
+// is gone, or that there are no more events for it.
+func TestLeftTurnIsStopped(t *testing.T) {
+	r := newRig(t, hangs)
+	run := func(ctx context.Context, line string, send gateway.Send) {
+		t.Helper()
+		e, err := e2a.DecodeEnvelope([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.gateway.Run(ctx, e, send, func() {}) // ends with its caller
+	}
+	for n := range 12 {
+		ctx, leave := context.WithCancel(t.Context())
+		run(ctx, fmt.Sprintf(`{"request_id":"a%d","method":"chat.send","session_id":"one","params":{"text":"hi"}}`, n), func(f e2a.Response) error {
+			if f.Body["event_type"] == "progress" { // the last one before the model says something
+				leave()
+				time.Sleep(20 * time.Millisecond) // both are there to be noticed
+			}
+			return nil
+		})
+		leave()
+		for end, running := time.Now().Add(time.Minute), true; running; {
+			if time.Now().After(end) {
+				t.Fatalf("round %d: the turn goes on", n)
+			}
+			run(t.Context(), `{"request_id":"b","method":"session.load","session_id":"one"}`, func(f e2a.Response) error {
+				if f.IsFinal {
+					running = result(t, f)["running"] == true
+				}
+				return nil
+			})
+		}
 	}
 }
