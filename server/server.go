@@ -235,6 +235,7 @@ func (s *Server) advance(to lifecycle) {
 
 // notify sends a notification and waits while the client does not read.
 func (s *Server) notify(ctx context.Context, method string, params any) {
+	s.logMessage(params)
 	if err := s.conn.Notify(ctx, method, params); err != nil && ctx.Err() == nil {
 		s.log.Debug("notification not sent", "method", method, "err", err)
 	}
@@ -242,8 +243,17 @@ func (s *Server) notify(ctx context.Context, method string, params any) {
 
 // post sends a notification without waiting; handlers that run in order use it.
 func (s *Server) post(method string, params any) {
+	s.logMessage(params)
 	if err := s.conn.Post(method, params); err != nil {
 		s.log.Debug("notification not sent", "method", method, "err", err)
+	}
+}
+
+// logMessage puts a message to the user in the log: the clients that share the webview show
+// the log, and no messages.
+func (s *Server) logMessage(params any) {
+	if m, ok := params.(protocol.ShowMessage); ok {
+		s.log.Info("message to the user", "kind", m.Type, "text", m.Message)
 	}
 }
 
