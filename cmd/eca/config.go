@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 const configHelp = `Shows, checks and describes the configuration as it is in effect in this directory.
@@ -108,7 +109,7 @@ func checkConfig(cfg *config.Loaded, asJSON bool, stdout io.Writer) error {
 		err = enc.Encode(map[string]any{"ok": !bad, "findings": found})
 	} else {
 		for _, f := range found {
-			_, writeErr := fmt.Fprintln(stdout, shown(fmt.Sprint(f)))
+			_, writeErr := fmt.Fprintln(stdout, visible.Text(fmt.Sprint(f)))
 			err = errors.Join(err, writeErr)
 		}
 		if len(found) == 0 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/server"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -328,7 +329,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 		switch {
 		case c.flags.json || subagent || role == "user":
 		case role == "assistant":
-			fmt.Fprint(c.stdout, shown(v.Text))
+			fmt.Fprint(c.stdout, visible.Text(v.Text))
 			c.midLine = !strings.HasSuffix(v.Text, "\n")
 		default:
 			c.note(strings.TrimSpace(v.Text))
@@ -380,7 +381,7 @@ func (c *execClient) note(line string) {
 		fmt.Fprintln(c.stdout)
 		c.midLine = false
 	}
-	fmt.Fprintln(c.stderr, shown(line))
+	fmt.Fprintln(c.stderr, visible.Text(line))
 }
 
 // decide about a call that needs approval.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 const loginHelp = `Logs in to a provider of models: with an API key, or at the authorisation server that
@@ -115,7 +116,7 @@ func (l login) run(ctx context.Context, method string) error {
 		}
 	}
 	if step.Message != "" && (step.Wait != nil || l.terminal != nil) {
-		fmt.Fprintln(l.out, shown(step.Message))
+		fmt.Fprintln(l.out, visible.Text(step.Message))
 	}
 	notice := ""
 	if step.Wait == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	slash "github.com/seed-dec29ce4/eca/chat/command"
 )
 
@@ -60,6 +61,6 @@ func withPlugins(ctx context.Context, sf serverFlags, stdout, stderr io.Writer, 
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(stdout, shown(d.Clean(text)))
+	_, err = io.WriteString(stdout, visible.Text(d.Clean(text)))
 	return err
 }

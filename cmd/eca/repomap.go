@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/repomap"
 )
 
@@ -51,7 +52,7 @@ func repomapCommand(stdout io.Writer) *cobra.Command {
 			if text == "" {
 				return errors.New("nothing to show: there is no source code, or the budget is too small for one file")
 			}
-			_, err = io.WriteString(stdout, shown(text))
+			_, err = io.WriteString(stdout, visible.Text(text))
 			return err
 		},
 	}

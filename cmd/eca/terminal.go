@@ -7,6 +7,8 @@ import (
 	"os"
 	"runtime"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 // askTerminal asks on the controlling terminal, which is not stdin: that may be a
@@ -47,5 +49,5 @@ func (r toolRun) question() string {
 	if r.Details.Diff != "" {
 		text += r.Details.Diff + "\n"
 	}
-	return shown(text) + "Allow? [y/N] "
+	return visible.Text(text) + "Allow? [y/N] "
 }

@@ -81,7 +81,7 @@ func kindOfCall(s stage) (key, words string) {
 	if s.Server == "eca" && s.Name == "shell_command" && json.Unmarshal(s.Arguments, &args) == nil && args.Command.Value != "" {
 		return toolName(s) + " " + args.Command.Value, "this command"
 	}
-	return toolName(s), "all calls of " + s.Name
+	return toolName(s), "all calls of " + oneLine(s.Name)
 }
 
 // choose asks for one of some options; none is empty.

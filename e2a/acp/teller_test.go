@@ -23,7 +23,7 @@ func telling(t *testing.T, capabilities string) (tell *teller, told func() strin
 	if err := json.Unmarshal([]byte(capabilities), &a.client.Capabilities); err != nil {
 		t.Fatal(err)
 	}
-	tell = a.teller(&session{id: "s"})
+	tell = a.teller(&session{id: "s", place: &place{Place: Place{Folders: []string{"/w", "/more"}}}})
 	return tell, func() string {
 		var lines []string
 		for line := range bytes.Lines(out.Bytes()) {

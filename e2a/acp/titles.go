@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/visible"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // Several clients show nothing but the title when they ask for permission. So it has all that
@@ -22,24 +25,30 @@ func titleOf(s stage, known string) string {
 		return known
 	}
 	if s.Server != "eca" { // some clients take what stands in front of a colon for the title
-		return strings.Replace(s.Summary, "tool: ", "tool ", 1)
+		return oneLine(strings.Replace(s.Summary, "tool: ", "tool ", 1))
 	}
-	return s.Summary
+	return oneLine(s.Summary)
 }
 
 // askedTitle is what a call is called when the user is asked about it, beside its diffs.
-func askedTitle(s stage, title string, hasDiffs bool) string {
-	if hasDiffs || commandOf(s) != "" {
+// Paths are said even if the title seems to have them: it may have a longer one. Those that
+// are relative are below the first of roots.
+func askedTitle(s stage, title string, hasDiffs bool, roots []string) string {
+	switch {
+	case hasDiffs:
 		return title
-	}
-	places := locations(s)
-	for _, l := range places {
-		if path, _ := l.(object)["path"].(string); !strings.Contains(title, path) {
+	case commandOf(s) != "":
+		if dir := dirOf(s, roots); dir != "" {
+			title += " in " + quoted(dir)
+		}
+	case kindOf(s) == "other":
+		if args := string(bytes.TrimSpace(s.Arguments)); args != "" && args != "{}" {
+			title += " " + quoted(args)
+		}
+	default:
+		for _, path := range pathsOf(s, roots) {
 			title += " " + quoted(path)
 		}
-	}
-	if args := string(bytes.TrimSpace(s.Arguments)); kindOf(s) == "other" && len(places) == 0 && args != "" && args != "{}" {
-		title += " " + quoted(args)
 	}
 	return title
 }
@@ -55,6 +64,17 @@ func commandOf(s stage) string {
 	return strings.TrimSpace(args.Command.Value)
 }
 
+// dirOf is the folder that a command is to run in, if it names one.
+func dirOf(s stage, roots []string) string {
+	var args struct {
+		Dir lenient[string] `json:"working_directory"`
+	}
+	if kindOf(s) != "execute" || json.Unmarshal(s.Arguments, &args) != nil || args.Dir.Value == "" {
+		return ""
+	}
+	return workspace.Abs(roots, args.Dir.Value)
+}
+
 // quoted is text as Markdown shows it unchanged, in one line, and says so if it is cut.
 func quoted(text string) string {
 	more := ""
@@ -62,7 +82,7 @@ func quoted(text string) string {
 		more = fmt.Sprintf(" … (%d bytes in all)", len(text))
 		text = strings.ToValidUTF8(text[:maxTitle], "")
 	}
-	text = strings.NewReplacer("\r\n", " ⏎ ", "\n", " ⏎ ", "\r", " ⏎ ", "\t", " ").Replace(text)
+	text = oneLine(text)
 	fence := "`"
 	for strings.Contains(text, fence) {
 		fence += "`"
@@ -71,4 +91,9 @@ func quoted(text string) string {
 		text = " " + text + " "
 	}
 	return fence + text + fence + more
+}
+
+// oneLine is text in one line, with all that could hide something in it written out.
+func oneLine(text string) string {
+	return visible.Text(strings.NewReplacer("\r\n", " ⏎ ", "\n", " ⏎ ", "\r", " ⏎ ", "\t", " ").Replace(text))
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"maps"
 	"path/filepath"
+
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // stage is a chunk about a tool call, as the gateway makes it.
@@ -83,9 +85,9 @@ func kindOf(s stage) string {
 func (t *teller) tool(s stage) error {
 	shown := t.calls[s.ID]
 	if shown == nil {
-		shown = &shownCall{title: s.Name}
+		shown = &shownCall{title: oneLine(s.Name)}
 		if s.Summary != "" {
-			shown.title = s.Summary
+			shown.title = oneLine(s.Summary)
 		}
 		t.calls[s.ID] = shown
 		err := t.update("tool_call", object{
@@ -141,7 +143,8 @@ func (t *teller) judged(s stage, shown *shownCall, what object) error {
 	if len(shown.diffs) > 0 {
 		what["content"] = shown.diffs
 	}
-	if l := locations(s); len(l) > 0 {
+	roots := t.session.place.Folders
+	if l := locations(s, roots); len(l) > 0 {
 		what["locations"] = l
 	}
 	if err := t.update("tool_call_update", maps.Clone(what)); err != nil {
@@ -150,7 +153,7 @@ func (t *teller) judged(s stage, shown *shownCall, what object) error {
 	if s.Manual && !t.replay && t.ask != nil {
 		delete(what, "sessionUpdate")
 		what["status"] = "pending"
-		what["title"] = askedTitle(s, shown.title, len(shown.diffs) > 0)
+		what["title"] = askedTitle(s, shown.title, len(shown.diffs) > 0, roots)
 		if len(shown.diffs) > 0 {
 			what["content"] = asOne(shown.diffs)
 		}
@@ -240,23 +243,35 @@ func (t *teller) plan(d *details) error {
 	return t.update("plan", object{"entries": entries})
 }
 
-// locations are the files that a call is about.
-func locations(s stage) []any {
+// pathsOf are the files that a call is about, as the tools find them: absolute, below the
+// home folder or the first of roots. What a tool of the user's own calls a path may be none.
+func pathsOf(s stage, roots []string) []string {
 	var args struct {
 		Path        lenient[string] `json:"path"`
 		Source      lenient[string] `json:"source"`
 		Destination lenient[string] `json:"destination"`
-		Offset      lenient[int64]  `json:"line_offset"`
-		Line        lenient[int64]  `json:"line"`
 	}
 	if s.Server != "eca" || json.Unmarshal(s.Arguments, &args) != nil {
 		return nil
 	}
-	var out []any
+	var out []string
 	for _, path := range []string{args.Path.Value, args.Source.Value, args.Destination.Value} {
-		if !filepath.IsAbs(path) {
-			continue
+		if path != "" && (filepath.IsAbs(path) || kindOf(s) != "other") {
+			out = append(out, workspace.Abs(roots, path))
 		}
+	}
+	return out
+}
+
+// locations are the files that a call is about, with the line.
+func locations(s stage, roots []string) []any {
+	var args struct {
+		Offset lenient[int64] `json:"line_offset"`
+		Line   lenient[int64] `json:"line"`
+	}
+	_ = json.Unmarshal(s.Arguments, &args) // what is malformed has no paths either
+	var out []any
+	for _, path := range pathsOf(s, roots) {
 		l := object{"path": path}
 		line := args.Line.Value
 		if args.Offset.Value > 0 {

@@ -1,0 +1,19 @@
+package visible
+
+import "testing"
+
+func TestText(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\n\tb":                       "a\n\tb",
+		"rm -r x\r\nls\r":              "rm -r x\nls",
+		"\x1b[2K\a\x00\x7f\u009b1A":    `\u001b[2K\u0007\u0000\u007f\u009b1A`,
+		"\u202ea\u2066b\u2069\u200e":   `\u202ea\u2066b\u2069\u200e`,
+		"a\u200bb\ufeffc\u2060\u00add": `a\u200bb\ufeffc\u2060\u00add`,
+		"a\u2028b\u2029c\u0085":        `a\u2028b\u2029c\u0085`,
+		"👩\u200d💻 می\u200cروم é ⏎":      "👩\u200d💻 می\u200cروم é ⏎",
+	} {
+		if got := Text(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
