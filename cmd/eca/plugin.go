@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-dec29ce4/eca/internal/visible"
 	slash "github.com/seed-dec29ce4/eca/chat/command"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 const pluginHelp = `Shows, installs, uninstalls and updates plugins: agents, skills, rules, commands, hooks and

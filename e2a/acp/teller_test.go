@@ -108,6 +108,16 @@ func TestUpdates(t *testing.T) {
 				`{"content":[{"newText":"y\n","oldText":"x\n","path":"/a","type":"diff"}],"rawOutput":{"error":false,"outputs":["ok"]},"sessionUpdate":"tool_call_update","status":"completed","toolCallId":"c"}`,
 			},
 		}},
+		{"a call with a relative path", `{}`, false, [][2]string{
+			{
+				`{"delta_kind":"tool","delta":{"phase":"prepare","id":"c","name":"read_file","server":"eca","summary":"Reading\u202e\u001b"}}`,
+				`{"kind":"read","name":"eca__read_file","sessionUpdate":"tool_call","status":"pending","title":"Reading\\u202e\\u001b","toolCallId":"c"}`,
+			},
+			{
+				`{"delta_kind":"tool","delta":{"phase":"run","id":"c","name":"read_file","server":"eca","summary":"Reading b","arguments":{"path":"a/../b","line_offset":4}}}`,
+				`{"kind":"read","locations":[{"line":5,"path":"/w/b"}],"rawInput":{"line_offset":4,"path":"a/../b"},"sessionUpdate":"tool_call_update","title":"Reading b","toolCallId":"c"}`,
+			},
+		}},
 		{"a call that fails", `{}`, false, [][2]string{
 			{`{"delta_kind":"tool","delta":{"phase":"prepare","id":"c","name":"look","server":"mine"}}`, `{"kind":"other","name":"mine__look","sessionUpdate":"tool_call","status":"pending","title":"look","toolCallId":"c"}`},
 			{`{"delta_kind":"tool","delta":{"phase":"called","id":"c","name":"look","server":"mine","error":true,"outputs":[{"type":"text","text":"no"},{"type":"image","mime_type":"image/png","data":"eA=="}]}}`, `{"content":[{"content":{"text":"no","type":"text"},"type":"content"},{"content":{"data":"eA==","mimeType":"image/png","type":"image"},"type":"content"}],"rawOutput":{"error":true,"outputs":["no"]},"sessionUpdate":"tool_call_update","status":"failed","toolCallId":"c"}`},

@@ -10,7 +10,7 @@ func TestText(t *testing.T) {
 		"\u202ea\u2066b\u2069\u200e":   `\u202ea\u2066b\u2069\u200e`,
 		"a\u200bb\ufeffc\u2060\u00add": `a\u200bb\ufeffc\u2060\u00add`,
 		"a\u2028b\u2029c\u0085":        `a\u2028b\u2029c\u0085`,
-		"👩\u200d💻 می\u200cروم é ⏎":      "👩\u200d💻 می\u200cروم é ⏎",
+		"👩\u200d💻 می\u200cروم é ⏎":     "👩\u200d💻 می\u200cروم é ⏎",
 	} {
 		if got := Text(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
