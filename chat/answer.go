@@ -39,7 +39,9 @@ func (a *answer) delta(d llm.Delta) {
 		a.any = true
 		t.enter(progressGenerating)
 	}
-	a.output += len(d.Text)
+	if d.Kind != llm.ToolEnd { // it repeats what came
+		a.output += len(d.Text)
+	}
 	switch d.Kind {
 	case llm.TextDelta:
 		t.emit(event.TextDelta{Text: d.Text})
