@@ -110,20 +110,24 @@ func (e *Engine) List(ctx context.Context, by Order, limit int) ([]Summary, erro
 	return list, nil
 }
 
-// Known says whether a chat exists, here or in the store.
-func (e *Engine) Known(ctx context.Context, id string) bool {
+// Known says whether a chat exists, here or in the store. With an error, which is the
+// store's, that is not known.
+func (e *Engine) Known(ctx context.Context, id string) (bool, error) {
 	if _, ok := e.Lookup(id); ok {
-		return true
+		return true, nil
 	}
 	_, _, found, err := e.deps.Store.Meta(ctx, id)
-	return found && err == nil
+	return found && err == nil, err
 }
 
 // Existing opens a chat that exists; ok is false if there is none, and for those of
-// subagents: nobody but their parents uses them.
+// subagents: nobody but their parents uses them. A store that can not be read is an error.
 func (e *Engine) Existing(ctx context.Context, id string) (s *Session, ok bool, err error) {
-	if IsSubagent(id) || !e.Known(ctx, id) {
+	if IsSubagent(id) {
 		return nil, false, nil
+	}
+	if known, err := e.Known(ctx, id); err != nil || !known {
+		return nil, false, err
 	}
 	s, _, err = e.Open(ctx, id)
 	return s, err == nil, err

@@ -1,8 +1,10 @@
 package a2a
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -120,6 +122,48 @@ func TestLateNotifications(t *testing.T) {
 		if n, want := late.told[fmt.Sprint(i)], min(max(0, i-4), 1); n != want {
 			t.Errorf("%d of the end of task %d, not %d", n, i, want)
 		}
+	}
+}
+
+// A store of chats that can not be read costs no task: its record stays, and who waits for
+// its end is told.
+func TestUnsureChat(t *testing.T) {
+	dir, late := t.TempDir(), &counting{told: map[string]int{}}
+	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"sure", "unsure"} {
+		before.save(record{
+			Task: task{ID: id, ContextID: "c-" + id, Status: status{State: completed, Timestamp: stamp(time.Now())}},
+			Chat: true, Hooks: []recordHook{{Config: pushConfig{URL: id}}},
+		})
+	}
+	before.close()
+	var log bytes.Buffer
+	s := New(Options{
+		Records: dir, Notifier: late, Farewell: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Knows: func(id string) (bool, error) {
+			if id == "c-sure" {
+				return false, nil
+			}
+			return false, errors.New("the disk is away")
+		},
+	})
+	s.Close()
+	for id, kept := range map[string]bool{"sure": false, "unsure": true} {
+		if _, err := s.tasks.find(id); (err == nil) != kept {
+			t.Errorf("%s: %v", id, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, id+recordSuffix)); (err == nil) != kept {
+			t.Errorf("%s: %v", id, err)
+		}
+		if told := late.told[id] == 1; told != kept {
+			t.Errorf("%s was told %d times", id, late.told[id])
+		}
+	}
+	if text := log.String(); !strings.Contains(text, "task=unsure") || !strings.Contains(text, "the disk is away") || strings.Contains(text, "task=sure") {
+		t.Error(text)
 	}
 }
 

@@ -27,11 +27,11 @@ const cutShort = "eca ended before the task did. What it had said until then is 
 // restore takes in the tasks of the server before this one. Those that ran then have
 // failed, and who wanted to be told is told, also of ends that the last server did not get
 // told. Tasks whose chats were deleted are gone.
-func (s *Server) restore(knows func(contextID string) bool) {
+func (s *Server) restore(knows func(contextID string) (bool, error)) {
 	recs := s.records.load()
 	s.dropLate(recs)
 	for _, rec := range recs {
-		if rec.Chat && knows != nil && !knows(rec.Task.ContextID) {
+		if rec.Chat && knows != nil && s.lost(rec.Task, knows) {
 			s.records.remove(rec.Task.ID)
 			continue
 		}
@@ -47,6 +47,17 @@ func (s *Server) restore(knows func(contextID string) bool) {
 		j.resume()
 		s.drop(s.tasks.put(j))
 	}
+}
+
+// lost says whether a task's chat is surely gone. Where nobody can say, because the store can
+// not be read at the moment, the task stays.
+func (s *Server) lost(t task, knows func(contextID string) (bool, error)) bool {
+	known, err := knows(t.ContextID)
+	if err != nil {
+		s.log.Warn("whether a task's chat was deleted is not known; the task is kept", "task", t.ID, "err", err)
+		return false
+	}
+	return !known
 }
 
 // resume has those told who wait for a task's end; one that ran has failed.
