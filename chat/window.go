@@ -153,29 +153,52 @@ func (s *Session) Event(ctx context.Context, seq event.Seq) (event.Event, bool, 
 	return e, true, nil
 }
 
-// Call returns how a tool call began: what a reader needs that starts behind it.
-func (s *Session) Call(ctx context.Context, callID string) (proposed event.ToolProposed, judged event.ToolJudged, found bool, err error) {
+// CallStages is what is on record of a tool call in front of its result.
+type CallStages struct {
+	Proposed event.ToolProposed
+	Judged   event.ToolJudged // without a CallID if the call was not judged
+	Started  bool             // it ran
+}
+
+// Call returns a tool call's stages: what a reader needs that starts behind its begin. With
+// an error, they are not known.
+func (s *Session) Call(ctx context.Context, callID string) (c CallStages, found bool, err error) {
 	at, found, err := s.eng.deps.Store.Find(ctx, s.id, callID, false)
 	if err != nil || !found {
-		return proposed, judged, false, err
+		return c, false, err
 	}
 	r := s.Read(at.Seq)
 	for {
 		e, ok, err := r.Try(ctx)
-		if err != nil || !ok {
-			return proposed, judged, proposed.CallID != "", err
+		if err != nil {
+			return CallStages{}, false, err
 		}
-		switch b := e.Body.(type) {
-		case event.ToolProposed:
-			if b.CallID == callID {
-				proposed = b
-			}
-		case event.ToolJudged:
-			if b.CallID == callID {
-				return proposed, b, true, nil
-			}
-		case event.TurnFinished:
-			return proposed, judged, proposed.CallID != "", nil
+		if !ok || c.take(callID, e.Body) {
+			return c, c.Proposed.CallID != "", nil
 		}
 	}
+}
+
+// take takes in what an event says of a call, and says whether nothing more comes in front
+// of the result.
+func (c *CallStages) take(callID string, body event.Body) (over bool) {
+	switch b := body.(type) {
+	case event.ToolProposed:
+		if b.CallID == callID {
+			c.Proposed = b
+		}
+	case event.ToolJudged:
+		if b.CallID == callID {
+			c.Judged = b
+		}
+	case event.ToolStarted:
+		c.Started = c.Started || b.CallID == callID
+	case event.ToolFinished:
+		return b.CallID == callID
+	case event.ToolRejected:
+		return b.CallID == callID
+	case event.TurnFinished:
+		return true
+	}
+	return false
 }

@@ -17,7 +17,7 @@ import (
 type replayer struct {
 	*mapper
 	// find looks up a call that was announced in front of the replay.
-	find func(callID string) (event.ToolProposed, event.ToolJudged, bool)
+	find func(callID string) (chat.CallStages, bool)
 	// inside reads what a subagent did for a call.
 	inside func(chatID, callID string, fn func(event.Event))
 
@@ -34,7 +34,7 @@ type replayer struct {
 	usage   []notification // the last one
 }
 
-func newReplayer(m *mapper, find func(string) (event.ToolProposed, event.ToolJudged, bool)) *replayer {
+func newReplayer(m *mapper, find func(string) (chat.CallStages, bool)) *replayer {
 	return &replayer{mapper: m, find: find, inside: func(string, string, func(event.Event)) {}, judged: map[string]event.ToolJudged{}, started: map[string]bool{}}
 }
 
@@ -104,12 +104,12 @@ func (r *replayer) stages(id string, ended bool) []notification {
 	if proposed, ok := r.held[id]; ok {
 		out = append(out, r.tool(proposed)...)
 	} else if _, known := r.calls[id]; !known {
-		proposed, judged, found := r.find(id)
-		if found {
-			out = append(out, r.tool(proposed)...)
-		}
-		if judged.CallID != "" {
-			r.judged[id], r.started[id] = judged, ended
+		if c, found := r.find(id); found {
+			out = append(out, r.tool(c.Proposed)...)
+			if c.Judged.CallID != "" {
+				r.judged[id] = c.Judged
+			}
+			r.started[id] = c.Started
 		}
 	}
 	if b, ok := r.judged[id]; ok {
@@ -194,9 +194,9 @@ func (m *mapper) flag(b event.Flag) []notification {
 // view of the chat goes on behind it. Turns that m knows already run in front of the
 // client.
 func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mapper, emit func([]notification)) (*chat.Reader, error) {
-	r := newReplayer(m, func(id string) (event.ToolProposed, event.ToolJudged, bool) {
-		proposed, judged, found, err := session.Call(ctx, id)
-		return proposed, judged, found && err == nil
+	r := newReplayer(m, func(id string) (chat.CallStages, bool) {
+		c, found, err := session.Call(ctx, id)
+		return c, found && err == nil
 	})
 	r.inside = func(chatID, callID string, fn func(event.Event)) {
 		// Without its part, the rest of the chat is still worth showing.
