@@ -156,7 +156,7 @@ func (s *Session) Event(ctx context.Context, seq event.Seq) (event.Event, bool, 
 // CallStages is what is on record of a tool call in front of its result.
 type CallStages struct {
 	Proposed event.ToolProposed
-	Judged   event.ToolJudged // without a CallID if the call was not judged
+	Judged   event.ToolJudged // with the details that were told last; without a CallID if the call was not judged
 	Started  bool             // it ran
 }
 
@@ -193,6 +193,10 @@ func (c *CallStages) take(callID string, body event.Body) (over bool) {
 		}
 	case event.ToolStarted:
 		c.Started = c.Started || b.CallID == callID
+	case event.ToolUpdated:
+		if b.CallID == callID && c.Judged.CallID == callID {
+			c.Judged.Details = b.Details
+		}
 	case event.ToolFinished:
 		return b.CallID == callID
 	case event.ToolRejected:

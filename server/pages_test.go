@@ -84,6 +84,28 @@ turns:
 	inAllPages(t, r, map[string]string{"ran": "Prepare Run Running ed;", "unknown": "Prepare Run ed;", "rejected": "Prepare Run Rejected;"})
 }
 
+// How far a call got is shown with it, wherever its page begins.
+func TestPagesKeepHowFarCallsGot(t *testing.T) {
+	r := newRig(t, options{model: `
+cassette: 1
+turns:
+  - user: '^delegate'
+    steps:
+      - calls: [{id: a, tool: eca__spawn_agent, arguments: {agent: explorer, task: "look around"}}]
+      - {text: Done.}
+  - user: 'look around'
+    steps:
+      - calls: [{id: b, tool: eca__directory_tree, arguments: {path: "${workspace}"}}]
+      - {text: Nothing there.}
+`})
+	r.Call("chat/prompt", map[string]any{"chatId": "chat", "message": "delegate", "trust": true})
+	r.Await(0, "the end", fake.Contains("chat/contentReceived", `"chatId":"chat"`, `"finished"`))
+	inAllPages(t, r, map[string]string{"a": "Prepare Run Running ed;", "b": "Prepare Run Running ed;"})
+	if _, whole := paged(t, r, 0); !strings.Contains(whole["a"], `"step":1`) {
+		t.Errorf("no step is shown: %s", whole["a"])
+	}
+}
+
 // inAllPages insists on the stages of calls, and on the same content, in pages of any size.
 func inAllPages(t *testing.T, r *rig, want map[string]string) {
 	t.Helper()
