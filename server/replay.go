@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"strings"
 
@@ -192,15 +193,22 @@ func (m *mapper) flag(b event.Flag) []notification {
 
 // replay sends what a span of a chat shows to emit. It returns the reader with which a
 // view of the chat goes on behind it. Turns that m knows already run in front of the
-// client.
-func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mapper, emit func([]notification)) (*chat.Reader, error) {
+// client. What is missing of a call, because it can not be read, is told to log: the rest of
+// the chat is still worth showing.
+func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mapper, log *slog.Logger, emit func([]notification)) (*chat.Reader, error) {
+	missing := func(what, callID string, err error) {
+		if err != nil && ctx.Err() == nil {
+			log.Error(what+" can not be shown", "chat", session.ID(), "call", callID, "err", err)
+		}
+	}
 	r := newReplayer(m, func(id string) (chat.CallStages, bool) {
 		c, found, err := session.Call(ctx, id)
+		missing("how a tool call began", id, err)
 		return c, found && err == nil
 	})
 	r.inside = func(chatID, callID string, fn func(event.Event)) {
-		// Without its part, the rest of the chat is still worth showing.
-		_, _ = session.Child(ctx, chatID, callID, fn)
+		_, err := session.Child(ctx, chatID, callID, fn)
+		missing("what a subagent did", callID, err)
 	}
 	if span.Older {
 		m.tasks = nil
@@ -291,7 +299,7 @@ func (v *view) replay(ctx context.Context, span chat.Span) error {
 		m.turns[id] = true
 	}
 	v.mu.Unlock()
-	reader, err := replay(ctx, v.session, span, m, func(list []notification) { v.send(ctx, list) })
+	reader, err := replay(ctx, v.session, span, m, v.s.log, func(list []notification) { v.send(ctx, list) })
 	if err != nil {
 		return err
 	}
