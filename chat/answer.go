@@ -39,7 +39,9 @@ func (a *answer) delta(d llm.Delta) {
 		a.any = true
 		t.enter(progressGenerating)
 	}
-	a.output += len(d.Text)
+	if d.Kind != llm.ToolEnd { // it repeats what came
+		a.output += len(d.Text)
+	}
 	switch d.Kind {
 	case llm.TextDelta:
 		t.emit(event.TextDelta{Text: d.Text})
@@ -112,10 +114,10 @@ func (a *answer) proposeCall(d llm.Delta) {
 	a.calls = append(a.calls, c)
 }
 
-// newID returns an id for what the provider named id. A turn and its subagents never have the
-// same: some clients name the parent's chat whoever asks (eca-protocol 4.2), so that their
-// word about one call would count for another's, and keep calls of all chats in one list.
-// The caller holds t.mu.
+// newID returns an id for what the provider named id. A turn and its subagents, which end
+// with it, never have the same: some clients name the parent's chat whoever asks
+// (eca-protocol 4.2), so that their word about one call would count for another's, and keep
+// calls of all chats in one list. The caller holds t.mu.
 func (t *turn) newID(id string) string {
 	return t.history.uniqueID(id, t.s.eng.deps.NewID, func(id string) bool {
 		if t.boss == nil {

@@ -146,8 +146,9 @@ func (s *Server) ChatPromptSteer(_ context.Context, p protocol.SteerParams) erro
 	return nil
 }
 
-// order gives an order to the turn of a chat that runs. If none does, the client is told: it
-// may still wait for one of a daemon that died, and offer nothing but to stop or steer it.
+// order gives an order to the turn of a chat that runs. If none does, and the client heard
+// nothing of the chat from this daemon, it is told: it may still wait for a turn of a daemon
+// that died, and offer nothing but to stop or steer it.
 func (s *Server) order(id string, give func(*chat.Session)) {
 	if chat.IsSubagent(id) {
 		if session, ok := s.host.Engine().Lookup(id); ok {
@@ -175,7 +176,7 @@ func (s *Server) order(id string, give func(*chat.Session)) {
 		}
 		v := s.view(session)
 		_ = v.do(s.ctx, now.At, func(ctx context.Context) {
-			if !session.Running() { // else its end is told
+			if !v.mapper.told && !session.Running() { // else its end is told
 				v.send(ctx, v.mapper.status("idle"))
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -384,18 +385,30 @@ func TestStopOfNothing(t *testing.T) {
 	first := newRig(t, options{model: "cassette: 1\ndefault: {steps: [{text: done}]}\nturns: []\n"})
 	first.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
 	first.Await(0, "the end", fake.Finished())
-	again := newRig(t, options{model: anyAnswer, state: first.state, root: first.root})
-	for name, r := range map[string]*rig{"the daemon that ran it": first, "a later one": again} {
-		r.Await(0, "the start", fake.Ready())
-		for _, method := range []string{"chat/promptStop", "chat/promptSteer"} {
-			mark := r.Mark()
-			r.Notify(method, map[string]any{"chatId": "c", "message": "on"})
-			r.Await(mark, "the status", fake.Contains("chat/statusChanged", `"c"`, `"idle"`))
-			if heard := r.Since(mark); len(heard) != 1 {
-				t.Errorf("%s, %s: %v", name, method, heard)
-			}
+	silent := func(r *rig, method string) {
+		t.Helper()
+		mark := r.Mark()
+		r.Notify(method, map[string]any{"chatId": "c", "message": "on"})
+		r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "more"})
+		r.Await(mark, "the end", fake.Finished())
+		heard := r.Since(mark)
+		first := slices.IndexFunc(heard, func(m fake.Message) bool { return m.Method == "chat/statusChanged" })
+		if !strings.Contains(string(heard[first].Params), `"running"`) {
+			t.Errorf("%s of what is known to be idle: first comes %s", method, heard[first].Params)
 		}
 	}
+	for _, method := range []string{"chat/promptStop", "chat/promptSteer"} {
+		later := newRig(t, options{model: anyAnswer, state: first.state, root: first.root})
+		later.Await(0, "the start", fake.Ready())
+		mark := later.Mark()
+		later.Notify(method, map[string]any{"chatId": "c", "message": "on"})
+		later.Await(mark, "the status", fake.Contains("chat/statusChanged", `"c"`, `"idle"`))
+		if heard := later.Since(mark); len(heard) != 1 {
+			t.Errorf("%s: %v", method, heard)
+		}
+		silent(later, method)
+	}
+	silent(first, "chat/promptStop")
 }
 
 // Picks of model and agent (4.9): scoped for chats that are known, else for the session.

@@ -28,6 +28,7 @@ type mapper struct {
 	turns  map[string]bool // turns that began in front of this client
 	calls  map[string]*callState
 	tasks  *protocol.TaskDetails // the list of tasks as it was last shown; nil if that is not known
+	told   bool                  // a status: the client knows whether the chat runs
 }
 
 type callState struct {
@@ -277,6 +278,7 @@ func (m *mapper) content(role string, c protocol.Content) []notification {
 }
 
 func (m *mapper) status(status string) []notification {
+	m.told = true
 	return []notification{{"chat/statusChanged", protocol.ChatStatusChanged{ChatID: m.chatID, Status: status}}}
 }
 

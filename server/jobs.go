@@ -71,10 +71,10 @@ func (s *Server) jobs() protocol.JobsListResult {
 	return res
 }
 
-// exitCode is null while a job runs, and of one that was killed: it had none.
+// exitCode is null where a job has none.
 func exitCode(j tools.Job) *int {
-	if j.Status == tools.JobRunning || j.ExitCode < 0 {
-		return nil
+	if code, ok := j.Exit(); ok {
+		return &code
 	}
-	return &j.ExitCode
+	return nil
 }

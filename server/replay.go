@@ -294,6 +294,7 @@ func (v *view) replay(ctx context.Context, span chat.Span) error {
 	v.leaveChildren()
 	m := newMapper(v.chatID, v.s.host.Config())
 	maps.Copy(m.turns, v.mapper.turns)
+	m.told = v.mapper.told
 	v.mu.Lock()
 	for id := range v.turns {
 		m.turns[id] = true

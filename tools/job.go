@@ -1,6 +1,9 @@
 package tools
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // JobStatus is how far a background job is. The values are those of eca-protocol 4.12.
 type JobStatus string
@@ -22,7 +25,7 @@ type Job struct {
 	ChatID   string
 	CallID   string // of the tool call that started it
 	Status   JobStatus
-	ExitCode int // once it has ended; -1 if it was killed
+	ExitCode int // of one that ended by itself; see Exit
 	Started  time.Time
 	Ended    time.Time // zero while it runs
 }
@@ -33,6 +36,19 @@ func (j Job) Elapsed(now time.Time) time.Duration {
 		now = j.Ended
 	}
 	return max(now.Sub(j.Started), 0).Truncate(time.Second)
+}
+
+// Exit returns the exit code. A job that runs, or was ended from outside, has none.
+func (j Job) Exit() (code int, ok bool) {
+	return j.ExitCode, j.Status != JobRunning && j.Status != JobKilled && j.ExitCode >= 0
+}
+
+// Outcome says how a job is or ended, as the model is told.
+func (j Job) Outcome() string {
+	if code, ok := j.Exit(); ok {
+		return fmt.Sprintf("%s, exit code %d", j.Status, code)
+	}
+	return string(j.Status)
 }
 
 // JobLine is one line of a job's output.

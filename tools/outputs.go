@@ -84,7 +84,7 @@ func (o *Outputs) sweep(written int) {
 		at   time.Time
 	}
 	var files []kept
-	entries, _ := os.ReadDir(o.dir)
+	entries, _ := os.ReadDir(o.dir) // what can not be listed stays, as what can not be removed
 	for _, e := range entries {
 		info, err := e.Info()
 		if err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), keptSuffix) {

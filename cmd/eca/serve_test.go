@@ -134,7 +134,7 @@ func TestServe(t *testing.T) {
 func TestA2AClient(t *testing.T) {
 	node, modules := nodetest.Tools(t, os.Getenv)
 	if _, err := os.Stat(filepath.Join(modules, "@a2a-js")); err != nil {
-		t.Skip("NOT TESTED: @a2a-js/sdk is not installed in ECA_NODE_TOOLS; run: cp .ci/node/package*.json DIR && npm ci --ignore-scripts --prefix DIR")
+		t.Skip("NOT TESTED: @a2a-js/sdk is not installed in ECA_NODE_TOOLS; run: mkdir -p DIR && cp .ci/node/package*.json DIR && npm ci --ignore-scripts --prefix DIR")
 	}
 	provider := newProvider(t, serveTape)
 	p := newPlace(t, provider.env()...)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/nodetest"
@@ -76,7 +77,7 @@ func TestVSCode(t *testing.T) {
 	chromium := needs.Program(t, "chromium", "chromium")
 	node, modules := nodetest.Tools(t, os.Getenv)
 	if _, err := os.Stat(filepath.Join(modules, "playwright-core")); err != nil {
-		t.Skip("NOT TESTED: playwright-core is not installed in ECA_NODE_TOOLS; run: cp .ci/node/package*.json DIR && npm ci --ignore-scripts --prefix DIR")
+		t.Skip("NOT TESTED: playwright-core is not installed in ECA_NODE_TOOLS; run: mkdir -p DIR && cp .ci/node/package*.json DIR && npm ci --ignore-scripts --prefix DIR")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -96,6 +97,7 @@ func TestVSCode(t *testing.T) {
 	cmd.Env = append(p.env, "SHELL=/bin/sh")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
+	cmd.WaitDelay = 10 * time.Second // a browser that is left has its output open
 	out, err := cmd.Output()
 	t.Logf("went well:\n%s", out)
 	if err != nil {

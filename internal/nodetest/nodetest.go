@@ -21,7 +21,7 @@ func Tools(t testing.TB, getenv func(string) string) (node, modules string) {
 	t.Helper()
 	dir := getenv("ECA_NODE_TOOLS")
 	if dir == "" {
-		t.Skip("NOT TESTED: packages from npm are missing; set ECA_NODE_TOOLS to a folder DIR made with: cp .ci/node/package*.json DIR && npm ci --ignore-scripts --prefix DIR")
+		t.Skip("NOT TESTED: packages from npm are missing; set ECA_NODE_TOOLS to a folder DIR made with: mkdir -p DIR && cp .ci/node/package*.json DIR && npm ci --ignore-scripts --prefix DIR")
 	}
 	modules = filepath.Join(dir, "node_modules")
 	if found, _ := filepath.Glob(filepath.Join(modules, "node-*", "bin", "node")); len(found) > 0 {

@@ -9,7 +9,8 @@ import (
 
 // marker is a file without a name that a Tree watches too: it is written to, to see that
 // event come behind those of all that happened before. No folder shows it, and it ends with
-// the process, however that ends.
+// the process, however that ends; where the file system has no files without names, it has one
+// for a moment.
 type marker struct {
 	file *os.File      // nil until the first Sync
 	path string        // by which the system finds the file, and its events' name
@@ -23,7 +24,8 @@ func (t *Tree) Sync(ctx context.Context) bool {
 		return false
 	}
 	// One write at a time: the system makes one event of two that nothing separates, and
-	// whose event it is could not be told. The turn ends with the event.
+	// whose event it is could not be told. The turn ends with the event, in
+	// marked.
 	select {
 	case t.turn <- struct{}{}:
 	case <-t.ended:

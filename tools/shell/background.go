@@ -72,7 +72,7 @@ func (j *Jobs) start(ctx context.Context, info tools.Job, spec proc.Spec) (tools
 		end := j.info(b)
 		return tools.Result{
 			Failed:  end.Status != tools.JobCompleted,
-			Outputs: []string{fmt.Sprintf("The background command %q ended at once with exit code %d.", end.Label, end.ExitCode), render(b.lines.last(maxLines))},
+			Outputs: []string{fmt.Sprintf("The background command %q ended at once: %s.", end.Label, end.Outcome()), render(b.lines.last(maxLines))},
 		}, nil
 	case <-ctx.Done():
 		j.end(b)
@@ -263,7 +263,7 @@ func (j *Jobs) News(chatID string) []string {
 	var out []string
 	for _, b := range ended {
 		info := j.info(b)
-		text := fmt.Sprintf("[The background job %s (%s) has ended: %s, exit code %d, after %s.]", info.ID, info.Label, info.Status, info.ExitCode, info.Elapsed(info.Ended))
+		text := fmt.Sprintf("[The background job %s (%s) has ended: %s, after %s.]", info.ID, info.Label, info.Outcome(), info.Elapsed(info.Ended))
 		if last := b.lines.last(newsLines); len(last) > 0 {
 			text += "\nThe end of its output:\n" + render(last)
 		}

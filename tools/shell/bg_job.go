@@ -64,7 +64,7 @@ func (j *Jobs) bgJob() tools.Tool {
 				if j.end(b) {
 					return tools.Text(a.JobID + " was ended."), nil
 				}
-				return tools.Text(fmt.Sprintf("%s had ended before, with exit code %d.", a.JobID, j.info(b).ExitCode)), nil
+				return tools.Text(fmt.Sprintf("%s had ended before: %s.", a.JobID, j.info(b).Outcome())), nil
 			}
 			return tools.Text(j.readOutput(b)), nil
 		},
@@ -80,8 +80,8 @@ func (j *Jobs) describe(chatID string) string {
 	var b strings.Builder
 	for _, info := range list {
 		fmt.Fprintf(&b, "%s: %s (%s), %s for %s", info.ID, info.Label, info.Summary, info.Status, info.Elapsed(j.now()))
-		if info.Status != tools.JobRunning {
-			fmt.Fprintf(&b, ", exit code %d", info.ExitCode)
+		if code, ok := info.Exit(); ok {
+			fmt.Fprintf(&b, ", exit code %d", code)
 		}
 		b.WriteByte('\n')
 	}
@@ -97,7 +97,7 @@ func (j *Jobs) readOutput(b *job) string {
 	list, lost := b.lines.unread()
 	head := fmt.Sprintf("%s is %s.", info.ID, info.Status)
 	if info.Status != tools.JobRunning {
-		head = fmt.Sprintf("%s has ended: %s, exit code %d.", info.ID, info.Status, info.ExitCode)
+		head = fmt.Sprintf("%s has ended: %s.", info.ID, info.Outcome())
 	}
 	if lost > 0 {
 		head += fmt.Sprintf(" %d lines are not kept any more; all of the output's beginning is in %s.", lost, b.log)
