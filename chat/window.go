@@ -110,20 +110,24 @@ func (e *Engine) List(ctx context.Context, by Order, limit int) ([]Summary, erro
 	return list, nil
 }
 
-// Known says whether a chat exists, here or in the store.
-func (e *Engine) Known(ctx context.Context, id string) bool {
+// Known says whether a chat exists, here or in the store. With an error, which is the
+// store's, that is not known.
+func (e *Engine) Known(ctx context.Context, id string) (bool, error) {
 	if _, ok := e.Lookup(id); ok {
-		return true
+		return true, nil
 	}
 	_, _, found, err := e.deps.Store.Meta(ctx, id)
-	return found && err == nil
+	return found && err == nil, err
 }
 
 // Existing opens a chat that exists; ok is false if there is none, and for those of
-// subagents: nobody but their parents uses them.
+// subagents: nobody but their parents uses them. A store that can not be read is an error.
 func (e *Engine) Existing(ctx context.Context, id string) (s *Session, ok bool, err error) {
-	if IsSubagent(id) || !e.Known(ctx, id) {
+	if IsSubagent(id) {
 		return nil, false, nil
+	}
+	if known, err := e.Known(ctx, id); err != nil || !known {
+		return nil, false, err
 	}
 	s, _, err = e.Open(ctx, id)
 	return s, err == nil, err
@@ -149,29 +153,56 @@ func (s *Session) Event(ctx context.Context, seq event.Seq) (event.Event, bool, 
 	return e, true, nil
 }
 
-// Call returns how a tool call began: what a reader needs that starts behind it.
-func (s *Session) Call(ctx context.Context, callID string) (proposed event.ToolProposed, judged event.ToolJudged, found bool, err error) {
+// CallStages is what is on record of a tool call in front of its result.
+type CallStages struct {
+	Proposed event.ToolProposed
+	Judged   event.ToolJudged // with the details that were told last; without a CallID if the call was not judged
+	Started  bool             // it ran
+}
+
+// Call returns a tool call's stages: what a reader needs that starts behind its begin. With
+// an error, they are not known.
+func (s *Session) Call(ctx context.Context, callID string) (c CallStages, found bool, err error) {
 	at, found, err := s.eng.deps.Store.Find(ctx, s.id, callID, false)
 	if err != nil || !found {
-		return proposed, judged, false, err
+		return c, false, err
 	}
 	r := s.Read(at.Seq)
 	for {
 		e, ok, err := r.Try(ctx)
-		if err != nil || !ok {
-			return proposed, judged, proposed.CallID != "", err
+		if err != nil {
+			return CallStages{}, false, err
 		}
-		switch b := e.Body.(type) {
-		case event.ToolProposed:
-			if b.CallID == callID {
-				proposed = b
-			}
-		case event.ToolJudged:
-			if b.CallID == callID {
-				return proposed, b, true, nil
-			}
-		case event.TurnFinished:
-			return proposed, judged, proposed.CallID != "", nil
+		if !ok || c.take(callID, e.Body) {
+			return c, c.Proposed.CallID != "", nil
 		}
 	}
+}
+
+// take takes in what an event says of a call, and says whether nothing more comes in front
+// of the result.
+func (c *CallStages) take(callID string, body event.Body) (over bool) {
+	switch b := body.(type) {
+	case event.ToolProposed:
+		if b.CallID == callID {
+			c.Proposed = b
+		}
+	case event.ToolJudged:
+		if b.CallID == callID {
+			c.Judged = b
+		}
+	case event.ToolStarted:
+		c.Started = c.Started || b.CallID == callID
+	case event.ToolUpdated:
+		if b.CallID == callID && c.Judged.CallID == callID {
+			c.Judged.Details = b.Details
+		}
+	case event.ToolFinished:
+		return b.CallID == callID
+	case event.ToolRejected:
+		return b.CallID == callID
+	case event.TurnFinished:
+		return true
+	}
+	return false
 }

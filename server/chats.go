@@ -202,7 +202,7 @@ func (s *Server) ChatHistory(ctx context.Context, req protocol.Request[protocol.
 		}
 		out := none
 		m := newMapper(session.ID(), s.host.Config())
-		_, err := replay(ctx, session, span, m, func(list []notification) {
+		_, err := replay(ctx, session, span, m, s.log, func(list []notification) {
 			for _, n := range list {
 				if c, ok := n.Params.(protocol.ContentReceived); ok {
 					out.Contents = append(out.Contents, c)

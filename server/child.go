@@ -136,8 +136,8 @@ func (r *replayer) child(callID string) []notification {
 	if call == nil || call.sub == nil {
 		return nil
 	}
-	c := newReplayer(newChildMapper(r.chatID, *call.sub, r.cfg), func(string) (event.ToolProposed, event.ToolJudged, bool) {
-		return event.ToolProposed{}, event.ToolJudged{}, false
+	c := newReplayer(newChildMapper(r.chatID, *call.sub, r.cfg), func(string) (chat.CallStages, bool) {
+		return chat.CallStages{}, false
 	})
 	var out []notification
 	r.inside(call.sub.ChatID, callID, func(e event.Event) { out = append(out, c.notifications(e)...) })

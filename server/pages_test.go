@@ -2,11 +2,47 @@ package server_test
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
+
+// paged is what a client is shown of each tool call when it reads a chat in pages, from the
+// newest to the oldest: the stages of a page, which end with a semicolon, and all that the
+// stages say. Limit 0 is one page.
+func paged(t *testing.T, r *rig, limit int) (stages, contents map[string]string) {
+	t.Helper()
+	stages, contents = map[string]string{}, map[string]string{}
+	for before := any(nil); ; {
+		var page struct {
+			Contents []struct{ Content json.RawMessage }
+			Meta     struct{ BeforeCursor *string }
+		}
+		if err := json.Unmarshal(r.Call("chat/history", map[string]any{"chatId": "chat", "limit": limit, "before": before}), &page); err != nil {
+			t.Fatal(err)
+		}
+		here := map[string][]string{}
+		for _, c := range page.Contents {
+			var is struct{ Type, ID string }
+			if err := json.Unmarshal(c.Content, &is); err != nil {
+				t.Fatal(err)
+			}
+			if stage, ok := strings.CutPrefix(is.Type, "toolCall"); ok {
+				here[is.ID] = append(here[is.ID], stage)
+				contents[is.ID] += string(c.Content) + "\n"
+			}
+		}
+		for id, all := range here {
+			stages[id] += strings.Join(all, " ") + ";"
+		}
+		if page.Meta.BeforeCursor == nil {
+			return stages, contents
+		}
+		before = *page.Meta.BeforeCursor
+	}
+}
 
 // However a chat is cut into pages, a tool call stands in one of them, with all its
 // stages: a client that knows a call from a newer page must not take it for a new one.
@@ -25,40 +61,64 @@ turns:
 	mark := r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": "chat", "message": "look"})
 	r.Await(mark, "the end", fake.Finished())
-	for limit := 1; limit <= 8; limit++ {
-		stages := map[string]string{}
-		pages := 0
-		for before := any(nil); ; pages++ {
-			var page struct {
-				Contents []struct {
-					Content struct{ Type, ID string }
-				}
-				Meta struct{ BeforeCursor *string }
-			}
-			if err := json.Unmarshal(r.Call("chat/history", map[string]any{"chatId": "chat", "limit": limit, "before": before}), &page); err != nil {
-				t.Fatal(err)
-			}
-			here := map[string][]string{}
-			for _, c := range page.Contents {
-				if stage, ok := strings.CutPrefix(c.Content.Type, "toolCall"); ok {
-					here[c.Content.ID] = append(here[c.Content.ID], stage)
-				}
-			}
-			for id, all := range here {
-				stages[id] += strings.Join(all, " ") + ";"
-			}
-			if page.Meta.BeforeCursor == nil {
-				break
-			}
-			before = *page.Meta.BeforeCursor
+	inAllPages(t, r, map[string]string{"a": "Prepare Run Running ed;", "b": "Prepare Run Running ed;", "c": "Prepare Run Running ed;"})
+}
+
+// A call that did not run is not shown as one that did, wherever its page begins: neither
+// one that the user rejected, nor one that can not run.
+func TestPagesOfCallsThatDidNotRun(t *testing.T) {
+	r := newRig(t, options{model: `
+cassette: 1
+turns:
+  - steps:
+      - calls:
+          - {id: ran, tool: eca__directory_tree, arguments: {path: "${workspace}"}}
+          - {id: unknown, tool: eca__nothing, arguments: {}}
+          - {id: rejected, tool: eca__shell_command, arguments: {command: "touch new.txt"}}
+`})
+	mark := r.Mark()
+	r.Call("chat/prompt", map[string]any{"chatId": "chat", "message": "go"})
+	r.Await(mark, "the question", fake.Contains("chat/contentReceived", `"manualApproval":true`))
+	r.Notify("chat/toolCallReject", map[string]any{"chatId": "chat", "toolCallId": "rejected"})
+	r.Await(mark, "the end", fake.Finished())
+	inAllPages(t, r, map[string]string{"ran": "Prepare Run Running ed;", "unknown": "Prepare Run ed;", "rejected": "Prepare Run Rejected;"})
+}
+
+// How far a call got is shown with it, wherever its page begins.
+func TestPagesKeepHowFarCallsGot(t *testing.T) {
+	r := newRig(t, options{model: `
+cassette: 1
+turns:
+  - user: '^delegate'
+    steps:
+      - calls: [{id: a, tool: eca__spawn_agent, arguments: {agent: explorer, task: "look around"}}]
+      - {text: Done.}
+  - user: 'look around'
+    steps:
+      - calls: [{id: b, tool: eca__directory_tree, arguments: {path: "${workspace}"}}]
+      - {text: Nothing there.}
+`})
+	r.Call("chat/prompt", map[string]any{"chatId": "chat", "message": "delegate", "trust": true})
+	r.Await(0, "the end", fake.Contains("chat/contentReceived", `"chatId":"chat"`, `"finished"`))
+	inAllPages(t, r, map[string]string{"a": "Prepare Run Running ed;", "b": "Prepare Run Running ed;"})
+	if _, whole := paged(t, r, 0); !strings.Contains(whole["a"], `"step":1`) {
+		t.Errorf("no step is shown: %s", whole["a"])
+	}
+}
+
+// inAllPages insists on the stages of calls, and on the same content, in pages of any size.
+func inAllPages(t *testing.T, r *rig, want map[string]string) {
+	t.Helper()
+	_, whole := paged(t, r, 0)
+	for limit := range 9 {
+		stages, contents := paged(t, r, limit)
+		if !maps.Equal(stages, want) {
+			t.Errorf("%d messages a page: %v", limit, stages)
 		}
-		for _, id := range []string{"a", "b", "c"} {
-			if stages[id] != "Prepare Run Running ed;" {
-				t.Errorf("%d messages a page, %d pages: call %s is %q", limit, pages+1, id, stages[id])
+		for id := range want {
+			if contents[id] != whole[id] {
+				t.Errorf("%d messages a page: %s is\n%sand not\n%s", limit, id, contents[id], whole[id])
 			}
-		}
-		if len(stages) != 3 {
-			t.Errorf("calls: %v", stages)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 type replayer struct {
 	*mapper
 	// find looks up a call that was announced in front of the replay.
-	find func(callID string) (event.ToolProposed, event.ToolJudged, bool)
+	find func(callID string) (chat.CallStages, bool)
 	// inside reads what a subagent did for a call.
 	inside func(chatID, callID string, fn func(event.Event))
 
@@ -34,7 +35,7 @@ type replayer struct {
 	usage   []notification // the last one
 }
 
-func newReplayer(m *mapper, find func(string) (event.ToolProposed, event.ToolJudged, bool)) *replayer {
+func newReplayer(m *mapper, find func(string) (chat.CallStages, bool)) *replayer {
 	return &replayer{mapper: m, find: find, inside: func(string, string, func(event.Event)) {}, judged: map[string]event.ToolJudged{}, started: map[string]bool{}}
 }
 
@@ -104,12 +105,12 @@ func (r *replayer) stages(id string, ended bool) []notification {
 	if proposed, ok := r.held[id]; ok {
 		out = append(out, r.tool(proposed)...)
 	} else if _, known := r.calls[id]; !known {
-		proposed, judged, found := r.find(id)
-		if found {
-			out = append(out, r.tool(proposed)...)
-		}
-		if judged.CallID != "" {
-			r.judged[id], r.started[id] = judged, ended
+		if c, found := r.find(id); found {
+			out = append(out, r.tool(c.Proposed)...)
+			if c.Judged.CallID != "" {
+				r.judged[id] = c.Judged
+			}
+			r.started[id] = c.Started
 		}
 	}
 	if b, ok := r.judged[id]; ok {
@@ -192,15 +193,22 @@ func (m *mapper) flag(b event.Flag) []notification {
 
 // replay sends what a span of a chat shows to emit. It returns the reader with which a
 // view of the chat goes on behind it. Turns that m knows already run in front of the
-// client.
-func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mapper, emit func([]notification)) (*chat.Reader, error) {
-	r := newReplayer(m, func(id string) (event.ToolProposed, event.ToolJudged, bool) {
-		proposed, judged, found, err := session.Call(ctx, id)
-		return proposed, judged, found && err == nil
+// client. What is missing of a call, because it can not be read, is told to log: the rest of
+// the chat is still worth showing.
+func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mapper, log *slog.Logger, emit func([]notification)) (*chat.Reader, error) {
+	missing := func(what, callID string, err error) {
+		if err != nil && ctx.Err() == nil {
+			log.Error(what+" can not be shown", "chat", session.ID(), "call", callID, "err", err)
+		}
+	}
+	r := newReplayer(m, func(id string) (chat.CallStages, bool) {
+		c, found, err := session.Call(ctx, id)
+		missing("how a tool call began", id, err)
+		return c, found && err == nil
 	})
 	r.inside = func(chatID, callID string, fn func(event.Event)) {
-		// Without its part, the rest of the chat is still worth showing.
-		_, _ = session.Child(ctx, chatID, callID, fn)
+		_, err := session.Child(ctx, chatID, callID, fn)
+		missing("what a subagent did", callID, err)
 	}
 	if span.Older {
 		m.tasks = nil
@@ -292,7 +300,7 @@ func (v *view) replay(ctx context.Context, span chat.Span) error {
 		m.turns[id] = true
 	}
 	v.mu.Unlock()
-	reader, err := replay(ctx, v.session, span, m, func(list []notification) { v.send(ctx, list) })
+	reader, err := replay(ctx, v.session, span, m, v.s.log, func(list []notification) { v.send(ctx, list) })
 	if err != nil {
 		return err
 	}

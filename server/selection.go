@@ -2,16 +2,28 @@ package server
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
+// picked returns the chat that a pick is for; ok is false if there is none yet: the pick is
+// the session's. A store that can not be read must not stop the user from picking.
+func (s *Server) picked(ctx context.Context, id string) (session *chat.Session, ok bool, err error) {
+	session, ok, err = s.host.Engine().Existing(ctx, id)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrClosed) {
+		s.log.Warn("whether a chat exists is not known; what was picked for it is the session's", "chat", id, "err", err)
+		return nil, false, nil
+	}
+	return session, ok, err
+}
+
 // ChatSelectedAgentChanged implements protocol.Server (4.9).
 func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.SelectedAgentParams) error {
 	agent := s.host.Config().AgentOrDefault(p.Name())
-	session, known, err := s.host.Engine().Existing(ctx, string(p.ChatID))
+	session, known, err := s.picked(ctx, string(p.ChatID))
 	if err != nil {
 		return err
 	}
@@ -56,7 +68,7 @@ func (s *Server) ChatSelectedModelChanged(ctx context.Context, p protocol.Select
 	if p.Model == "" {
 		return nil
 	}
-	session, known, err := s.host.Engine().Existing(ctx, string(p.ChatID))
+	session, known, err := s.picked(ctx, string(p.ChatID))
 	if err != nil {
 		return err
 	}

@@ -146,7 +146,9 @@ func (c *Commands) importChat(ctx context.Context, in input) (string, error) {
 	note := ""
 	if !chat.ValidID(meta.ID) {
 		meta.ID = c.deps.NewID()
-	} else if c.deps.Engine().Known(ctx, meta.ID) {
+	} else if known, err := c.deps.Engine().Known(ctx, meta.ID); err != nil {
+		return "", err
+	} else if known {
 		meta.ID = c.deps.NewID()
 		note = " A chat with its id exists already, so it has a new one."
 	}

@@ -85,7 +85,7 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			s := a2a.New(a2a.Options{
 				Runner: g, Version: version, URL: f.url, Secured: token != "", Notifier: d, Log: log.Logger,
 				Records: a2a.RecordsIn(daemon.StateDir(os.Getenv), cwd),
-				Knows:   func(id string) bool { return d.Engine().Known(cmd.Context(), id) },
+				Knows:   func(id string) (bool, error) { return d.Engine().Known(cmd.Context(), id) },
 			})
 			defer s.Close()
 			evaluated, err := newDaemon(*sf, log) // initialize configures it, without regard to other callers

@@ -57,8 +57,9 @@ type Options struct {
 
 	// Records is where tasks are kept for the next server (RecordsIn); empty: nowhere.
 	Records string
-	// Knows says whether there is a chat; nil: there is. Tasks go with their chats.
-	Knows func(contextID string) bool
+	// Knows says whether there is a chat; nil: there is. Tasks go with their chats, but not
+	// by an error, which leaves it open.
+	Knows func(contextID string) (bool, error)
 
 	// Notifier sends push notifications; nil: there are none.
 	Notifier Notifier

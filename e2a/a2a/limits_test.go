@@ -1,8 +1,10 @@
 package a2a
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -120,6 +122,104 @@ func TestLateNotifications(t *testing.T) {
 		if n, want := late.told[fmt.Sprint(i)], min(max(0, i-4), 1); n != want {
 			t.Errorf("%d of the end of task %d, not %d", n, i, want)
 		}
+	}
+}
+
+// Tasks of deleted chats take no room from those whose ends are still to be told.
+func TestLateAndDeleted(t *testing.T) {
+	dir, late := t.TempDir(), &counting{told: map[string]int{}}
+	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now()
+	for i := range maxLate + 1 { // the first one's chat is there
+		before.save(record{
+			Task: task{ID: fmt.Sprint("t", i), ContextID: fmt.Sprint("c", i), Status: status{State: completed, Timestamp: stamp(at.Add(time.Duration(i) * time.Millisecond))}},
+			Chat: true, Hooks: []recordHook{{Config: pushConfig{URL: fmt.Sprint(i)}}},
+		})
+	}
+	before.close()
+	s := New(Options{
+		Records: dir, Notifier: late, Now: func() time.Time { return at }, Farewell: time.Minute, Log: slog.New(slog.DiscardHandler),
+		Knows: func(id string) (bool, error) { return id == "c0", nil },
+	})
+	s.Close()
+	if len(late.told) != 1 || late.told["0"] != 1 {
+		t.Errorf("%v", late.told)
+	}
+}
+
+// Where notifications are off, those of before are given up, and credentials with them. The
+// log does not take a task that ran for one that had ended.
+func TestNotificationsOff(t *testing.T) {
+	dir := t.TempDir()
+	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, was := range []state{working, completed} {
+		before.save(record{
+			Task:  task{ID: string(was), ContextID: string(was), Status: status{State: was, Timestamp: stamp(time.Now())}},
+			Hooks: []recordHook{{Config: pushConfig{URL: "https://x.example", Token: "tok"}}},
+		})
+	}
+	before.close()
+	var log bytes.Buffer
+	s := New(Options{Records: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s.Close()
+	for _, was := range []state{working, completed} {
+		if !strings.Contains(log.String(), "task="+string(was)) {
+			t.Errorf("%s: %s", was, log.String())
+		}
+		if text, err := os.ReadFile(filepath.Join(dir, string(was)+recordSuffix)); err != nil || strings.Contains(string(text), "tok") {
+			t.Errorf("%s: %s %v", was, text, err)
+		}
+	}
+	if text := log.String(); strings.Contains(text, "task's end") {
+		t.Error(text)
+	}
+}
+
+// A store of chats that can not be read costs no task: its record stays, and who waits for
+// its end is told.
+func TestUnsureChat(t *testing.T) {
+	dir, late := t.TempDir(), &counting{told: map[string]int{}}
+	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"sure", "unsure"} {
+		before.save(record{
+			Task: task{ID: id, ContextID: "c-" + id, Status: status{State: completed, Timestamp: stamp(time.Now())}},
+			Chat: true, Hooks: []recordHook{{Config: pushConfig{URL: id}}},
+		})
+	}
+	before.close()
+	var log bytes.Buffer
+	s := New(Options{
+		Records: dir, Notifier: late, Farewell: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Knows: func(id string) (bool, error) {
+			if id == "c-sure" {
+				return false, nil
+			}
+			return false, errors.New("the disk is away")
+		},
+	})
+	s.Close()
+	for id, kept := range map[string]bool{"sure": false, "unsure": true} {
+		if _, err := s.tasks.find(id); (err == nil) != kept {
+			t.Errorf("%s: %v", id, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, id+recordSuffix)); (err == nil) != kept {
+			t.Errorf("%s: %v", id, err)
+		}
+		if told := late.told[id] == 1; told != kept {
+			t.Errorf("%s was told %d times", id, late.told[id])
+		}
+	}
+	if text := log.String(); !strings.Contains(text, "task=unsure") || !strings.Contains(text, "the disk is away") || strings.Contains(text, "task=sure") {
+		t.Error(text)
 	}
 }
 

@@ -230,7 +230,7 @@ func TestDeletedChat(t *testing.T) {
 	gone := first.call("SendMessage", says("hi"))["task"].(object)
 	first.stop()
 	second := startRig(t, world, "", func(o *a2a.Options) {
-		o.Records, o.Knows = dir, func(id string) bool { return id != gone["contextId"] }
+		o.Records, o.Knows = dir, func(id string) (bool, error) { return id != gone["contextId"], nil }
 	})
 	if n := second.fails("GetTask", object{"id": gone["id"]}); n != -32001 {
 		t.Errorf("%d", n)

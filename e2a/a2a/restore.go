@@ -27,14 +27,16 @@ const cutShort = "eca ended before the task did. What it had said until then is 
 // restore takes in the tasks of the server before this one. Those that ran then have
 // failed, and who wanted to be told is told, also of ends that the last server did not get
 // told. Tasks whose chats were deleted are gone.
-func (s *Server) restore(knows func(contextID string) bool) {
-	recs := s.records.load()
+func (s *Server) restore(knows func(contextID string) (bool, error)) {
+	recs := slices.DeleteFunc(s.records.load(), func(rec record) bool {
+		gone := rec.Chat && knows != nil && s.lost(rec.Task, knows)
+		if gone {
+			s.records.remove(rec.Task.ID)
+		}
+		return gone
+	})
 	s.dropLate(recs)
 	for _, rec := range recs {
-		if rec.Chat && knows != nil && !knows(rec.Task.ContextID) {
-			s.records.remove(rec.Task.ID)
-			continue
-		}
 		j := &job{id: rec.Task.ID, contextID: rec.Task.ContextID, s: s, done: make(chan struct{}), task: rec.Task, chat: rec.Chat}
 		j.size = jsonSize(j.task)
 		j.ctx, j.cancel = context.WithCancel(s.ctx)
@@ -47,6 +49,17 @@ func (s *Server) restore(knows func(contextID string) bool) {
 		j.resume()
 		s.drop(s.tasks.put(j))
 	}
+}
+
+// lost says whether a task's chat is surely gone. Where nobody can say, because the store can
+// not be read at the moment, the task stays.
+func (s *Server) lost(t task, knows func(contextID string) (bool, error)) bool {
+	known, err := knows(t.ContextID)
+	if err != nil {
+		s.log.Warn("whether a task's chat was deleted is not known; the task is kept", "task", t.ID, "err", err)
+		return false
+	}
+	return !known
 }
 
 // resume has those told who wait for a task's end; one that ran has failed.
@@ -68,15 +81,19 @@ func (s *Server) dropLate(recs []record) {
 	room := maxLate
 	for i := range slices.Backward(recs) {
 		rec := &recs[i]
-		if len(rec.Hooks) == 0 || s.pushes() && !rec.Task.Status.State.ended() {
+		switch at, err := time.Parse(time.RFC3339Nano, rec.Task.Status.Timestamp); {
+		case len(rec.Hooks) == 0:
 			continue
-		}
-		at, err := time.Parse(time.RFC3339Nano, rec.Task.Status.Timestamp)
-		if s.pushes() && err == nil && s.now().Sub(at) <= lateAge && len(rec.Hooks) <= room {
+		case !s.pushes():
+			s.log.Warn("push notifications of a task are given up: they are off", "task", rec.Task.ID)
+		case !rec.Task.Status.State.ended():
+			continue
+		case err == nil && s.now().Sub(at) <= lateAge && len(rec.Hooks) <= room:
 			room -= len(rec.Hooks)
 			continue
+		default:
+			s.log.Warn("push notifications of a task's end are given up", "task", rec.Task.ID, "ended", rec.Task.Status.Timestamp)
 		}
-		s.log.Warn("push notifications of a task's end are given up", "task", rec.Task.ID, "ended", rec.Task.Status.Timestamp)
 		rec.Hooks = nil
 		s.records.save(*rec)
 	}

@@ -1,0 +1,47 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// metas is a store that has one chat, or can not be read.
+type metas struct {
+	Store
+	id  string
+	err error
+}
+
+func (m metas) Meta(_ context.Context, id string) (Meta, event.Seq, bool, error) {
+	return Meta{ID: id}, 1, id == m.id && m.err == nil, m.err
+}
+
+// A store that can not be read does not say that a chat is not there.
+func TestKnown(t *testing.T) {
+	away := errors.New("the disk is away")
+	for name, c := range map[string]struct {
+		store metas
+		id    string
+		known bool
+	}{
+		"there":      {metas{id: "a"}, "a", true},
+		"not there":  {metas{id: "a"}, "b", false},
+		"unreadable": {metas{err: away}, "a", false},
+	} {
+		e := New(Deps{Store: c.store, Log: slog.New(slog.DiscardHandler)})
+		known, err := e.Known(t.Context(), c.id)
+		if known != c.known || !errors.Is(err, c.store.err) {
+			t.Errorf("%s: %v %v", name, known, err)
+		}
+		if c.known {
+			continue // it would be opened
+		}
+		if _, ok, err := e.Existing(t.Context(), c.id); ok || !errors.Is(err, c.store.err) {
+			t.Errorf("%s: %v %v", name, ok, err)
+		}
+	}
+}
