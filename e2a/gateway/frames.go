@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
@@ -17,10 +18,14 @@ type mapper struct {
 	replay  bool            // it is over: nothing is to be decided
 	content strings.Builder // the answer's text
 	calls   map[string]event.Tool
+	started map[string]bool // calls that were shown to run
+	early   []shownQuestion // of calls that were not, yet
 	usage   usage
 }
 
-func newMapper(a *answer) *mapper { return &mapper{a: a, calls: map[string]event.Tool{}} }
+func newMapper(a *answer) *mapper {
+	return &mapper{a: a, calls: map[string]event.Tool{}, started: map[string]bool{}}
+}
 
 // custom shows something that has no kind of its own.
 func (m *mapper) custom(kind string, delta map[string]any) error {
@@ -85,7 +90,10 @@ func (m *mapper) tool(body event.Body) error {
 			"permission": map[string]any{"verdict": b.Decision, "rule": b.Rule, "reason": b.Reason},
 		})
 	case event.ToolStarted:
-		return m.stage("running", b.CallID, nil)
+		if err := m.stage("running", b.CallID, nil); err != nil {
+			return err
+		}
+		return m.askEarly(b.CallID)
 	case event.ToolUpdated:
 		return m.stage("running", b.CallID, map[string]any{"details": details(b.Details)})
 	case event.ToolFinished:
@@ -130,8 +138,29 @@ func details(d *event.Details) any {
 	return json.RawMessage(raw)
 }
 
-// question shows what the model asks; chat.answer with its id answers.
+// askEarly shows what a call asks that was not shown to run before.
+func (m *mapper) askEarly(callID string) error {
+	m.started[callID] = true
+	of := func(q shownQuestion) bool { return q.CallID == callID }
+	early := m.early
+	m.early = slices.DeleteFunc(slices.Clone(early), of)
+	for _, q := range early {
+		if of(q) {
+			if err := m.question(q); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// question shows what the model asks; chat.answer with its id answers. What a call asks comes
+// behind its start, and so behind all that the model said before.
 func (m *mapper) question(q shownQuestion) error {
+	if q.CallID != "" && !m.started[q.CallID] {
+		m.early = append(m.early, q)
+		return nil
+	}
 	options := make([]any, len(q.Options))
 	for i, o := range q.Options {
 		options[i] = map[string]any{"label": o.Label, "description": o.Description}
