@@ -3,8 +3,6 @@ package chat
 import (
 	"slices"
 	"sync"
-
-	"github.com/seed-dec29ce4/eca/llm"
 )
 
 // maxHeld bounds what the histories of all chats without a turn take in memory, in bytes.
@@ -72,34 +70,4 @@ func (s *Session) letGo() {
 	if s.turn == nil && !s.log.Unsaved() {
 		s.history = nil
 	}
-}
-
-// weight estimates the memory that a history takes.
-func (h *history) weight() int {
-	const each = 128 // of a part, besides its text
-	size := 0
-	for _, p := range h.system.Parts {
-		size += each + len(p.Text)
-	}
-	for _, m := range h.done {
-		for _, p := range m.Parts {
-			size += each
-			switch p := p.(type) {
-			case llm.Text:
-				size += len(p.Text)
-			case llm.Image:
-				size += len(p.Data)
-			case llm.Reasoning:
-				size += len(p.Text) + len(p.Opaque)
-			case llm.ToolCall:
-				size += len(p.Arguments)
-			case llm.ToolResult:
-				size += len(p.Text)
-				for _, i := range p.Images {
-					size += len(i.Data)
-				}
-			}
-		}
-	}
-	return size
 }

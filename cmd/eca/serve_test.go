@@ -132,10 +132,7 @@ func TestServe(t *testing.T) {
 
 // The client of A2A's own SDK completes send, stream, a decision and cancel.
 func TestA2AClient(t *testing.T) {
-	node, modules := nodetest.Tools(t, os.Getenv)
-	if _, err := os.Stat(filepath.Join(modules, "@a2a-js")); err != nil {
-		t.Skip("NOT TESTED: @a2a-js/sdk is not installed in ECA_NODE_TOOLS; run: mkdir -p DIR && cp .ci/node/package*.json DIR && npm ci --ignore-scripts --prefix DIR")
-	}
+	node, modules := nodetest.Tools(t, os.Getenv, "@a2a-js/sdk")
 	provider := newProvider(t, serveTape)
 	p := newPlace(t, provider.env()...)
 	url := serving(t, p, "s3cret")

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
@@ -18,13 +17,13 @@ type mapper struct {
 	replay  bool            // it is over: nothing is to be decided
 	content strings.Builder // the answer's text
 	calls   map[string]event.Tool
-	started map[string]bool // calls that were shown to run
-	early   []shownQuestion // of calls that were not, yet
+	started map[string]bool            // calls that were shown to run
+	early   map[string][]shownQuestion // by call: of those that were not, yet
 	usage   usage
 }
 
 func newMapper(a *answer) *mapper {
-	return &mapper{a: a, calls: map[string]event.Tool{}, started: map[string]bool{}}
+	return &mapper{a: a, calls: map[string]event.Tool{}, started: map[string]bool{}, early: map[string][]shownQuestion{}}
 }
 
 // custom shows something that has no kind of its own.
@@ -138,17 +137,14 @@ func details(d *event.Details) any {
 	return json.RawMessage(raw)
 }
 
-// askEarly shows what a call asks that was not shown to run before.
+// askEarly shows what a call asked before it was shown to run.
 func (m *mapper) askEarly(callID string) error {
 	m.started[callID] = true
-	of := func(q shownQuestion) bool { return q.CallID == callID }
-	early := m.early
-	m.early = slices.DeleteFunc(slices.Clone(early), of)
+	early := m.early[callID]
+	delete(m.early, callID)
 	for _, q := range early {
-		if of(q) {
-			if err := m.question(q); err != nil {
-				return err
-			}
+		if err := m.question(q); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -158,7 +154,7 @@ func (m *mapper) askEarly(callID string) error {
 // behind its start, and so behind all that the model said before.
 func (m *mapper) question(q shownQuestion) error {
 	if q.CallID != "" && !m.started[q.CallID] {
-		m.early = append(m.early, q)
+		m.early[q.CallID] = append(m.early[q.CallID], q)
 		return nil
 	}
 	options := make([]any, len(q.Options))

@@ -16,14 +16,20 @@ import (
 )
 
 // Tools returns the node to use and the folder of the installed packages. It skips the test
-// if there are none.
-func Tools(t testing.TB, getenv func(string) string) (node, modules string) {
+// if there are none, or one of those that the test names is not among them.
+func Tools(t testing.TB, getenv func(string) string, packages ...string) (node, modules string) {
 	t.Helper()
+	const install = "mkdir -p DIR && cp .ci/node/package*.json DIR && npm ci --ignore-scripts --prefix DIR"
 	dir := getenv("ECA_NODE_TOOLS")
 	if dir == "" {
-		t.Skip("NOT TESTED: packages from npm are missing; set ECA_NODE_TOOLS to a folder DIR made with: mkdir -p DIR && cp .ci/node/package*.json DIR && npm ci --ignore-scripts --prefix DIR")
+		t.Skip("NOT TESTED: packages from npm are missing; set ECA_NODE_TOOLS to a folder DIR made with: " + install)
 	}
 	modules = filepath.Join(dir, "node_modules")
+	for _, name := range packages {
+		if !fileExists(filepath.Join(modules, name)) {
+			t.Skipf("NOT TESTED: %s is not installed in ECA_NODE_TOOLS; run: %s", name, install)
+		}
+	}
 	if found, _ := filepath.Glob(filepath.Join(modules, "node-*", "bin", "node")); len(found) > 0 {
 		return found[0], modules
 	}
