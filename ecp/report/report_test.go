@@ -24,10 +24,10 @@ func full() *Report {
 	r := &Report{
 		Manifest: "/m.yaml", Name: hostile, Target: hostile, RunID: "r", StartedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), SchemaVersion: SchemaVersion,
 		Scenarios: []Scenario{{
-			Name: hostile, ID: "0", Status: Failed, Line: 3, Errors: []Problem{{Kind: "exit", Message: hostile, Stderr: hostile}}, Agent: &Agent{Name: hostile, Capabilities: map[string]any{hostile: hostile}},
+			Name: hostile, ID: "0", Status: Failed, Line: 3, Errors: []Problem{{Kind: "exit", Message: hostile, Stderr: hostile}}, Agent: &Agent{Name: hostile, Capabilities: ecp.Capabilities{hostile: json.RawMessage(`{"</script>":1}`)}},
 			Notes: []string{hostile}, Variant: map[string]string{"model": hostile}, Record: map[string]string{hostile: hostile},
 			Steps: []Step{{
-				Input: hostile, Output: &text, EvaluationContext: &text, Logs: &text, Status: "done", Verdict: Failed, StopReason: hostile, Model: hostile, CostUSD: &cost, Usage: &ecp.Usage{InputTokens: 3},
+				Input: hostile, Output: &text, EvaluationContext: &text, Logs: &text, Status: "done", Verdict: Failed, StopReason: hostile, Model: hostile, CostUSD: &cost, Usage: ecp.NewUsage(map[string]int64{ecp.TokensInput: 3}),
 				ToolCalls: []ecp.ToolCall{{Name: hostile, Arguments: json.RawMessage(`{"a":"</script>"}`)}},
 				Checks:    []Check{{Type: "text_match", Field: "public_output", Reasoning: hostile}, {Type: "text_match", Field: "public_output", Passed: true, Score: 1, Reasoning: hostile}},
 				Extra:     map[string]json.RawMessage{"x": json.RawMessage(`"</script>"`)},
@@ -120,7 +120,7 @@ func TestTrace(t *testing.T) {
 func TestVariants(t *testing.T) {
 	cost := 0.5
 	step := func(passed bool) []Step {
-		return []Step{{Usage: &ecp.Usage{InputTokens: 2, OutputTokens: 1}, CostUSD: &cost, Checks: []Check{{Passed: passed}}}}
+		return []Step{{Usage: ecp.NewUsage(map[string]int64{ecp.TokensInput: 2, ecp.TokensOutput: 1}), CostUSD: &cost, Checks: []Check{{Passed: passed}}}}
 	}
 	r := &Report{Scenarios: []Scenario{
 		{Name: "s", Status: Passed, Variant: map[string]string{"model": "a|b", "seed": "1"}, DurationMS: 5, Steps: step(true)},
@@ -163,7 +163,7 @@ func TestCompareAdded(t *testing.T) {
 }
 
 func TestNumbers(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -100: "-100", -1000: "-1,000"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -100: "-100", -1000: "-1,000"} {
 		if got := thousands(n); got != want {
 			t.Errorf("%d: %s", n, got)
 		}
