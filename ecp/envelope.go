@@ -181,3 +181,18 @@ func parseError(raw json.RawMessage) (*Error, error) {
 func (r Response) Answers(id json.RawMessage) bool {
 	return r.ID != nil && bytes.Equal(bytes.TrimSpace(r.ID), bytes.TrimSpace(id))
 }
+
+// IsResponse says whether an object that a peer sent is meant as a response, whatever is
+// wrong with it: neither a notification nor the line of a log.
+func IsResponse(raw json.RawMessage) bool {
+	fields, err := object(raw)
+	if err != nil {
+		return false
+	}
+	_, result := fields["result"]
+	_, failure := fields["error"]
+	_, call := fields["method"]
+	_, envelope := fields["jsonrpc"]
+	_, id := fields["id"]
+	return !call && (envelope && (result || failure) || id && result)
+}
