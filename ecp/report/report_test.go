@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -223,6 +224,44 @@ func TestTrendNoise(t *testing.T) {
 	}
 	if tr, _ := Trends(in, TrendOptions{Window: 2}); len(tr[0].Runs) != 2 || tr[0].Direction != Degrading {
 		t.Errorf("%+v", tr)
+	}
+}
+
+// A change counts if the number of checks makes it more than chance, and runs do not differ
+// that much anyway.
+func TestTrendCountsChecks(t *testing.T) {
+	for _, c := range []struct {
+		total  int
+		passed []int
+		want   string
+	}{
+		{10, []int{10, 10, 10, 0}, Degrading},
+		{10, []int{10, 10, 0}, Degrading},
+		{10, []int{10, 10, 10, 10, 10, 10, 10, 10, 10, 0}, Degrading},
+		{10, []int{10, 10, 10, 10, 0, 0}, Degrading},
+		{10, []int{10, 9, 8, 7, 6, 5}, Degrading},
+		{10, []int{10, 6}, Degrading},
+		{10, []int{10, 7}, Stable}, // 1 of 10 times by chance
+		{1000, []int{1000, 1000, 1000, 990}, Degrading},
+		{1, []int{1, 1, 1, 0}, Stable},
+		{1, []int{1, 0}, Stable},
+		{2, []int{2, 2, 2, 1}, Stable},
+		{10, []int{10, 10, 0, 10, 10}, Stable}, // it has recovered
+		{10, []int{9, 10, 8, 10, 9, 8}, Stable},
+		{100, []int{95, 85, 92, 81}, Stable}, // runs differ that much
+		{10, []int{0, 10, 10, 10}, Improving},
+		{10, []int{0, 0, 0, 10}, Improving},
+		{10, []int{10, 10, 10, 10}, Stable},
+		{10, []int{0, 0, 0}, Stable},
+		{10, []int{7}, Stable},
+	} {
+		var in []Input
+		for i, n := range c.passed {
+			in = append(in, Input{Path: fmt.Sprintf("run-%d", i), Data: fmt.Appendf(nil, `{"manifest":"m","passed":%d,"total":%d,"failed":0,"scenarios":[]}`, n, c.total)})
+		}
+		if tr, _ := Trends(in, TrendOptions{Window: 20}); tr[0].Direction != c.want || (tr[0].Reason == "") != (c.want == Stable) {
+			t.Errorf("%v of %d: %s (%s)", c.passed, c.total, tr[0].Direction, tr[0].Reason)
+		}
 	}
 }
 
