@@ -160,8 +160,8 @@ func (a *testAgent) step(r agentRequest, line string) {
 			fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"it broke"}}`+"\n", r.ID)
 			return
 		}
-	case "wrong-id":
-		a.say(json.RawMessage(`"`+string(r.ID)+`"`), result)
+	case "id": // with another id than that of the call
+		fmt.Fprint(a.out, withID(rest, string(r.ID))+"\n")
 		return
 	case "twice":
 		a.say(r.ID, result)
@@ -220,4 +220,14 @@ func (a *testAgent) step(r agentRequest, line string) {
 		_ = os.Remove(dir + "/old.txt")
 	}
 	a.say(r.ID, result)
+}
+
+// withID is an answer whose id is made of that of the call, which {} stands for; none leaves
+// it out.
+func withID(form, id string) string {
+	answer := `{"jsonrpc":"2.0","id":` + strings.ReplaceAll(form, "{}", id) + `,"result":{"status":"done","public_output":"x"}}`
+	if form == "none" {
+		answer = `{"jsonrpc":"2.0","result":{"status":"done","public_output":"x"}}`
+	}
+	return answer
 }

@@ -137,6 +137,12 @@ func testTrendDefects(t *testing.T) {
 	if r = invoke(t, "trend", filepath.Join(dir, "run-[0189]*.json"), "--exit-on-regression", "--compat", "reference"); r.code != exitFailed || !strings.Contains(r.out, "DEGRADING") {
 		t.Errorf("as the reference: exit %d: %s", r.code, r.out)
 	}
+	for i, passed := range []int{10, 10, 10, 0} { // nobody needs more runs to see this
+		write(t, filepath.Join(dir, fmt.Sprintf("drop-%d.json", i)), fmt.Sprintf(`{"manifest":"d","passed":%d,"total":10,"failed":%d,"scenarios":[]}`, passed, 10-passed))
+	}
+	if r = invoke(t, "trend", filepath.Join(dir, "drop-*.json"), "--exit-on-regression"); r.code != exitFailed || !strings.Contains(r.out, "the last run passed 0 of 10 checks, the runs before it 30 of 30") {
+		t.Errorf("a sudden drop: exit %d: %s", r.code, r.out)
+	}
 	if r = invoke(t, "trend", filepath.Join(dir, "nothing*")); r.code != exitError {
 		t.Errorf("no match: exit %d", r.code)
 	}

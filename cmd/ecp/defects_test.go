@@ -341,7 +341,7 @@ func TestDefects(t *testing.T) {
         graders: [{type: text_match, condition: contains, value: x}]
 `), "--config", "model=p/one", "--config", "tools.allow=[\"read_file\"]", "--config", "seed=7")
 		want := map[string]any{"model": "p/two", "budgets": map[string]any{"timeout_s": 5.0}, "tools": map[string]any{"allow": []any{"read_file"}}, "seed": 7.0}
-		if diff := cmp.Diff(want, r.Agent.Capabilities["config"]); diff != "" {
+		if diff := cmp.Diff(want, options(t, r.Agent, "config")); diff != "" {
 			t.Error(diff)
 		}
 	})

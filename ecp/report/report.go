@@ -49,7 +49,7 @@ type Report struct {
 	Runtime       Runtime   `json:"runtime"`
 	Agent         *Agent    `json:"agent"` // as the first scenario's said; null if none did
 	Errors        []Problem `json:"errors"`
-	Usage         ecp.Usage `json:"usage"`
+	Usage         Tokens    `json:"usage"`
 	CostUSD       *float64  `json:"cost_usd"` // null if no agent said
 	// Interrupted says that scenarios are missing, because the run was stopped.
 	Interrupted bool        `json:"interrupted,omitempty"`
@@ -73,8 +73,26 @@ type Runtime struct {
 
 // Agent says who was evaluated.
 type Agent struct {
-	Name         string         `json:"name"`
-	Capabilities map[string]any `json:"capabilities"`
+	Name         string           `json:"name"`
+	Capabilities ecp.Capabilities `json:"capabilities"`
+}
+
+// Tokens sums up what agents reported.
+type Tokens struct {
+	InputTokens      int64 `json:"input_tokens"`
+	OutputTokens     int64 `json:"output_tokens"`
+	CacheReadTokens  int64 `json:"cache_read_tokens"`
+	CacheWriteTokens int64 `json:"cache_write_tokens"`
+	ReasoningTokens  int64 `json:"reasoning_tokens"`
+}
+
+func (t *Tokens) add(u ecp.Usage) {
+	for key, sum := range map[string]*int64{
+		ecp.TokensInput: &t.InputTokens, ecp.TokensOutput: &t.OutputTokens, ecp.TokensCacheRead: &t.CacheReadTokens,
+		ecp.TokensCacheWrite: &t.CacheWriteTokens, ecp.TokensReasoning: &t.ReasoningTokens,
+	} {
+		*sum = ecp.AddTokens(*sum, u.Count(key))
+	}
 }
 
 // Problem is an error of the agent, the judge or the runtime.
@@ -138,7 +156,7 @@ type Step struct {
 	Status     string                     `json:"status"`  // done or paused as the agent said, else error
 	Verdict    string                     `json:"verdict"` // Passed, Failed or Error
 	DurationMS float64                    `json:"duration_ms"`
-	Usage      *ecp.Usage                 `json:"usage,omitempty"`
+	Usage      ecp.Usage                  `json:"usage"` // as the agent sent it
 	CostUSD    *float64                   `json:"cost_usd,omitempty"`
 	Timing     *ecp.Timing                `json:"timing,omitempty"`
 	Model      string                     `json:"model,omitempty"`
@@ -227,7 +245,7 @@ func (r *Report) Sum() {
 }
 
 func (r *Report) total() {
-	r.Passed, r.Total, r.Counts, r.Usage, r.CostUSD, r.Errors = 0, 0, Counts{}, ecp.Usage{}, nil, []Problem{}
+	r.Passed, r.Total, r.Counts, r.Usage, r.CostUSD, r.Errors = 0, 0, Counts{}, Tokens{}, nil, []Problem{}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
 		switch s.Status {
@@ -269,13 +287,7 @@ func (r *Report) sumSteps(steps []Step) {
 				r.Passed++
 			}
 		}
-		if u := st.Usage; u != nil {
-			r.Usage.InputTokens += u.InputTokens
-			r.Usage.OutputTokens += u.OutputTokens
-			r.Usage.CacheReadTokens += u.CacheReadTokens
-			r.Usage.CacheWriteTokens += u.CacheWriteTokens
-			r.Usage.ReasoningTokens += u.ReasoningTokens
-		}
+		r.Usage.add(st.Usage)
 		if st.CostUSD != nil {
 			sum := *st.CostUSD
 			if r.CostUSD != nil {

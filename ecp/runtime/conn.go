@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -72,6 +73,42 @@ func (i *ids) next() json.RawMessage {
 	defer i.mu.Unlock()
 	i.last++
 	return fmt.Appendf(nil, "%d", i.last)
+}
+
+// match says whether an object that the agent sent answers the call with this id. One that
+// comes late, or once more, has the id of an earlier call and is skipped; so is what is no
+// response. Any other response must be meant for the only call that is open: an error says
+// so at once, instead of when the time is over.
+func (n *noise) match(raw, id []byte) (r ecp.Response, mine bool, err error) {
+	r, err = ecp.ParseResponse(raw)
+	switch {
+	case r.Answers(id):
+		return r, true, err
+	case !ecp.IsResponse(raw):
+		n.add("JSON that answers nothing", raw)
+		return r, false, nil
+	case isEarlier(r.ID, id):
+		n.add("answers with the id of an earlier call", raw)
+		return r, false, nil
+	case r.ID == nil:
+		return r, true, fmt.Errorf("the answer has no id, the call has %s", id)
+	}
+	text := fmt.Sprintf("the answer has the id %s, the call has %s; the agent must send the id back as it came", clip(string(r.ID), 40), id)
+	if r.Err != nil {
+		text += "; its error: " + clip(r.Err.Message, maxShown)
+	}
+	return r, true, errors.New(text)
+}
+
+// isEarlier says whether an id is that of a call that was made before another: ids count
+// up, except those of the checks of conformance, which are texts.
+func isEarlier(id, call []byte) bool {
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	if err != nil || n < 1 || strconv.FormatInt(n, 10) != string(id) {
+		return false
+	}
+	now, err := strconv.ParseInt(string(call), 10, 64)
+	return err != nil || n < now
 }
 
 // call calls a method and returns its result.

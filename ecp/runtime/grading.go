@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -127,14 +126,9 @@ func limits(c Constraints, r ecp.StepResult, made []grade.Call) (out []report.Ch
 	return out
 }
 
-// tokens counts all that a step used. What an agent says is below nothing is nothing.
-func tokens(u *ecp.Usage) (sum int64) {
-	for _, n := range []int{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens} {
-		if sum += int64(max(n, 0)); sum < 0 {
-			return math.MaxInt64
-		}
-	}
-	return sum
+// tokens counts all that a step used.
+func tokens(u ecp.Usage) int64 {
+	return ecp.AddTokens(u.Count(ecp.TokensInput), u.Count(ecp.TokensOutput), u.Count(ecp.TokensCacheRead), u.Count(ecp.TokensCacheWrite))
 }
 
 // calls reads the arguments of tool calls, numbers exactly. What calls them args is understood,

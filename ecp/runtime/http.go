@@ -63,13 +63,15 @@ func (c *httpConn) exchange(ctx context.Context, method string, message, id []by
 	}
 	defer resp.Body.Close()
 	r, err := c.read(resp, id)
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err == nil:
+		return r, nil
+	case ctx.Err() != nil:
 		return r, c.failed(ctx, method, err)
 	}
-	if err != nil {
-		return r, asCallError(err, kindHTTP, method)
-	}
-	return r, nil
+	e := asCallError(err, kindHTTP, method)
+	e.Method = method
+	return r, e
 }
 
 // failed says why there is no answer.
@@ -104,18 +106,21 @@ func (c *httpConn) read(resp *http.Response, id []byte) (ecp.Response, error) {
 	case len(data) > maxLine:
 		return ecp.Response{}, fmt.Errorf("the answer is larger than %d MiB", maxLine>>20)
 	case len(bytes.TrimSpace(data)) == 0:
-		return ecp.Response{}, fmt.Errorf("the answer (%d) is empty", resp.StatusCode)
+		return ecp.Response{}, broken("the answer (%d) is empty", resp.StatusCode)
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	r, err := ecp.ParseResponse(data)
-	switch {
+	r, mine, err := c.noise.match(data, id)
+	switch text := clip(string(data[:min(len(data), 2*maxShown)]), maxShown); {
 	case err != nil:
-		return r, fmt.Errorf("%w: %s", err, clip(string(data[:min(len(data), 2*maxShown)]), maxShown))
-	case !r.Answers(id):
-		return r, fmt.Errorf("the answer has the id %s, the call has %s", clip(string(r.ID), 40), id)
+		return r, broken("%v: %s", err, text)
+	case !mine:
+		return r, broken("the body is not the answer: %s", text)
 	}
 	return r, nil
 }
+
+// broken is an answer that breaks the protocol, though it arrived.
+func broken(format string, args ...any) error { return callError(kindProtocol, "", format, args...) }
 
 // readEvents reads a stream until the event that answers; others may come before it. The
 // last one may lack its blank line: JSON says itself whether it is whole.
@@ -124,7 +129,7 @@ func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 	for {
 		e, err := events.Next()
 		if errors.Is(err, io.EOF) {
-			return ecp.Response{}, fmt.Errorf("the stream ended without an answer%s", c.noise.said())
+			return ecp.Response{}, broken("the stream ended without an answer%s", c.noise.said())
 		}
 		if err != nil {
 			return ecp.Response{}, fmt.Errorf("the stream broke off: %w", err)
@@ -137,11 +142,13 @@ func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 			c.noise.add("events that are no JSON", data)
 			continue
 		}
-		r, err := ecp.ParseResponse(data)
-		if r.Answers(id) {
-			return r, err
+		r, mine, err := c.noise.match(data, id)
+		switch {
+		case err != nil:
+			return r, broken("%v", err)
+		case mine:
+			return r, nil
 		}
-		c.noise.add("events that answer nothing", data)
 	}
 }
 

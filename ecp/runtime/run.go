@@ -3,11 +3,11 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"math"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/internal/proc"
@@ -182,11 +182,7 @@ func (r *run) spend(a report.Attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, st := range a.Steps {
-		if st.Usage != nil {
-			if r.tokens += tokens(st.Usage); r.tokens < 0 { // beyond the end of numbers
-				r.tokens = math.MaxInt64
-			}
-		}
+		r.tokens = ecp.AddTokens(r.tokens, tokens(st.Usage))
 		if st.CostUSD != nil {
 			r.cost += max(*st.CostUSD, 0)
 		}
