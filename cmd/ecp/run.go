@@ -168,7 +168,8 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	network := netclient.New(os.Getenv)
 	defer network.Close()
 	o.Client = network.Client(netclient.Options{HTTP1: true, Connect: o.Timeout})
-	judge := f.newJudge(network)
+	p := newProgress(s.err, f.verbose && !f.noVerbose)
+	judge := f.newJudge(network, p.say)
 	defer judge.Close()
 	o.Tools = f.graders(judge)
 	cases, notes, err := runtime.Plan(m, o)
@@ -185,7 +186,9 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 		}
 		return errors.New("no scenario is left to run")
 	}
+	o.Watch = p.event
 	r, err := f.perform(ctx, m, cases, o, s)
+	p.end()
 	if r == nil {
 		return err
 	}
@@ -195,7 +198,7 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	return f.verdict(ctx, r)
 }
 
-// perform runs the cases with a journal and a bar of progress, if they are wanted.
+// perform runs the cases with a journal, if one is wanted.
 func (f *runFlags) perform(ctx context.Context, m *runtime.Manifest, cases []runtime.Case, o runtime.Options, s streams) (*report.Report, error) {
 	path, keep := f.journal, int64(0)
 	if f.resume != "" {
@@ -225,11 +228,7 @@ func (f *runFlags) perform(ctx context.Context, m *runtime.Manifest, cases []run
 		defer j.Close()
 		o.Record = j.Write
 	}
-	p := newProgress(s.err, f.verbose && !f.noVerbose)
-	o.Watch = p.event
-	r, err := runtime.Run(ctx, m, cases, o)
-	p.end()
-	return r, err
+	return runtime.Run(ctx, m, cases, o)
 }
 
 // options turns flags into those of a run.
