@@ -18,12 +18,13 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 const runHelp = `Runs the scenarios of a manifest against its agent and grades each step.
 
-Exit codes: 0 all passed; 2 checks failed; 1 a scenario, a judge, the manifest or a file
-went wrong, or nothing was checked (1 wins over 2); 64 wrong usage; 130 interrupted.`
+Exit codes: 0 all passed; 2 checks failed, or wrong usage; 1 a scenario, a judge, the manifest or a file
+went wrong, or nothing was checked (1 wins over 2); 130 interrupted.`
 
 // runFlags are the flags of ecp run.
 type runFlags struct {
@@ -47,10 +48,10 @@ func runCommand(s streams) *cobra.Command {
 		Use:   "run --manifest FILE",
 		Short: "Evaluate an agent",
 		Long:  runHelp,
-		Args:  usage(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd); err != nil {
-				return usageError{err}
+				return usage.New(err)
 			}
 			if f.watch {
 				return watchRuns(cmd.Context(), f, s)
@@ -141,7 +142,7 @@ func callTimeout(flag string) (time.Duration, error) {
 	}
 	d, err := runtime.ParseTimeout(text)
 	if err != nil {
-		return 0, usageError{fmt.Errorf("%s: %w", name, err)}
+		return 0, usage.Errorf("%s: %w", name, err)
 	}
 	return d, nil
 }
@@ -249,14 +250,14 @@ func (f *runFlags) options(s streams) (o runtime.Options, err error) {
 	}
 	if f.maxTime != "" {
 		if o.Budget.Time, err = runtime.ParseTimeout(f.maxTime); err != nil {
-			return o, usageError{fmt.Errorf("--max-time: %w", err)}
+			return o, usage.Errorf("--max-time: %w", err)
 		}
 	}
 	if o.Config, err = runtime.ParseConfig(f.config); err != nil {
-		return o, usageError{fmt.Errorf("--config: %w", err)}
+		return o, usage.Errorf("--config: %w", err)
 	}
 	if o.Variants, err = runtime.Matrix(f.matrix); err != nil {
-		return o, usageError{fmt.Errorf("--matrix: %w", err)}
+		return o, usage.Errorf("--matrix: %w", err)
 	}
 	if o.Headers, err = parseHeaders(f.headers); err != nil {
 		return o, err
@@ -271,7 +272,7 @@ func parseHeaders(lines []string) (http.Header, error) {
 	for _, h := range lines {
 		name, value, ok := strings.Cut(h, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" {
-			return nil, usageError{errors.New("--header must be NAME: VALUE")}
+			return nil, usage.Errorf("--header must be NAME: VALUE")
 		}
 		out.Add(name, strings.TrimSpace(value))
 	}

@@ -13,7 +13,7 @@ func validateCommand(s streams) *cobra.Command {
 		Use:   "validate MANIFEST",
 		Short: "Check a manifest without running it",
 		Long:  "Checks a manifest without running it. Problems name file, line, column and key.\n\nExit codes: 0 it can be used; 1 it can not.",
-		Args:  usage(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, warnings, err := runtime.Load(args[0])
 			for i := range warnings {
