@@ -45,10 +45,9 @@ type runFlags struct {
 func runCommand(s streams) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run --manifest FILE",
+		Use:   "run MANIFEST",
 		Short: "Evaluate an agent",
 		Long:  runHelp,
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd); err != nil {
 				return usage.New(err)
@@ -60,7 +59,7 @@ func runCommand(s streams) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.manifest, "manifest", "m", "", "the manifest (required)")
+	manifestFlag(cmd, &f.manifest)
 	flags.BoolVar(&f.verbose, "verbose", false, "say more on stderr")
 	flags.BoolVar(&f.noVerbose, "no-verbose", false, "say no more than usual")
 	flags.StringVar(&f.html, "report", "", "write an HTML report, one file that needs no network")
@@ -101,7 +100,6 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		wrong bool
 		say   string
 	}{
-		{f.manifest == "", "run needs --manifest FILE"},
 		{f.compat != "" && f.compat != "reference", fmt.Sprintf("--compat must be reference, not %q", f.compat)},
 		{f.jobs < 1, "--jobs must be 1 or more"},
 		{f.repeat < 1 || f.repeat > runtime.MaxRepeat, fmt.Sprintf("--repeat must be 1 to %d", runtime.MaxRepeat)},
