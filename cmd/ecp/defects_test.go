@@ -142,6 +142,8 @@ func TestDefects(t *testing.T) {
 			{2, []string{"run", "--manifest", m, "--timeout", "nan"}},
 			{2, []string{"run", "--manifest", m, "--compat", "other"}},
 			{2, []string{"validate"}},
+			{2, []string{"validate", m, "other.yaml"}},
+			{2, []string{"validate", "--manifest", m, "other.yaml"}},
 			{2, []string{"conformance"}},
 			{2, []string{"bogus"}},
 			{2, nil},

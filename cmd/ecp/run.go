@@ -45,10 +45,9 @@ type runFlags struct {
 func runCommand(s streams) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run --manifest FILE",
+		Use:   "run MANIFEST",
 		Short: "Evaluate an agent",
 		Long:  runHelp,
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd); err != nil {
 				return usage.New(err)
@@ -60,7 +59,7 @@ func runCommand(s streams) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.manifest, "manifest", "m", "", "the manifest (required)")
+	manifestFlag(cmd, &f.manifest)
 	flags.BoolVar(&f.verbose, "verbose", false, "say more on stderr")
 	flags.BoolVar(&f.noVerbose, "no-verbose", false, "say no more than usual")
 	flags.StringVar(&f.html, "report", "", "write an HTML report, one file that needs no network")
@@ -101,7 +100,6 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		wrong bool
 		say   string
 	}{
-		{f.manifest == "", "run needs --manifest FILE"},
 		{f.compat != "" && f.compat != "reference", fmt.Sprintf("--compat must be reference, not %q", f.compat)},
 		{f.jobs < 1, "--jobs must be 1 or more"},
 		{f.repeat < 1 || f.repeat > runtime.MaxRepeat, fmt.Sprintf("--repeat must be 1 to %d", runtime.MaxRepeat)},
@@ -169,7 +167,8 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	network := netclient.New(os.Getenv)
 	defer network.Close()
 	o.Client = network.Client(netclient.Options{HTTP1: true, Connect: o.Timeout})
-	judge := f.newJudge(network)
+	p := newProgress(s.err, f.verbose && !f.noVerbose)
+	judge := f.newJudge(network, p.say)
 	defer judge.Close()
 	o.Tools = f.graders(judge)
 	cases, notes, err := runtime.Plan(m, o)
@@ -186,7 +185,9 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 		}
 		return errors.New("no scenario is left to run")
 	}
+	o.Watch = p.event
 	r, err := f.perform(ctx, m, cases, o, s)
+	p.end()
 	if r == nil {
 		return err
 	}
@@ -196,7 +197,7 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	return f.verdict(ctx, r)
 }
 
-// perform runs the cases with a journal and a bar of progress, if they are wanted.
+// perform runs the cases with a journal, if one is wanted.
 func (f *runFlags) perform(ctx context.Context, m *runtime.Manifest, cases []runtime.Case, o runtime.Options, s streams) (*report.Report, error) {
 	path, keep := f.journal, int64(0)
 	if f.resume != "" {
@@ -226,11 +227,7 @@ func (f *runFlags) perform(ctx context.Context, m *runtime.Manifest, cases []run
 		defer j.Close()
 		o.Record = j.Write
 	}
-	p := newProgress(s.err, f.verbose && !f.noVerbose)
-	o.Watch = p.event
-	r, err := runtime.Run(ctx, m, cases, o)
-	p.end()
-	return r, err
+	return runtime.Run(ctx, m, cases, o)
 }
 
 // options turns flags into those of a run.

@@ -43,7 +43,7 @@ func (r *Report) HTML(w io.Writer) error {
 		},
 		"failures": func(checks []Check) (n int) {
 			for _, c := range checks {
-				if !c.Passed {
+				if !c.Passed && c.Error == "" {
 					n++
 				}
 			}

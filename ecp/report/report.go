@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
@@ -30,7 +31,7 @@ const (
 )
 
 // Report is one run. Manifest to Scenarios are the reference's; Passed, Total and Failed
-// count checks, of all attempts.
+// count checks, of all attempts, without those that could not be judged.
 type Report struct {
 	Manifest  string     `json:"manifest"`
 	Passed    int        `json:"passed"`
@@ -135,7 +136,8 @@ type Attempt struct {
 	Workspace  string    `json:"workspace,omitempty"`
 }
 
-// Repeat sums up attempts. Attempts that ended in an error count as not passed.
+// Repeat sums up attempts. Those that ended in an error count as not passed, unless only
+// the judgement is missing: these do not count.
 type Repeat struct {
 	N        int                `json:"n"`
 	Passed   int                `json:"passed"`
@@ -237,6 +239,18 @@ func verdictOf(steps []Step) string {
 	return Passed
 }
 
+// Kinds of problems that say nothing about the agent.
+const (
+	KindJudge  = "judge"
+	KindGrader = "grader"
+)
+
+// unjudged says whether an agent did all that was asked of it, and only the judgement is
+// missing.
+func unjudged(status string, problems []Problem) bool {
+	return status == Error && len(problems) > 0 && !slices.ContainsFunc(problems, func(p Problem) bool { return p.Kind != KindJudge && p.Kind != KindGrader })
+}
+
 // Sum fills in what follows from the scenarios: counts, usage, cost, errors, status and
 // variants.
 func (r *Report) Sum() {
@@ -282,6 +296,9 @@ func (r *Report) total() {
 func (r *Report) sumSteps(steps []Step) {
 	for _, st := range steps {
 		for _, c := range st.Checks {
+			if c.Error != "" { // nobody knows whether it would have passed
+				continue
+			}
 			r.Total++
 			if c.Passed {
 				r.Passed++

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
 // Kinds of errors, as reports name them.
@@ -20,8 +21,8 @@ const (
 	kindProtocol    = "protocol"
 	kindRPC         = "rpc"
 	kindHTTP        = "http"
-	kindJudge       = "judge"
-	kindGrader      = "grader"
+	kindJudge       = report.KindJudge
+	kindGrader      = report.KindGrader
 	kindWorkspace   = "workspace"
 	kindBudget      = "budget"
 	kindInterrupted = "interrupted"
