@@ -40,6 +40,7 @@ func (d *Daemon) newServers() *mcp.Manager {
 		},
 		Roots:  d.Roots,
 		Agreed: d.agreedTools, Agree: d.agreeToTool,
+		Spoken: d.spokenVersion, Spoke: d.keepSpokenVersion,
 		Asker: func() mcp.Asker {
 			if c := d.client.Load(); c != nil && c.questions != nil {
 				return served{c.questions}

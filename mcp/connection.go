@@ -44,7 +44,7 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 	if launch.Clean == nil {
 		launch.Clean = func(text string) string { return text }
 	}
-	conn, info, err := m.open(ctx, s.name, launch, c)
+	conn, info, err := m.open(ctx, s, launch, c)
 	if err == nil {
 		offer := &Offer{
 			Server: strings.TrimSpace(info.ServerInfo.Name + " " + info.ServerInfo.Version), Protocol: info.ProtocolVersion,
@@ -78,22 +78,20 @@ func explain(ctx context.Context, err error, clean func(string) string) error {
 }
 
 // open makes a connection over the transport that fits, and shakes hands.
-func (m *Manager) open(ctx context.Context, name string, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
+func (m *Manager) open(ctx context.Context, s *server, l Launch, c config.MCPServer) (conn *connection, info *wire.InitializeResult, err error) {
 	if l.URL != "" {
-		return m.openHTTP(ctx, name, l, c)
-	}
-	conn := m.newConnection(name, newStdio(l, m.deps.Supervisor, m.deps.Log.With("server", name)), l, c)
-	var info *wire.InitializeResult
-	err := conn.session.start(ctx)
-	if err == nil && !wire.IsModernProtocol(c.ProtocolVersion) {
-		info, err = conn.session.greet(ctx, c.ProtocolVersion)
-	}
-	if info == nil && (err == nil || answered(err) && c.ProtocolVersion == "") && conn.ctx.Err() == nil {
-		info, err = conn.greetModern(ctx, m.deps.After)
+		conn, info, err = m.openHTTP(ctx, s, l, c)
+	} else {
+		conn, info, err = m.openProgram(ctx, s, l, c)
 	}
 	if err != nil {
-		conn.close()
 		return nil, nil, err
+	}
+	if c.ProtocolVersion == "" {
+		s.remember(info.ProtocolVersion)
+	}
+	if wire.IsModernProtocol(info.ProtocolVersion) {
+		conn.session.subscribe(m.deps.After)
 	}
 	return conn, info, nil
 }
@@ -125,15 +123,6 @@ func (m *Manager) capabilities() map[string]any {
 		}
 	}
 	return out
-}
-
-// greetModern shakes hands without a handshake, and asks for notifications.
-func (c *connection) greetModern(ctx context.Context, after func(time.Duration) (<-chan time.Time, func())) (*wire.InitializeResult, error) {
-	info, err := c.session.greetModern(ctx)
-	if err == nil {
-		c.session.subscribe(after)
-	}
-	return info, err
 }
 
 // lost is closed when the connection is over.

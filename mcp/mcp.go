@@ -79,6 +79,11 @@ type Deps struct {
 	// agreed to, and returns those that differ, by name, with what they said before; what was
 	// never seen counts as agreed to. Nil: all is. It may read and write files.
 	Agreed func(server string, list []Described) map[string]Before
+	// Spoken returns the version of the protocol that a server spoke the last time; empty: it
+	// is not known. Spoke records it. Nil: what was learned lasts as long as the manager.
+	// They may read and write files.
+	Spoken func(server string, c config.MCPServer) string
+	Spoke  func(server string, c config.MCPServer, version string)
 	// Agree records that the user agreed to a tool.
 	Agree func(server string, t Described)
 	// HTTP returns the client for remote servers.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,6 +60,7 @@ type request struct {
 	// progress hears of reports; it must not wait.
 	progress func(text string)
 	header   map[string]string // over HTTP
+	version  string            // of the protocol, before one is agreed on
 }
 
 func newSession(ctx context.Context, t transport) *session {
@@ -245,10 +247,11 @@ func (s *session) encode(r request, id string, inputs map[string]json.RawMessage
 	if r.progress != nil {
 		meta["progressToken"] = json.Number(id)
 	}
-	if s.modern() {
-		s.mu.Lock()
-		meta[wire.MetaKeyProtocolVersion] = s.version
-		s.mu.Unlock()
+	s.mu.Lock()
+	version := cmp.Or(r.version, s.version)
+	s.mu.Unlock()
+	if wire.IsModernProtocol(version) {
+		meta[wire.MetaKeyProtocolVersion] = version
 		meta[wire.MetaKeyClientInfo], meta[wire.MetaKeyClientCapabilities] = s.self.info, s.self.capabilities
 	}
 	if len(meta) > 0 {
@@ -280,8 +283,8 @@ func (s *session) notify(ctx context.Context, method string, params any) error {
 // withdraw tells the server that nobody waits for an answer any more, in the background:
 // who waited is gone.
 func (s *session) withdraw(ctx context.Context, method, id string) {
-	if method == string(wire.MethodInitialize) {
-		return // it must not be cancelled
+	if method == string(wire.MethodInitialize) || method == string(wire.MethodServerDiscover) {
+		return // it must not be cancelled, and an older server knows nothing of it yet
 	}
 	reason := context.Cause(ctx).Error()
 	s.background(func() {
