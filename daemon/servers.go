@@ -47,6 +47,7 @@ func (d *Daemon) newServers() *mcp.Manager {
 			}
 			return nil
 		},
+		OpenURL: d.opts.OpenURL,
 		Sample: func(ctx context.Context, chatID, model string, r llm.Request) (mcp.Sampled, error) {
 			a, err := d.engine.Aside(ctx, chatID, model, r)
 			return mcp.Sampled(a), err

@@ -17,6 +17,7 @@ import (
 // connection is one life of a server, from its start to its end: a session, and what eca
 // wants of it.
 type connection struct {
+	m       *Manager
 	session *session
 	server  wire.ServerCapabilities
 	clean   func(string) string
@@ -30,6 +31,7 @@ type connection struct {
 	mu    sync.Mutex // guards what follows
 	stale list       // what has to be asked for
 	calls []*activeCall
+	pages map[string]chan struct{} // that the user was asked to open, by their ids
 }
 
 // reach starts a server or connects to it, and asks what it offers. The reason of an error
@@ -99,7 +101,7 @@ func (m *Manager) open(ctx context.Context, s *server, l Launch, c config.MCPSer
 func (m *Manager) newConnection(name string, t transport, l Launch, c config.MCPServer) *connection {
 	s := newSession(context.WithoutCancel(m.ctx), t)
 	conn := &connection{
-		session: s, ctx: s.ctx, clean: l.Clean, listsChanged: make(chan struct{}, 1),
+		m: m, session: s, ctx: s.ctx, clean: l.Clean, listsChanged: make(chan struct{}, 1),
 		slots: make(chan struct{}, parallelCalls(c)), limit: callLimit(c),
 	}
 	s.self = self{server: name, info: wire.Implementation{Name: "ECA", Version: m.deps.Version}, capabilities: m.capabilities()}
@@ -116,7 +118,7 @@ func (m *Manager) capabilities() map[string]any {
 	}{
 		string(wire.MethodListRoots):             {"roots", map[string]any{"listChanged": true}},
 		string(wire.MethodSamplingCreateMessage): {"sampling", struct{}{}},
-		string(wire.MethodElicitationCreate):     {"elicitation", struct{}{}},
+		string(wire.MethodElicitationCreate):     {"elicitation", map[string]any{"form": struct{}{}, "url": struct{}{}}},
 	} {
 		if handlers[method] != nil {
 			out[can.name] = can.value
@@ -150,6 +152,8 @@ func (c *connection) notified(method string, params json.RawMessage) {
 		c.outdated(promptsList)
 	case wire.MethodNotificationResourcesListChanged:
 		c.outdated(resourcesList)
+	case string(wire.MethodNotificationElicitationComplete):
+		c.pageDone(params)
 	case "notifications/message":
 		var said struct {
 			Level string          `json:"level"`

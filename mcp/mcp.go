@@ -72,6 +72,9 @@ type Deps struct {
 	Roots func() []string
 	// Asker returns the way to the user; nil, or if it returns nil: nobody can be asked.
 	Asker func() Asker
+	// OpenURL has the user's browser open an address that the user agreed to; nil: there is
+	// no browser.
+	OpenURL func(ctx context.Context, url string) error
 	// Sample has a model answer a request that the user allowed, at the cost of a chat; nil:
 	// servers can not use models. The model of the request is set by it.
 	Sample func(ctx context.Context, chatID, model string, r llm.Request) (Sampled, error)
