@@ -112,6 +112,10 @@ func (a *testAgent) say(id json.RawMessage, result any) {
 func (a *testAgent) answer(r agentRequest, line string) {
 	switch r.Method {
 	case "agent/initialize":
+		if word, rest, _ := strings.Cut(a.mode, ":"); word == "init" { // with this result
+			fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", r.ID, strings.ReplaceAll(rest, "PARAMS", line))
+			return
+		}
 		if a.mode == "nameless" {
 			a.say(r.ID, map[string]any{"name": "", "capabilities": map[string]any{}})
 			return
@@ -199,6 +203,11 @@ func (a *testAgent) step(r agentRequest, line string) {
 		result["public_output"] = ""
 	case "null":
 		result["public_output"], result["tool_calls"] = nil, nil
+	case "usage":
+		result["usage"] = json.RawMessage(rest)
+	case "answer": // this, from the id on
+		fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s%s}`+"\n", r.ID, rest)
+		return
 	case "say":
 		result["public_output"] = rest
 	case "status":

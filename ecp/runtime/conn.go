@@ -25,6 +25,8 @@ const (
 	kindGrader      = report.KindGrader
 	kindWorkspace   = "workspace"
 	kindBudget      = "budget"
+	kindVersion     = "version"
+	kindCapability  = "capability"
 	kindInterrupted = "interrupted"
 )
 
@@ -33,7 +35,26 @@ type CallError struct {
 	Kind    string
 	Method  string
 	Message string
-	Code    int // of an agent's own error (kind rpc)
+	Code    int // of an agent's own error
+}
+
+// reason is the exit reason of what failed like that, as reports have it.
+func (e *CallError) reason(ctx context.Context) string {
+	switch e.Kind {
+	case kindTimeout:
+		return report.ReasonTimeout
+	case kindStart, kindExit, kindHTTP:
+		return report.ReasonTransport
+	case kindProtocol, kindVersion, kindCapability:
+		return report.ReasonProtocol
+	case kindRPC:
+		return report.ReasonAgent
+	case kindInterrupted, kindBudget:
+		if errors.Is(context.Cause(ctx), errDuration) {
+			return report.ReasonDuration
+		}
+	}
+	return report.ReasonError
 }
 
 func (e *CallError) Error() string { return e.Method + ": " + e.Message }
@@ -124,6 +145,9 @@ func call(ctx context.Context, c conn, ids *ids, method string, params any) (jso
 		return nil, callError(kindProtocol, method, "the request can not be encoded: %v", err)
 	}
 	r, err := c.exchange(ctx, method, message, id)
+	if r.Err != nil && r.Err.Code == ecp.CodeVersionUnsupported {
+		return nil, unsupported(method, "the agent refuses protocol version "+ecp.ProtocolVersion, r.Err.Message)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +159,19 @@ func call(ctx context.Context, c conn, ids *ids, method string, params any) (jso
 		return nil, &CallError{Kind: kindRPC, Method: method, Message: text, Code: r.Err.Code}
 	}
 	return r.Result, nil
+}
+
+// unsupported is a version of the protocol that the other side does not speak. Only
+// agent/initialize can find that out.
+func unsupported(method, what, detail string) *CallError {
+	kind := kindProtocol
+	if method == ecp.MethodInitialize {
+		kind = kindVersion
+	}
+	if detail != "" {
+		detail = ": " + clip(detail, maxShown)
+	}
+	return &CallError{Kind: kind, Method: method, Code: ecp.CodeVersionUnsupported, Message: fmt.Sprintf("VERSION_UNSUPPORTED (%d): %s%s", ecp.CodeVersionUnsupported, what, detail)}
 }
 
 // maxShown bounds what messages repeat of what an agent sent, in bytes.

@@ -114,7 +114,10 @@ func (d *decoder) mapping(n *node, path string) *node {
 }
 
 func (d *decoder) manifest(m *Manifest, root *node) {
-	d.only(root, "", "manifest_version", "name", "target", "scenarios")
+	d.only(root, "", "manifest_version", "name", "target", "scenarios", "require_capabilities")
+	if v := root.get("require_capabilities"); v != nil {
+		m.RequireCapabilities = d.switched(v, "require_capabilities")
+	}
 	version, path := d.required(root, "", "manifest_version")
 	d.oneOf(version, path, []string{"v1"})
 	name, path := d.required(root, "", "name")
@@ -251,6 +254,31 @@ func (d *decoder) truth(n *node, path string) *bool {
 		d.problem(n, path, "must be true or false, not %s", n.kind)
 	}
 	return &v
+}
+
+// switched reads a truth value in all the forms that the reference takes.
+func (d *decoder) switched(n *node, path string) bool {
+	switch v := n.value().(type) {
+	case bool:
+		return v
+	case int64:
+		if v == 0 || v == 1 {
+			return v == 1
+		}
+	case float64:
+		if v == 0 || v == 1 {
+			return v == 1
+		}
+	case string:
+		switch strings.ToLower(v) {
+		case "yes", "on", "true", "y", "t", "1":
+			return true
+		case "no", "off", "false", "n", "f", "0":
+			return false
+		}
+	}
+	d.problem(n, path, "must be true or false")
+	return false
 }
 
 // count reads an integer that is not negative.

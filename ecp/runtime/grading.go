@@ -37,11 +37,8 @@ func (a *attempt) grade(ctx context.Context, i int, step Step, r ecp.StepResult,
 			if ctx.Err() != nil {
 				failed = stopped(ctx, c.Type, "there was no time left to grade")
 			}
-			p := a.fail(ctx, i+1, failed)
+			a.fail(ctx, i+1, failed)
 			out.Verdict = report.Error
-			if out.Error == nil {
-				out.Error = p
-			}
 		}
 		a.note(out, shown(c))
 	}

@@ -91,7 +91,7 @@ func (c *httpConn) read(resp *http.Response, id []byte) (ecp.Response, error) {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		return ecp.Response{}, fmt.Errorf("the server redirects (%d) to %s; if that is the agent, name it as the target", resp.StatusCode, clip(resp.Header.Get("Location"), maxShown))
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return ecp.Response{}, refused(resp)
+		return refused(resp)
 	case id == nil:
 		return ecp.Response{}, nil
 	}
@@ -152,15 +152,16 @@ func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 	}
 }
 
-// refused says what a server that refused said.
-func refused(resp *http.Response) error {
+// refused says what a server that refused said. With an error of JSON-RPC in the body comes
+// that too, whose code may be all that the caller needs.
+func refused(resp *http.Response) (ecp.Response, error) {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if r, err := ecp.ParseResponse(data); err == nil && r.Err != nil {
-		return &CallError{Kind: kindRPC, Method: "HTTP", Code: r.Err.Code, Message: fmt.Sprintf("the server answered %d with error %d: %s", resp.StatusCode, r.Err.Code, clip(r.Err.Message, maxShown))}
+	if r, _ := ecp.ParseResponse(data); r.Err != nil {
+		return r, &CallError{Kind: kindHTTP, Method: "HTTP", Code: r.Err.Code, Message: fmt.Sprintf("the server answered %d with error %d: %s", resp.StatusCode, r.Err.Code, clip(r.Err.Message, maxShown))}
 	}
 	text := strings.TrimSpace(clip(string(data), maxShown))
 	if text != "" {
 		text = ": " + text
 	}
-	return fmt.Errorf("the server answered %s%s", resp.Status, text)
+	return ecp.Response{}, fmt.Errorf("the server answered %s%s", resp.Status, text)
 }

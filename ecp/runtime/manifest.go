@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,9 @@ type Manifest struct {
 	Name      string
 	Target    string // a command line, or an http(s) URL
 	Scenarios []Scenario
+
+	RequireCapabilities bool   // agents must declare what the graders rely on
+	Digest              string // of the file's bytes, sha256:HEX; empty if it was not loaded from one
 }
 
 // Scenario is one conversation with a fresh agent.
@@ -127,7 +131,7 @@ func Load(path string) (*Manifest, []Problem, error) {
 		return nil, nil, fmt.Errorf("manifest: %w", err)
 	}
 	m, problems := Parse(data, path)
-	m.Path = abs
+	m.Path, m.Digest = abs, fmt.Sprintf("sha256:%x", sha256.Sum256(data))
 	errs := slices.DeleteFunc(slices.Clone(problems), func(p Problem) bool { return p.Warning })
 	warnings := slices.DeleteFunc(problems, func(p Problem) bool { return !p.Warning })
 	if len(errs) > 0 {
