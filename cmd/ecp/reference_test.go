@@ -51,6 +51,16 @@ func referencePython(t *testing.T, runtime []string) string {
 	return python
 }
 
+// speaks10 says whether the reference installed for a Python speaks protocol 1.0.
+func speaks10(t *testing.T, python string) bool {
+	t.Helper()
+	version, err := exec.Command(python, "-c", "import importlib.metadata as m; print(m.version('ecp-runtime'))").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !strings.HasPrefix(string(version), "0.4.")
+}
+
 // sameVerdicts runs a manifest with both runtimes and compares all that they say of the
 // checks. A server is reset before each run, which the reference does not. The time limits
 // are far off.
