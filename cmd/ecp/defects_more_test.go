@@ -207,16 +207,28 @@ func testSchemas(t *testing.T) {
 	step := func(text string) string { return head + "scenarios: [{name: s, steps: [" + text + "]}]\n" }
 	grader := func(text string) string { return step("{input: x, graders: [" + text + "]}") }
 	for text, want := range map[string]bool{
-		head + "scenarios: []\n":                            true,
-		"manifest_version: v1\nname: n\n":                   false,
-		head:                                                false,
-		head + "scenarios: []\nextra: 1\n":                  false,
-		strings.Replace(step(""), "v1", "v2", 1):            false,
-		strings.Replace(step(""), "name: n", "name: 3", 1):  false,
-		strings.Replace(step(""), "name: n", `name: ""`, 1): false,
-		step("{input: 42}"):                                 false,
-		step("{input: \"\", graders: null}"):                false,
-		step("{input: x, constraints: {anything: [1]}}"):    true,
+		head + "scenarios: []\n":           true,
+		"manifest_version: v1\nname: n\n":  false,
+		head:                               false,
+		head + "scenarios: []\nextra: 1\n": false,
+		head + "scenarios: []\nrequire_capabilities: on\n": true,
+		head + "scenarios: []\nrequire_capabilities: 2\n":  false,
+		step(""):           false,
+		step("{input: x}"): true,
+		head + "scenarios: [{name: s, steps: null}]\n":                                                        false,
+		head + "scenarios: [{name: s}]\n":                                                                     false,
+		head + "scenarios: [{name: s, dataset: null}]\n":                                                      false,
+		head + "scenarios: [{name: s, dataset: {type: csv, source: rows.csv}}]\n":                             true,
+		head + "scenarios: [{name: s, steps: [], dataset: {type: csv, source: rows.csv, input_column: q}}]\n": true,
+		head + "scenarios: [{name: s, dataset: {type: CSV, source: rows.csv}}]\n":                             false,
+		head + "scenarios: [{name: s, dataset: {type: csv}}]\n":                                               false,
+		head + "scenarios: [{name: s, dataset: {type: csv, source: rows.csv, colum: q}}]\n":                   false,
+		strings.Replace(step(""), "v1", "v2", 1):                                                              false,
+		strings.Replace(step(""), "name: n", "name: 3", 1):                                                    false,
+		strings.Replace(step(""), "name: n", `name: ""`, 1):                                                   false,
+		step("{input: 42}"):                              false,
+		step("{input: \"\", graders: null}"):             false,
+		step("{input: x, constraints: {anything: [1]}}"): true,
 		step("{input: x, constraints: {timeout_s: 3, max_tool_calls: 1, forbidden_tools: [a], max_cost_usd: 0.5, max_tokens: 3}}"): true,
 		step("{input: x, constraints: {timeout_s: 0}}"):                                             false,
 		step("{input: x, constraints: {timeout_s: soon}}"):                                          false,
@@ -266,6 +278,7 @@ func testSchemas(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "m.yaml")
 		write(t, path, text)
+		write(t, filepath.Join(filepath.Dir(path), "rows.csv"), "input,q\na,b\n")
 		out := invoke(t, "validate", path)
 		if bySchema := schema.Validate(instance); (bySchema == nil) != want || (out.code == 0) != want {
 			t.Errorf("%s: schema: %v; validate: %d %s", text, bySchema, out.code, out.err)

@@ -28,6 +28,7 @@ type Manifest struct {
 type Scenario struct {
 	Name  string
 	Steps []Step
+	Rows  *Rows // that steps are made of; nil if the manifest has them
 	Setup Setup
 	Line  int // of its name in the manifest
 }
@@ -134,6 +135,12 @@ func Load(path string) (*Manifest, []Problem, error) {
 	m.Path, m.Digest = abs, fmt.Sprintf("sha256:%x", sha256.Sum256(data))
 	errs := slices.DeleteFunc(slices.Clone(problems), func(p Problem) bool { return p.Warning })
 	warnings := slices.DeleteFunc(problems, func(p Problem) bool { return !p.Warning })
+	if len(errs) == 0 {
+		errs = m.readRows(filepath.Dir(abs))
+		for i := range errs {
+			errs[i].File = path
+		}
+	}
 	if len(errs) > 0 {
 		return nil, warnings, Problems(errs)
 	}
@@ -190,5 +197,7 @@ func (s Step) checks() bool {
 
 // Checks says whether anything in the manifest is judged.
 func (m *Manifest) Checks() bool {
-	return slices.ContainsFunc(m.Scenarios, func(s Scenario) bool { return slices.ContainsFunc(s.Steps, Step.checks) })
+	return slices.ContainsFunc(m.Scenarios, func(s Scenario) bool {
+		return slices.ContainsFunc(s.Steps, Step.checks) || s.Rows != nil && len(s.Steps) == 0 // they are not read yet
+	})
 }
