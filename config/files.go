@@ -48,13 +48,14 @@ func (b *builder) file(path, root string) bool {
 	var l *layer
 	var broken *Problem
 	if err != nil {
-		broken = &Problem{Origin: Origin{Source: path}, Cause: err.Error()}
+		broken = &Problem{Origin: Origin{Source: path}, Cause: err.Error(), Broken: true}
 	} else {
 		l, broken = parse(path, data)
 	}
 	if broken != nil {
 		if data = b.lastText(path); data != nil {
 			l, _ = parse(path, data)
+			broken.Broken = false
 			broken.Cause += " (what the file said before stays in effect)"
 		}
 		b.problems = append(b.problems, *broken)

@@ -283,7 +283,7 @@ func TestECPHTTP(t *testing.T) {
 func TestECPWrongUsage(t *testing.T) {
 	here := newPlace(t)
 	for _, args := range [][]string{{"ecp", "extra"}, {"ecp", "--http", "8765"}, {"ecp", "--http", "0.0.0.0:0"}, {"ecp", "--htpp", "x"}} {
-		if out, errOut, code := runProgram(t, here, "", args...); code != 1 || errOut == "" || out != "" {
+		if out, errOut, code := runProgram(t, here, "", args...); code != 2 || errOut == "" || out != "" {
 			t.Errorf("%q: exit %d, stdout %q, stderr %q", args, code, out, errOut)
 		}
 	}
