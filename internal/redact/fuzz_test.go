@@ -52,7 +52,7 @@ func FuzzString(f *testing.F) {
 		// The marks of other secrets are part of the text for the rules, and K and S have relatives
 		// beyond ASCII.
 		if strings.ContainsAny(one+two, "[]") || strings.Contains(Mark, one) || strings.Contains(Mark, two) || strings.ContainsAny(text, "\u017f\u212a") {
-			t.Skip()
+			return
 		}
 		r := New(one, two)
 		want := text
