@@ -129,7 +129,7 @@ func (t *Tokens) add(u ecp.Usage) {
 type Problem struct {
 	Scenario string `json:"scenario,omitempty"`
 	Step     int    `json:"step,omitempty"` // from 1; 0 outside of steps
-	Kind     string `json:"kind"`           // start, timeout, exit, protocol, rpc, http, judge, grader, workspace, budget, interrupted
+	Kind     string `json:"kind"`           // start, timeout, exit, protocol, version, capability, rpc, http, judge, grader, workspace, budget, interrupted
 	Message  string `json:"message"`
 	Stderr   string `json:"stderr,omitempty"` // the end of what the agent wrote there
 }
