@@ -173,7 +173,7 @@ func (r *reader) take(e *event.Event, open bool) bool {
 // readers are what clients wait for. So reads are repeated, with pauses that double.
 const (
 	firstReadPause = 10 * time.Millisecond
-	lastReadPause  = 2 * time.Second
+	lastReadPause  = 640 * time.Millisecond
 )
 
 // patiently repeats a read until it works, ctx ends, or the pauses got too long.

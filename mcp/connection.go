@@ -12,6 +12,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 // connection is one life of a server, from its start to its end: a session, and what eca
@@ -43,13 +44,17 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 	if err != nil {
 		return attempt{err: permanentError{err}}
 	}
-	if launch.Clean == nil {
-		launch.Clean = func(text string) string { return text }
+	clean := launch.Clean
+	launch.Clean = func(text string) string {
+		if clean != nil {
+			text = clean(text)
+		}
+		return visible.Text(text)
 	}
 	conn, info, err := m.open(ctx, s, launch, c)
 	if err == nil {
 		offer := &Offer{
-			Server: strings.TrimSpace(info.ServerInfo.Name + " " + info.ServerInfo.Version), Protocol: info.ProtocolVersion,
+			Server: oneLine(strings.TrimSpace(info.ServerInfo.Name + " " + info.ServerInfo.Version)), Protocol: info.ProtocolVersion,
 			Instructions: cut(launch.Clean(info.Instructions), maxInstructions),
 		}
 		conn.server = info.Capabilities

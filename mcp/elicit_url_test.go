@@ -65,7 +65,7 @@ func TestPagesBeforeACall(t *testing.T) {
 						l.say(t, `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"`+c.done+`"}}`)
 					}
 				}()
-				res, err := conn.call(t.Context(), &Tool{spec: tools.Spec{Name: "t"}}, tools.Call{}, nil)
+				res, err := conn.call(t.Context(), &Tool{name: "t", spec: tools.Spec{Name: "t"}}, tools.Call{}, nil)
 				got := strings.Join(res.Outputs, " ")
 				if err != nil {
 					got = err.Error()

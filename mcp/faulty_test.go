@@ -111,6 +111,9 @@ func (f *faulty) answer(id json.RawMessage, result string) {
 	}
 }
 
+// hidden is a text, in JSON, of which not everything can be seen.
+const hidden = `"a\u202eb\u001b[2Jc\u200bd"`
+
 func textResult(text string) string {
 	raw, _ := json.Marshal(text)
 	return `{"content":[{"type":"text","text":` + string(raw) + `}]}`
@@ -127,6 +130,9 @@ func (f *faulty) handle(m message) {
 			f.answer(f.held[0], modernServer)
 			f.held = nil
 			f.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32022,"message":"locked"}}`)
+			return
+		case "hidden":
+			f.answer(m.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":`+hidden+`,"version":`+hidden+`},"instructions":`+hidden+`}`)
 			return
 		case "newer":
 			f.answer(m.ID, `{"protocolVersion":"2026-07-28","capabilities":{"tools":{}},"serverInfo":{"name":"newer","version":"1"}}`)
@@ -146,7 +152,20 @@ func (f *faulty) handle(m message) {
 	case "server/discover":
 		f.shook = append(f.shook, m.Method)
 		f.discover(m)
+	case "prompts/list":
+		f.answer(m.ID, `{"prompts":[{"name":`+hidden+`,"description":`+hidden+`,"arguments":[{"name":`+hidden+`}]}]}`)
+	case "prompts/get":
+		for name := range m.Params.Arguments {
+			text, _ := json.Marshal(m.Params.Name + " with " + name)
+			f.answer(m.ID, `{"messages":[{"role":"user","content":{"type":"text","text":`+string(text)+`}}]}`)
+		}
+	case "resources/list":
+		f.answer(m.ID, `{"resources":[{"uri":"a:\u202eb","name":"x"},{"uri":"a:b","name":`+hidden+`,"description":`+hidden+`}]}`)
 	case "tools/list":
+		if f.mode == "hidden" {
+			f.answer(m.ID, `{"tools":[{"name":`+hidden+`,"description":`+hidden+`,"inputSchema":{"type":"object","properties":{"x":{"type":"string","description":`+hidden+`}}}}]}`)
+			return
+		}
 		f.list(m)
 	case "tools/call":
 		f.call(m)
@@ -216,6 +235,8 @@ func (f *faulty) list(m message) {
 
 func (f *faulty) call(m message) {
 	switch m.Params.Name {
+	case "a\u202eb\x1b[2Jc\u200bd":
+		f.answer(m.ID, textResult("you called "+m.Params.Name))
 	case "echo":
 		f.answer(m.ID, textResult(fmt.Sprint(m.Params.Arguments["text"])))
 	case "together": // answers when as many calls wait as the call says

@@ -132,7 +132,7 @@ func TestCallsBecomeTasks(t *testing.T) {
 				server := &tasker{answers: c.answers}
 				go server.serve(t, l, conn.session)
 				var said []string
-				tool := &Tool{spec: tools.Spec{Name: "t"}, tasks: "required"}
+				tool := &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: "required"}
 				if c.modern {
 					tool.tasks, conn.server.Tasks = "", nil
 				}
@@ -184,7 +184,7 @@ func TestTaskAsksTheUser(t *testing.T) {
 		conn.session.calls = conn.active
 		ended := make(chan string, 1)
 		go func() {
-			res, err := conn.call(t.Context(), &Tool{spec: tools.Spec{Name: "t"}, tasks: "required"}, tools.Call{}, func(text string) { said = append(said, text) })
+			res, err := conn.call(t.Context(), &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: "required"}, tools.Call{}, func(text string) { said = append(said, text) })
 			ended <- strings.Join(res.Outputs, " ") + fmt.Sprint(err)
 		}()
 		time.Sleep(5 * time.Minute)                                             // longer than a call may say nothing: polls are answered
@@ -221,7 +221,7 @@ func TestTaskIsCancelled(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() {
-				_, err := conn.call(ctx, &Tool{spec: tools.Spec{Name: "t"}, tasks: "required"}, tools.Call{}, nil)
+				_, err := conn.call(ctx, &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: "required"}, tools.Call{}, nil)
 				ended <- err
 			}()
 			time.Sleep(3 * time.Second)
@@ -247,7 +247,7 @@ func TestPlainCallsStay(t *testing.T) {
 		if capable {
 			conn.server = withTasks(t)
 		}
-		if _, err := conn.call(t.Context(), &Tool{spec: tools.Spec{Name: "t"}, tasks: support}, tools.Call{}, nil); err != nil {
+		if _, err := conn.call(t.Context(), &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: support}, tools.Call{}, nil); err != nil {
 			t.Error(err)
 		}
 	}

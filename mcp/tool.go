@@ -19,7 +19,9 @@ import (
 type Tool struct {
 	spec   tools.Spec
 	server *server
-	tasks  string    // what it says about tasks: required, optional or forbidden
+	name   string // on the way to the server
+	tasks  string // what it says about tasks: required, optional or forbidden
+	output *outputSchema
 	now    Described // what it says about itself
 	before *Before   // what it said when the user agreed; nil: the same
 }
@@ -118,7 +120,7 @@ func (c *connection) call(ctx context.Context, t *Tool, call tools.Call, out too
 	defer leave()
 	raw, err := c.perform(ctx, t, call.Arguments, running, out)
 	if err == nil {
-		return result(raw)
+		return result(raw, t.output)
 	}
 	cause := context.Cause(ctx)
 	switch {
@@ -148,7 +150,7 @@ func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMes
 	if len(arguments) == 0 {
 		arguments = json.RawMessage(`{}`)
 	}
-	params := map[string]any{"name": t.spec.Name, "arguments": arguments}
+	params := map[string]any{"name": t.name, "arguments": arguments}
 	if c.inTask(t.tasks) {
 		params["task"] = map[string]any{"ttl": maxCall.Milliseconds()}
 	}
@@ -249,6 +251,7 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 		Title       string              `json:"title"`
 		Description string              `json:"description"`
 		Schema      json.RawMessage     `json:"inputSchema"`
+		Output      json.RawMessage     `json:"outputSchema"`
 		Annotations wire.ToolAnnotation `json:"annotations"`
 		Execution   struct {
 			Tasks string `json:"taskSupport"`
@@ -260,7 +263,7 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 	if t.Name == "" || len(t.Name) > maxToolName {
 		return t.Name, nil, fmt.Errorf("names have 1 to %d bytes", maxToolName)
 	}
-	schema, err := objectSchema(t.Schema)
+	schema, err := objectSchema(shownSchema(t.Schema))
 	if err != nil {
 		return t.Name, nil, err
 	}
@@ -269,10 +272,10 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 			return t.Name, nil, err
 		}
 	}
-	description := cmp.Or(t.Description, t.Title, t.Annotations.Title, "The tool "+t.Name+" of the MCP server "+s.name+".")
+	description := cmp.Or(t.Description, t.Title, t.Annotations.Title, "The tool "+oneLine(t.Name)+" of the MCP server "+s.name+".")
 	description = cut(c.clean(description), maxDescription)
-	return t.Name, &Tool{server: s, tasks: t.Execution.Tasks, now: Described{t.Name, description, schema}, spec: tools.Spec{
-		Server: s.name, Name: t.Name, Origin: "mcp", Schema: schema, Description: description, Caution: caution(t.Annotations),
+	return t.Name, &Tool{server: s, name: t.Name, tasks: t.Execution.Tasks, output: newOutputSchema(t.Output), now: Described{t.Name, description, schema}, spec: tools.Spec{
+		Server: s.name, Name: oneLine(t.Name), Origin: "mcp", Schema: schema, Description: description, Caution: caution(t.Annotations),
 	}}, nil
 }
 

@@ -51,10 +51,10 @@ func TestMCPCommand(t *testing.T) {
 			t.Errorf("eca %s: exit code %d, want %d and %q:\n%s", args, got, code, want, out.String())
 		}
 	}
-	eca(1, "Usage:", "mcp")
+	eca(2, "Usage:", "mcp")
 	eca(0, "No MCP servers are configured.", "mcp", "list")
-	eca(1, "say what the server is", "mcp", "add", "s")
-	eca(1, "--env is for programs", "mcp", "add", "s", "--url", "http://x.example/", "--env", "A=b")
+	eca(2, "say what the server is", "mcp", "add", "s")
+	eca(2, "--env is for programs", "mcp", "add", "s", "--url", "http://x.example/", "--env", "A=b")
 	eca(1, "a command or a url, not both", "mcp", "add", "s", "--url", "http://x.example/", "--", "x")
 	eca(0, "Added s to "+global, "mcp", "add", "s", "--env", "A=b", "--", "sh", "server.sh")
 	eca(1, "there is an MCP server s already", "mcp", "add", "s", "--", "x")
