@@ -354,3 +354,40 @@ func TestValidID(t *testing.T) {
 		}
 	}
 }
+
+// slowMeta answers with what it had when it was asked.
+type slowMeta struct {
+	*memory
+	asked, answer chan struct{}
+}
+
+func (s slowMeta) Meta(context.Context, string) (Meta, event.Seq, bool, error) {
+	close(s.asked)
+	<-s.answer
+	return Meta{ID: "c", Title: "old"}, 1, true, nil
+}
+
+// A title that is set while the log takes over what is stored stays.
+func TestLogRefreshKeepsNewTitle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := slowMeta{&memory{}, make(chan struct{}), make(chan struct{})}
+		l := testLog(s)
+		l.Append("t", event.Notice{Text: "a"})
+		go func() {
+			if _, _, err := l.Refresh(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}()
+		<-s.asked
+		go func() {
+			l.SetMeta(func(m *Meta) { m.Title = "new" })
+			l.Append("", event.TitleChanged{Title: "new"})
+		}()
+		synctest.Wait()
+		close(s.answer)
+		synctest.Wait()
+		if title := l.Meta().Title; title != "new" {
+			t.Errorf("the title is %q", title)
+		}
+	})
+}
