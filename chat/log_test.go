@@ -369,25 +369,29 @@ func (s slowMeta) Meta(context.Context, string) (Meta, event.Seq, bool, error) {
 
 // A title that is set while the log takes over what is stored stays.
 func TestLogRefreshKeepsNewTitle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := slowMeta{&memory{}, make(chan struct{}), make(chan struct{})}
-		l := testLog(s)
-		l.Append("t", event.Notice{Text: "a"})
-		go func() {
-			if _, _, err := l.Refresh(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}()
-		<-s.asked
-		go func() {
-			l.SetMeta(func(m *Meta) { m.Title = "new" })
-			l.Append("", event.TitleChanged{Title: "new"})
-		}()
-		synctest.Wait()
-		close(s.answer)
-		synctest.Wait()
-		if title := l.Meta().Title; title != "new" {
-			t.Errorf("the title is %q", title)
-		}
-	})
+	s := slowMeta{&memory{}, make(chan struct{}), make(chan struct{})}
+	l := testLog(s)
+	defer l.Close()
+	l.Append("t", event.Notice{Text: "a"})
+	refreshed, set, named := make(chan error), make(chan struct{}), make(chan struct{})
+	go func() {
+		_, _, err := l.Refresh(context.Background())
+		refreshed <- err
+	}()
+	<-s.asked
+	go func() {
+		defer close(named)
+		l.SetMeta(func(m *Meta) { m.Title = "new" })
+		close(set)
+		l.Append("", event.TitleChanged{Title: "new"})
+	}()
+	<-set
+	close(s.answer)
+	if err := <-refreshed; err != nil {
+		t.Error(err)
+	}
+	<-named
+	if title := l.Meta().Title; title != "new" {
+		t.Errorf("the title is %q", title)
+	}
 }
