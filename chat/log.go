@@ -348,7 +348,7 @@ func (l *Log) storeFailed(err error) {
 	if l.failing {
 		return
 	}
-	l.log.Error("chat could not be stored", "chat", l.meta.ID, "err", err)
+	l.log.Warn("chat could not be stored", "chat", l.meta.ID, "err", err)
 	l.failing = true
-	l.add("", event.Notice{Text: "\n\nThis chat cannot be saved at the moment and will be lost when eca ends: " + err.Error() + "\n"})
+	l.add("", event.Notice{Text: "\n\nThis chat cannot be saved at the moment and is not kept when eca ends: " + err.Error() + "\n"})
 }

@@ -374,7 +374,7 @@ func (d *Daemon) Close() {
 
 // demoNotice is what the user is told when answers come from the demo model.
 const demoNotice = "No model provider is configured, so answers come from the built-in demo model " + demoModel +
-	": a script, not a language model. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, enter a key in the editor's list of providers, or add a provider to the configuration."
+	": a script, not a language model. Log in to a provider (`eca login anthropic`, or /login in a chat), set ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY or the key of another provider that `eca models` lists, or add a provider to the configuration."
 
 // Notices are things the user should be told, once each.
 func (d *Daemon) Notices() []string {
