@@ -64,6 +64,9 @@ func (t *turn) called(c *call) (tools.Tool, json.RawMessage, error) {
 		return nil, json.RawMessage("{}"), err
 	}
 	tool, ok := t.tools.Lookup(modelName(c.Tool))
+	if ok && t.disabled(tool.Spec()) {
+		return tool, args, fmt.Errorf("Tool '%s' is disabled for agent %s", c.Name, t.agent) //nolint:staticcheck // shown as it is
+	}
 	if !ok || c.Origin == "unknown" {
 		return nil, args, fmt.Errorf("Tool '%s' not found", c.Name) //nolint:staticcheck // shown as it is
 	}
@@ -76,6 +79,9 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 	tool, args, err := t.called(c)
 	judged := event.ToolJudged{Tool: c.Tool, Arguments: args}
 	if err != nil {
+		if tool != nil { // the user is told as well why it did not run
+			judged.Summary = err.Error()
+		}
 		t.failCall(judged, err)
 		return false, nil
 	}

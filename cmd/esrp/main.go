@@ -116,6 +116,9 @@ func validateCommand(f *files) *cobra.Command {
 				kind, kindTitle = "response", "Response"
 			}
 			r, err := decode(doc, response)
+			if err == nil {
+				err = checkUnique(doc)
+			}
 			if err != nil {
 				return &dataError{fmt.Sprintf("Failed to parse %s as ESRP %s", args[0], kind), err}
 			}
@@ -147,6 +150,19 @@ func decode(doc []byte, response bool) (record, error) {
 		return esrp.DecodeResponse(doc)
 	}
 	return esrp.DecodeRequest(doc)
+}
+
+// checkUnique refuses names that an object has twice, also in params and other free values,
+// of which readers would take different ones.
+func checkUnique(doc []byte) error {
+	v, err := esrp.Parse(doc)
+	if err != nil {
+		return err
+	}
+	if path, ok := v.Duplicate(); ok {
+		return &esrp.DecodeError{Field: path, Reason: "duplicate field"}
+	}
+	return nil
 }
 
 // decodeAny takes a response for one by its status, which requests do not have.

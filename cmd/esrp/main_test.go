@@ -38,6 +38,11 @@ const (
 	floats   = `{"a":[0.5]}`
 )
 
+// withField is a valid request with one more member.
+func withField(field string) string {
+	return strings.Replace(noInputs, `"inputs":[]`, field+`,"inputs":[{"name":"n","content_type":"text/plain","data":"","encoding":"utf-8"}]`, 1)
+}
+
 // TestOutputs: what the reference prints, and where (contract 10).
 func TestOutputs(t *testing.T) {
 	for _, c := range []struct {
@@ -77,6 +82,11 @@ func TestFailures(t *testing.T) {
 		{"no file", "", []string{"validate", "/nowhere/x.json"}, 1, []string{"Error: Failed to read file", "\n\nCaused by:\n    "}},
 		{"no JSON", "{", []string{"validate", "-"}, 1, []string{"Failed to parse - as ESRP request", "line 1"}},
 		{"no request", "{}", []string{"validate", "-"}, 1, []string{"as ESRP request", "esrp_version: missing field"}},
+		{"a key twice in params", withField(`"params":{"a":[{"b":1,"b":2}]}`), []string{"validate", "-"}, 1, []string{"as ESRP request", "params.a[0].b: duplicate field"}},
+		{"an escaped key twice", withField(`"params":{"a":1,"\u0061":2}`), []string{"validate", "-"}, 1, []string{"params.a: duplicate field"}},
+		{"an empty key twice", withField(`"params":{"":{"":1,"":2}}`), []string{"validate", "-"}, 1, []string{"duplicate field"}},
+		{"a key twice in metadata", strings.Replace(withField(`"x":1`), `"encoding"`, `"metadata":{"k":1,"k":1},"encoding"`, 1), []string{"validate", "-"}, 1, []string{"inputs[0].metadata.k: duplicate field"}},
+		{"a key twice in details", strings.Replace(response, `"succeeded"`, `"failed","error":{"code":"UNKNOWN","message":"m","details":{"d":1,"d":2}}`, 1), []string{"validate", "-r", "-"}, 1, []string{"as ESRP response", "error.details.d: duplicate field"}},
 		{"no response", "{}", []string{"validate", "-r", "-"}, 1, []string{"as ESRP response"}},
 		{"invalid request", noInputs, []string{"validate", "-"}, 1, []string{"Error: Request validation failed\n", "empty inputs"}},
 		{"invalid response", strings.Replace(response, "succeeded", "failed", 1), []string{"validate", "-r", "-"}, 1, []string{"Response validation failed", "missing error"}},
