@@ -66,7 +66,7 @@ func (b *builder) whole(path string, data []byte, err error, last []byte) (*laye
 	case err != nil:
 		broken = &Problem{Origin: Origin{Source: path}, Cause: err.Error(), Broken: true}
 	case blank(data) && !blank(last):
-		broken = &Problem{Origin: Origin{Source: path}, Cause: "the file is empty"}
+		broken = &Problem{Origin: Origin{Source: path}, Cause: "the file is empty", Broken: true}
 	default:
 		l, broken = parse(path, data)
 	}

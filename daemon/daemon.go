@@ -74,15 +74,15 @@ type Options struct {
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
 
-	// WrapStore replaces the store of chats by one that uses it; nil keeps it as it is.
-	WrapStore func(chat.Store) chat.Store
-
 	// RetryTotal bounds the sum of the waits before a request is repeated, where the
 	// configuration does not say how often; 0 is no bound.
 	RetryTotal time.Duration
 
 	// Ephemeral keeps chats, and the records of calls, in a folder that is removed by Close.
 	Ephemeral bool
+
+	// WrapStore replaces the store of chats by one that uses it; nil keeps it as it is.
+	WrapStore func(chat.Store) chat.Store
 
 	// OpenURL has the user's browser open a URL; nil: there is none.
 	OpenURL func(ctx context.Context, url string) error
@@ -380,7 +380,7 @@ func (d *Daemon) Close() {
 
 // demoNotice is what the user is told when answers come from the demo model.
 const demoNotice = "No model provider is configured, so answers come from the built-in demo model " + demoModel +
-	": a script, not a language model. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, enter a key in the editor's list of providers, or add a provider to the configuration."
+	": a script, not a language model. Log in to a provider (`eca login anthropic`, or /login in a chat), set ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY or the key of another provider that `eca models` lists, or add a provider to the configuration."
 
 // Notices are things the user should be told, once each.
 func (d *Daemon) Notices() []string {

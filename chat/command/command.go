@@ -137,7 +137,7 @@ func definitions() []definition {
 		{Info: Info{"context", "Show what fills the model's context", nil}, run: (*Commands).context},
 		{Info: Info{"compact", "Put a summary in place of this chat's history, for the model", []Argument{{Name: "additional-input", Description: "What the summary should pay attention to"}}}, rest: true, compact: true},
 		{Info: Info{"fork", "Start a new chat with the history of this one", nil}, run: (*Commands).fork},
-		{Info: Info{"resume", "List earlier chats, or go on with one of them in this chat", []Argument{{Name: "chat-id", Description: "A number of the list, latest, or a chat's id"}}}, run: (*Commands).resume},
+		{Info: Info{"resume", "List earlier chats, or go on with one of them in this chat", []Argument{{Name: "chat-id", Description: "A number of the list, latest, a chat's id, or page and a number for older ones"}}}, rest: true, run: (*Commands).resume},
 		{Info: Info{"export", "Write this chat to a JSON file", file("File or folder; default: the folder for temporary files")}, run: (*Commands).export},
 		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "filepath", Description: "The file", Required: true}}}, run: (*Commands).importChat},
 		{Info: Info{"remote", "Show how to connect to this server from elsewhere (not implemented in this version)", nil}, run: (*Commands).remote},
@@ -156,6 +156,7 @@ func definitions() []definition {
 		{Info: Info{infoSkill, "Give the model a report on this eca, to find out why something does not work: version, models, providers, MCP servers, credentials", nil}, skill: true, expand: (*Commands).ecaInfo},
 		{Info: Info{"rename", "Give this chat a title", []Argument{{Name: "title", Description: "The title", Required: true}}}, rest: true, extra: true, run: (*Commands).rename},
 		{Info: Info{"plugin-update", "Fetch the newest plugins of a source", []Argument{{Name: "source", Description: "The source's name", Required: true}}}, extra: true, run: (*Commands).pluginUpdate},
+		{Info: Info{"help", "List the commands", nil}, extra: true, run: (*Commands).help},
 	}
 }
 
@@ -207,7 +208,10 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 	}
 	d, ok := c.own(name)
 	if !ok {
-		return c.custom(name, rest, strings.TrimPrefix(strings.TrimSpace(message), "/"))
+		if found, ok := c.custom(name, rest, strings.TrimPrefix(strings.TrimSpace(message), "/")); ok {
+			return found, true
+		}
+		return c.mistyped(name)
 	}
 	in := input{args: words(rest), rest: rest}
 	if err := d.check(in.args); err != nil {

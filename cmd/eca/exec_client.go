@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/term"
+
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/visible"
@@ -24,6 +26,7 @@ type execClient struct {
 	stdout, stderr io.Writer
 	conn           *jsonrpc.Conn
 	daemon         *daemon.Daemon
+	terminal       bool // stdout is one
 
 	finished chan string // the reason, once the turn is over
 	asking   chan toolRun
@@ -48,8 +51,9 @@ type execUsage struct {
 }
 
 func newExecClient(f execFlags, folder string, stdout, stderr io.Writer) *execClient {
+	file, isFile := stdout.(*os.File)
 	return &execClient{
-		flags: f, cwd: workspace.New(folder), stdout: stdout, stderr: stderr,
+		flags: f, cwd: workspace.New(folder), stdout: stdout, stderr: stderr, terminal: isFile && term.IsTerminal(int(file.Fd())),
 		finished: make(chan string, 1), asking: make(chan toolRun, 16), running: map[string]string{},
 	}
 }
@@ -259,8 +263,7 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 	}
 	switch {
 	case c.flags.ephemeral:
-	case unkept:
-		fmt.Fprintln(c.stderr, "This chat is not kept: it could not be saved.")
+	case unkept: // a notice said so
 	default:
 		fmt.Fprintf(c.stderr, "Continue with: eca exec --chat %s \"...\"\n", chatID)
 	}
@@ -445,7 +448,7 @@ func (c *execClient) noteLocked(line string) {
 	if c.flags.json || line == "" {
 		return
 	}
-	if c.midLine {
+	if c.midLine && c.terminal { // elsewhere the answer goes its own way
 		fmt.Fprintln(c.stdout)
 		c.midLine = false
 	}

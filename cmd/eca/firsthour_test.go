@@ -219,8 +219,6 @@ func wrongProviders(t *testing.T) []wrongInput {
 
 // wrongPlaces are folders in which nothing can be kept.
 func wrongPlaces(*testing.T) []wrongInput {
-	open := map[string]string{"../state/eca/note": ""}
-	_ = open
 	return []wrongInput{
 		{name: "no home", args: []string{"exec", "hi"}, env: []string{"HOME=", "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "XDG_CACHE_HOME="}, code: 1, want: []string{"HOME", "XDG_STATE_HOME"}},
 		{name: "relative state folder", args: []string{"exec", "hi"}, env: []string{"XDG_STATE_HOME=state"}, code: 1, want: []string{"XDG_STATE_HOME", "absolute"}, not: []string{"fine"}},
