@@ -187,6 +187,7 @@ func runProgram(t testing.TB, p place, stdin string, args ...string) (stdout, st
 	defer cancel()
 	cmd := p.command(args...)
 	cmd.Stdin = strings.NewReader(stdin)
+	detachTerminal(cmd) // nobody is there to be asked
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Start(); err != nil {
