@@ -378,8 +378,12 @@ func (t *turn) hidden(spec tools.Spec) bool {
 			return true
 		}
 	}
-	return spec.PrimaryOnly && t.prompt.Parent != "" || t.policy.Hidden(t.agent, spec) ||
-		t.boss != nil && t.policy.Hidden(t.boss.agent, spec)
+	return spec.PrimaryOnly && t.prompt.Parent != "" || t.disabled(spec)
+}
+
+// disabled says that the agent, or the one that it works for, may not use a tool.
+func (t *turn) disabled(spec tools.Spec) bool {
+	return t.policy.Hidden(t.agent, spec) || t.boss != nil && t.policy.Hidden(t.boss.agent, spec)
 }
 
 // noQuestions is what a model is told in place of asking the user.

@@ -135,5 +135,5 @@ func (s *Server) handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	if err := s.admits(req.Method); err != nil {
 		return nil, err
 	}
-	return h(ctx, req)
+	return s.handleInChat(ctx, req, h)
 }

@@ -115,6 +115,7 @@ type Server struct {
 	over   bool       // Serve waits for the work that there is, and there is no more
 
 	changes order // of settings
+	queues  chatQueues
 
 	mu        sync.Mutex // guards what follows
 	lifecycle lifecycle
@@ -156,7 +157,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	s := &Server{
 		host: o.Host, version: o.Version, newID: o.NewID, log: o.Log, ctx: ctx,
 		exit: make(chan struct{}), handling: make(chan struct{}, 1),
-		views: map[string]*view{}, rewrites: map[string]*rewrite{}, deletions: map[string]chan struct{}{},
+		views: map[string]*view{}, rewrites: map[string]*rewrite{}, deletions: map[string]chan struct{}{}, queues: chatQueues{last: map[string]chan struct{}{}},
 		configPush: configPush{begun: make(chan struct{})},
 	}
 	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: s.traced(o.Trace), Log: o.Log})

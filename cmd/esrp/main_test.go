@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/esrp/journal"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -195,7 +196,7 @@ func TestJournalCommands(t *testing.T) {
 			t.Errorf("%s: %d %q %q", args, code, out, errs)
 		}
 	}
-	if code, _, errs := call("", "journal"); code != exitUsage || !strings.Contains(errs, "Usage") {
+	if code, _, errs := call("", "journal"); code != usage.ExitCode || !strings.Contains(errs, "Usage") {
 		t.Errorf("journal alone: %d %q", code, errs)
 	}
 }
