@@ -105,6 +105,9 @@ func within(cmd *cobra.Command, err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.command == "" {
 		e.command, e.line = cmd.CommandPath(), cmd.UseLine()
+		if cmd.HasSubCommands() {
+			e.line = e.command + " COMMAND"
+		}
 	}
 	return err
 }
