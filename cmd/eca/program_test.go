@@ -162,7 +162,7 @@ func (p *process) wait(t testing.TB) int {
 	}()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Minute): // the journal may have much to write yet
+	case <-time.After(2 * time.Minute):
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it says what it does
 		time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
 		<-done
