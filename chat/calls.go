@@ -77,7 +77,7 @@ func (t *turn) called(c *call) (tools.Tool, json.RawMessage, error) {
 // rejected it and the turn should end.
 func (t *turn) runCall(c *call) (stop bool, err error) {
 	tool, args, err := t.called(c)
-	judged := event.ToolJudged{Tool: c.Tool, Arguments: args}
+	judged := event.ToolJudged{Tool: c.Tool, Arguments: args, API: c.api, Opaque: c.opaque}
 	if err != nil {
 		if tool != nil { // the user is told as well why it did not run
 			judged.Summary = err.Error()

@@ -206,7 +206,7 @@ func (c *child) result() (text string, failed bool) {
 	why := ""
 	switch t.end.Reason {
 	case event.FinishedDone:
-		return fmt.Sprintf("Result of the subagent %s (%s):\n\n%s", c.Agent, c.ChatID, cmp.Or(said, "It ended without a word.")), false
+		return fmt.Sprintf("## Agent '%s' Result\n\nChat: %s\n\n%s", c.Agent, c.ChatID, cmp.Or(said, "It ended without a word.")), false
 	case event.FinishedFailed:
 		why = "failed: " + strings.TrimRight(t.end.Err, ". ")
 	case event.FinishedStopped:

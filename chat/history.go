@@ -201,7 +201,7 @@ func (h *history) flush() {
 		case !known:
 			continue // it was never complete
 		}
-		parts = append(parts, llm.ToolCall{ID: c.CallID, Name: modelName(c.Tool), Arguments: c.Arguments})
+		parts = append(parts, llm.ToolCall{ID: c.CallID, Name: modelName(c.Tool), Arguments: c.Arguments, API: c.API, Opaque: c.Opaque})
 		r, ok := h.results[c.CallID]
 		if !ok {
 			r = llm.ToolResult{ID: c.CallID, Text: rejection(event.ToolRejected{Reason: event.Interrupted}), Failed: true}

@@ -308,6 +308,9 @@ func (b *builder) layer(l *layer, root string) {
 		l.dir = filepath.Dir(l.source)
 	}
 	l.migrate()
+	if l.source == initializationOptions {
+		l.camelServers()
+	}
 	b.userOnly(l)
 	b.gate(l)
 	if b.in.Commands != nil {

@@ -31,8 +31,10 @@ type connection struct {
 
 	mu    sync.Mutex // guards what follows
 	stale list       // what has to be asked for
-	calls []*activeCall
-	pages map[string]chan struct{} // that the user was asked to open, by their ids
+
+	toolsListed chan struct{} // closed when the tools are listed that have changed; nil if none have
+	calls       []*activeCall
+	pages       map[string]chan struct{} // that the user was asked to open, by their ids
 }
 
 // reach starts a server or connects to it, and asks what it offers. The reason of an error
@@ -59,6 +61,7 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 		}
 		conn.server = info.Capabilities
 		if offer.Tools, err = conn.listTools(ctx, s); err == nil {
+			m.firstPrompts(ctx, conn, s, offer)
 			conn.session.settle(ctx)
 			conn.watch(settings, launch.URL != "")
 			return attempt{conn: conn, offer: offer}
@@ -66,6 +69,25 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 		conn.close()
 	}
 	return attempt{err: explain(ctx, err, launch.Clean)}
+}
+
+// promptsLimit bounds how long a server's prompts hold up its start.
+const promptsLimit = 5 * time.Second
+
+// firstPrompts lists the prompts of a server that starts: once it counts as running, clients
+// ask for the commands. What cannot be had in time is asked for later.
+func (m *Manager) firstPrompts(ctx context.Context, conn *connection, s *server, offer *Offer) {
+	if conn.server.Prompts != nil {
+		ctx, cancel := limited(ctx, promptsLimit)
+		defer cancel()
+		var err error
+		if offer.Prompts, err = conn.listPrompts(ctx, s); err != nil {
+			conn.outdated(promptsList)
+		}
+	}
+	if conn.server.Resources != nil {
+		conn.outdated(resourcesList)
+	}
 }
 
 // explain says in words why a start failed.

@@ -113,6 +113,8 @@ type Status struct {
 	Reason string // why it failed, or what it needs; without secrets
 	// Offer is what the server offers; nil unless it runs or is on its way back.
 	Offer *Offer
+
+	conn *connection // while it runs
 }
 
 // Offer is what a server said it has.

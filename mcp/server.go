@@ -189,7 +189,7 @@ func (s *server) set(next State, reason string) {
 }
 
 func (s *server) publish() {
-	s.status.Store(&Status{Name: s.name, State: s.state, Reason: s.reason, Offer: s.offer})
+	s.status.Store(&Status{Name: s.name, State: s.state, Reason: s.reason, Offer: s.offer, conn: s.conn})
 	s.m.changed()
 }
 
@@ -273,13 +273,13 @@ func (s *server) attempted(a attempt) {
 		return
 	}
 	if s.offer != nil { // until they are listed anew
-		a.offer.Prompts, a.offer.Resources = s.offer.Prompts, s.offer.Resources
+		a.offer.Resources = s.offer.Resources
+		if a.offer.Prompts == nil {
+			a.offer.Prompts = s.offer.Prompts
+		}
 	}
 	s.conn, s.offer, s.since = a.conn, a.offer, s.m.deps.Now()
 	s.set(Running, "")
-	if has := a.conn.server; has.Prompts != nil || has.Resources != nil {
-		a.conn.outdated(promptsList | resourcesList)
-	}
 	s.answer(reached{conn: a.conn})
 }
 

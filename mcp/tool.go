@@ -275,7 +275,7 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 	description := cmp.Or(t.Description, t.Title, t.Annotations.Title, "The tool "+oneLine(t.Name)+" of the MCP server "+s.name+".")
 	description = cut(c.clean(description), maxDescription)
 	return t.Name, &Tool{server: s, name: t.Name, tasks: t.Execution.Tasks, output: newOutputSchema(t.Output), now: Described{t.Name, description, schema}, spec: tools.Spec{
-		Server: s.name, Name: oneLine(t.Name), Origin: "mcp", Schema: schema, Description: description, Caution: caution(t.Annotations),
+		Server: s.name, Name: oneLine(t.Name), Origin: tools.OriginMCP, Schema: schema, Description: description, Caution: caution(t.Annotations),
 	}}, nil
 }
 

