@@ -55,6 +55,11 @@ type Store interface {
 	Meta(ctx context.Context, id string) (meta Meta, last event.Seq, found bool, err error)
 	// Events returns up to limit events from a number on, in order.
 	Events(ctx context.Context, id string, from event.Seq, limit int) ([]event.Event, error)
+	// Record keeps pieces of text that were not appended yet: deltas as they grow, each piece
+	// with the number of its event. Appending to the chat makes them obsolete; if the
+	// process dies before, who reads the chat next finds them appended. The caller has the
+	// chat's lock.
+	Record(ctx context.Context, id string, pieces []event.Event) error
 	// Delete removes a chat with those of its subagents.
 	Delete(ctx context.Context, id string) error
 	// Extend stores events of a chat of which nothing else is new; it returns ErrNoChat if
@@ -78,6 +83,9 @@ type Store interface {
 	// Copy copies the messages of a chat in front of an event to another chat, their
 	// numbers shifted.
 	Copy(ctx context.Context, from string, to Meta, end, shift event.Seq) error
+	// Adopt removes all messages of a chat, appends marker, and copies the messages of another
+	// chat before an event behind it: all in one step.
+	Adopt(ctx context.Context, meta Meta, other string, end event.Seq, marker event.Event) error
 	// Sync makes what was appended survive a crash of the machine.
 	Sync(ctx context.Context) error
 	// Lock gives this process the right to append to a chat; ok is false while
@@ -220,6 +228,7 @@ type Engine struct {
 
 	mu       sync.Mutex // guards what follows
 	sessions map[string]*Session
+	opening  map[string]chan struct{} // closed when the chat is open, or could not be opened
 	deleting map[string]chan struct{} // closed when the chat is gone
 	closed   bool
 }
@@ -227,44 +236,83 @@ type Engine struct {
 // New returns an engine. Close must be called.
 func New(deps Deps) *Engine {
 	return &Engine{
-		deps: deps, sessions: map[string]*Session{}, deleting: map[string]chan struct{}{},
+		deps: deps, sessions: map[string]*Session{}, opening: map[string]chan struct{}{}, deleting: map[string]chan struct{}{},
 		queue: newHookQueue(deps.Log.Warn), begun: make(chan struct{}), held: held{max: maxHeld},
 	}
 }
 
 // Open returns the session with an id; an empty id makes a new chat with an id of
 // its own. Nothing is stored before the first prompt. isNew says that neither this
-// process nor the store has met the chat before.
+// process nor the store has met the chat before. It waits for the store, and nobody waits
+// for it but those who open the same chat.
 func (e *Engine) Open(ctx context.Context, id string) (s *Session, isNew bool, err error) {
+	var meta Meta
+	var last event.Seq
+	found := false
 	if id == "" {
 		id = e.deps.NewID()
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, false, ErrClosed
-	}
-	if s, ok := e.sessions[id]; ok {
-		return s, false, nil
-	}
-	if _, ok := e.deleting[id]; ok {
-		return nil, false, ErrClosed
-	}
-	meta, last, found, err := e.deps.Store.Meta(ctx, id)
-	if err != nil && ctx.Err() != nil {
-		return nil, false, ctx.Err() // nothing is known of the store: who asked gave up
-	}
-	if err != nil {
-		// A store that can not be read must not stop the user from chatting.
-		e.deps.Log.Error("chat could not be read", "chat", id, "err", err)
+	} else {
+		s, done, err := e.beginOpen(ctx, id)
+		if s != nil || err != nil {
+			return s, false, err
+		}
+		defer done()
+		meta, last, found, err = e.deps.Store.Meta(ctx, id)
+		if err != nil && ctx.Err() != nil {
+			return nil, false, ctx.Err() // nothing is known of the store: who asked gave up
+		}
+		if err != nil {
+			// A store that can not be read must not stop the user from chatting.
+			e.deps.Log.Error("chat could not be read", "chat", id, "err", err)
+		}
 	}
 	if !found {
 		now := e.deps.Now().UTC()
 		meta = Meta{ID: id, Created: now, Updated: now, Trust: e.deps.Config().Chat.DefaultTrust, Roots: e.deps.Roots()}
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.deleting[id]; ok || e.closed {
+		return nil, false, ErrClosed
+	}
 	s = newSession(e, meta, last)
 	e.sessions[id] = s
 	return s, !found, nil
+}
+
+// beginOpen returns the session if it is open. Else it gives the caller the right to open
+// it, until done is called; it waits while somebody else has that.
+func (e *Engine) beginOpen(ctx context.Context, id string) (s *Session, done func(), err error) {
+	for {
+		e.mu.Lock()
+		s, open := e.sessions[id]
+		_, deleting := e.deleting[id]
+		other, opening := e.opening[id]
+		mine := make(chan struct{})
+		if !open && !deleting && !opening && !e.closed {
+			e.opening[id] = mine
+		}
+		closed := e.closed
+		e.mu.Unlock()
+		switch {
+		case closed, deleting && !open:
+			return nil, nil, ErrClosed
+		case open:
+			return s, nil, nil
+		case !opening:
+			return nil, func() {
+				e.mu.Lock()
+				defer e.mu.Unlock()
+				delete(e.opening, id)
+				close(mine)
+			}, nil
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
 }
 
 // Lookup returns a session that is open in this process.

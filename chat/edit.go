@@ -286,10 +286,9 @@ func (s *Session) Adopt(ctx context.Context, id string) *Pending[event.Seq] {
 		if !found || id == s.id {
 			return fmt.Errorf("there is no other chat %s", id)
 		}
-		s.log.SetMeta(func(m *Meta) {
+		s.history = nil
+		return s.log.Adopt(id, last+1, event.Truncated{}, func(m *Meta) {
 			m.Title, m.Named, m.Model, m.Agent, m.Variant = other.Title, other.Named, other.Model, other.Agent, other.Variant
 		})
-		s.history = nil
-		return s.log.Adopt(id, last+1, event.Truncated{})
 	})
 }

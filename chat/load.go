@@ -10,20 +10,15 @@ import (
 // refresh brings the log up to what is stored. Another process may have gone on with
 // the chat; then the history has to be read again.
 func (s *Session) refresh() error {
-	if s.log.Unsaved() {
-		return nil // the store is behind; what is in memory is the chat
-	}
-	meta, last, found, err := s.eng.deps.Store.Meta(s.ctx, s.id)
-	if err != nil {
-		if s.history != nil || s.log.Next() == 1 {
-			return nil // go on with what is in memory; the log reports the store
-		}
-		return fmt.Errorf("the chat can not be read: %w", err)
-	}
+	news, gone, err := s.log.Refresh(s.ctx)
 	switch {
-	case !found && s.log.Next() > 1:
+	case err != nil && (s.history != nil || s.log.Next() == 1):
+		return nil // go on with what is in memory; the log reports the store
+	case err != nil:
+		return fmt.Errorf("the chat can not be read: %w", err)
+	case gone:
 		return s.truncate(1, "") // another process deleted the chat
-	case found && s.log.Refresh(meta, last):
+	case news:
 		s.history = nil
 	}
 	return nil
@@ -72,7 +67,11 @@ func (s *Session) each(from event.Seq, fn func(event.Event)) error {
 func eachEvent(ctx context.Context, store Store, id string, from event.Seq, fn func(event.Event)) error {
 	const page = 512
 	for {
-		events, err := store.Events(ctx, id, from, page)
+		var events []event.Event
+		err := patiently(ctx, func() (err error) {
+			events, err = store.Events(ctx, id, from, page)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("the chat can not be read: %w", err)
 		}

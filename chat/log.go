@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 )
 
 const (
-	flushDelay   = 50 * time.Millisecond // longest time that shown text is not stored
+	flushDelay   = 50 * time.Millisecond // longest time that a delta waits to be appended to the store
 	maxTail      = 256                   // entries kept in memory for readers
 	maxTailBytes = 256 << 10             // and their size, estimated
 	maxPiece     = 16 << 10              // bytes of one delta handed to a reader
@@ -20,32 +21,41 @@ const (
 
 // Log is the sequence of a chat's events.
 //
-// Structural events are stored before any reader sees them. Text, reasoning and
-// argument deltas are seen at once and stored within flushDelay: adjacent deltas
-// grow one open entry, so a reader that falls behind gets them merged and a reader
-// that keeps up gets each piece. Progress is never stored.
+// What a reader has seen is on record: it survives the death of the process. Structural
+// events are appended to the store before any reader sees them. Deltas of text, reasoning
+// and arguments are recorded (Store.Record) when the first reader takes them, and appended
+// within flushDelay: adjacent deltas grow one open entry, so a reader that falls behind
+// gets them merged, recorded with one write, and a reader that keeps up gets each piece.
+// Progress is never stored.
 //
-// Readers have cursors of their own; a slow one costs no memory, because entries
-// that are stored leave the tail and are read back from the store.
+// Readers have cursors of their own; a slow one costs no memory, because entries that are
+// stored leave the tail and are read back from the store.
 //
-// If the store fails, the log goes on in memory, says so once, and tries again with
-// the next entry: a full disk must not take the conversation away.
+// If the store fails, the log goes on in memory, says so once, and tries again with the
+// next entry: a full disk must not take the conversation away.
 type Log struct {
 	store    Store
 	now      func() time.Time
 	log      *slog.Logger
 	separate bool // deltas are never merged; set before the first event
 
+	// disk is held while the store writes, so that writes keep their order. It is taken
+	// before mu, and mu is never held while the store works: whoever asks for the meta or
+	// the position does not wait for a disk.
+	disk sync.Mutex
+
 	mu      sync.Mutex // guards what follows
 	meta    Meta
+	metas   int           // changes of meta that were made here
+	stored  int           // those that the store has
 	tail    []*entry      // contiguous; tail[0].seq == first
 	first   event.Seq     // seq of tail[0], or next if the tail is empty
 	next    event.Seq     // seq of the next entry
-	pending int           // entries at the end of the tail that are not stored yet
+	saved   event.Seq     // the entries before it are stored
+	shown   event.Seq     // the entries before it are shown: they are stored, or could not be
 	timer   *time.Timer   // runs while deltas wait to be stored
-	changed chan struct{} // closed and replaced when something is appended
+	changed chan struct{} // closed and replaced when there is something new to see
 	failing bool          // the last attempt to store failed
-	dirty   bool          // meta was changed here since it was stored
 	closed  bool
 
 	previous event.Kind // of the last event that is not an aside (event.Aside)
@@ -54,27 +64,63 @@ type Log struct {
 // entry is one event. While open it grows by deltas.
 type entry struct {
 	event.Event
-	open bool
-	id   string // reasoning or call id of a delta
-	text []byte // of a delta, until it is sealed
+	open     bool
+	id       string // reasoning or call id of a delta
+	text     []byte // of a delta, until it is sealed
+	recorded int    // bytes of a delta that are on record
+}
+
+// delta returns the text of a delta as far as it has come; nothing for other events.
+func (e *entry) delta() []byte {
+	if e.open {
+		return e.text
+	}
+	text, _ := deltaText(e.Body)
+	return []byte(text)
 }
 
 func newLog(store Store, meta Meta, last event.Seq, now func() time.Time, logger *slog.Logger) *Log {
-	return &Log{
-		store: store, now: now, log: logger, meta: meta,
-		first: last + 1, next: last + 1, changed: make(chan struct{}), dirty: last == 0,
+	l := &Log{store: store, now: now, log: logger, meta: meta, changed: make(chan struct{})}
+	if last == 0 {
+		l.metas = 1
 	}
+	l.forget(last + 1)
+	return l
+}
+
+// forget drops the entries in memory; the next one has the given number.
+func (l *Log) forget(next event.Seq) {
+	l.tail, l.first, l.next, l.saved, l.shown, l.previous = nil, next, next, next, next, ""
 }
 
 // Append adds events of a turn. When it returns, structural events are stored (or
 // storing has failed, which is reported to readers) and visible.
 func (l *Log) Append(turn string, bodies ...event.Body) {
+	store := slices.ContainsFunc(bodies, structural)
+	if store {
+		l.disk.Lock()
+		defer l.disk.Unlock()
+	}
+	if l.add(turn, bodies, !store) && store {
+		l.flush()
+	}
+}
+
+// structural says whether an event is stored before anybody sees it.
+func structural(b event.Body) bool {
+	_, volatile := b.(event.Progress)
+	_, delta := deltaText(b)
+	return !volatile && !delta
+}
+
+// add adds events to the tail; false means that the log is closed. Without a structural
+// event among them, they can be seen at once and are stored later.
+func (l *Log) add(turn string, bodies []event.Body, later bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return
+		return false
 	}
-	store := false
 	for _, b := range bodies {
 		switch b := b.(type) {
 		case event.TextDelta:
@@ -83,19 +129,17 @@ func (l *Log) Append(turn string, bodies ...event.Body) {
 			l.extend(turn, event.KindOf(b), b.ID, b.Text)
 		case event.ToolArgsDelta:
 			l.extend(turn, event.KindOf(b), b.CallID, b.Text)
-		case event.Progress:
-			l.add(turn, b)
 		default:
-			l.add(turn, b)
-			store = true
+			l.addEntry(turn, b)
 		}
 	}
-	if store {
-		l.flush()
-	} else if l.timer == nil && l.pending > 0 {
-		l.timer = time.AfterFunc(flushDelay, l.flushLater)
+	if later {
+		if l.timer == nil && l.pending() {
+			l.timer = time.AfterFunc(flushDelay, l.Flush)
+		}
+		l.wake()
 	}
-	l.wake()
+	return true
 }
 
 // SetMeta changes what is stored about the chat with the next event.
@@ -103,25 +147,40 @@ func (l *Log) SetMeta(change func(*Meta)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(&l.meta)
-	l.dirty = true
+	l.metas++
 }
 
 // Change changes meta at once, here and in the store, where another process may have
 // changed it too.
 func (l *Log) Change(change func(*Meta)) error {
+	l.disk.Lock()
+	defer l.disk.Unlock()
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dirty {
+	id, dirty := l.meta.ID, l.dirty()
+	if dirty {
 		change(&l.meta)
-		return nil // it is stored with the next event
+		l.metas++ // it is stored with the next event
 	}
-	meta, err := l.store.ChangeMeta(context.Background(), l.meta.ID, change)
+	l.mu.Unlock()
+	if dirty {
+		return nil
+	}
+	meta, err := l.store.ChangeMeta(context.Background(), id, change)
 	if err != nil {
 		return err
 	}
-	l.meta = meta
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dirty() { // by SetMeta meanwhile
+		change(&l.meta)
+	} else {
+		l.meta = meta
+	}
 	return nil
 }
+
+// dirty says that meta was changed here since it was stored. The caller holds mu.
+func (l *Log) dirty() bool { return l.metas != l.stored }
 
 // Meta returns what is known about the chat.
 func (l *Log) Meta() Meta {
@@ -141,84 +200,117 @@ func (l *Log) Next() event.Seq {
 func (l *Log) Unsaved() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pending > 0
+	return l.pending()
 }
+
+// pending is Unsaved for a caller that holds mu.
+func (l *Log) pending() bool { return l.saved < l.next }
 
 // Flush stores what is pending now, as far as the store can.
 func (l *Log) Flush() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.disk.Lock()
+	defer l.disk.Unlock()
 	l.flush()
 }
 
-// Refresh takes over what another process appended since; it reports whether there
-// was anything.
-func (l *Log) Refresh(meta Meta, last event.Seq) bool {
+// Refresh takes over what another process did to the chat since: meta, events, or that it
+// is gone. It reports whether there are events that were not known here. While events wait
+// to be stored, nobody else can have done anything.
+func (l *Log) Refresh(ctx context.Context) (news, gone bool, err error) {
+	l.disk.Lock()
+	defer l.disk.Unlock()
+	l.mu.Lock()
+	id, pending := l.meta.ID, l.pending()
+	l.mu.Unlock()
+	if pending {
+		return false, false, nil
+	}
+	meta, last, found, err := l.store.Meta(ctx, id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.pending > 0 {
-		return false
-	}
-	if !l.dirty {
+	switch {
+	case err != nil:
+		return false, false, err
+	case !found:
+		return false, l.next > 1, nil
+	case !l.dirty():
 		l.meta = meta
 	}
-	if last < l.next {
-		return false
+	if last < l.next || l.pending() {
+		return false, false, nil
 	}
-	l.tail, l.first, l.next, l.previous = nil, last+1, last+1, ""
+	l.forget(last + 1)
 	l.wake()
-	return true
+	return true, false, nil
 }
 
 // Cut removes events from a number on and appends marker in their place. Readers that
 // are further see the marker next.
 func (l *Log) Cut(from event.Seq, marker event.Body) error {
-	return l.replace(func(e event.Event) error { return l.store.Cut(context.Background(), l.meta, from, e) }, 0, marker)
+	return l.replace(func(meta Meta, e event.Event) error {
+		return l.store.Cut(context.Background(), meta, from, e)
+	}, 0, marker, func(*Meta) {})
 }
 
-// Adopt removes all events, appends marker, and takes over those of another chat in
-// front of a number.
-func (l *Log) Adopt(other string, end event.Seq, marker event.Body) error {
-	return l.replace(func(e event.Event) error {
-		if err := l.store.Cut(context.Background(), l.meta, 1, e); err != nil {
-			return err
-		}
-		return l.store.Copy(context.Background(), other, l.meta, end, e.Seq)
-	}, end, marker)
+// Adopt removes all events, appends marker, takes over those of another chat before a
+// number, and changes meta: all of it, or with an error nothing.
+func (l *Log) Adopt(other string, end event.Seq, marker event.Body, change func(*Meta)) error {
+	return l.replace(func(meta Meta, e event.Event) error {
+		return l.store.Adopt(context.Background(), meta, other, end, e)
+	}, end, marker, change)
 }
 
-// replace changes what is stored and then forgets what is in memory. room is how many
-// numbers behind the marker change takes.
-func (l *Log) replace(change func(event.Event) error, room event.Seq, marker event.Body) error {
+// replace changes what is stored and forgets what is in memory. room is how many numbers
+// after the marker the change takes.
+func (l *Log) replace(write func(Meta, event.Event) error, room event.Seq, marker event.Body, change func(*Meta)) error {
+	l.disk.Lock()
+	defer l.disk.Unlock()
+	l.flush()
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return ErrClosed
-	}
-	if l.flush(); l.pending > 0 {
+	if l.closed || l.pending() {
+		defer l.mu.Unlock()
+		if l.closed {
+			return ErrClosed
+		}
 		return ErrNotStored
 	}
-	e := l.event("", marker)
-	l.meta.Updated = e.Time
-	if err := change(e); err != nil {
+	e, metas := l.event("", marker), l.metas
+	meta := l.meta
+	change(&meta)
+	meta.Updated = e.Time
+	// The numbers are taken even if the change fails: readers skip a gap.
+	l.forget(l.next + 1 + room)
+	l.mu.Unlock()
+	err := write(meta, e)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
 		return err
 	}
-	l.dirty = false
-	l.next += 1 + room
-	l.tail, l.first, l.previous = nil, l.next, ""
+	if l.metas == metas {
+		l.meta, l.stored = meta, metas
+	} else { // SetMeta changed it meanwhile
+		change(&l.meta)
+	}
 	l.wake()
 	return nil
 }
 
 // Close stores what is left and ends all readers.
 func (l *Log) Close() {
+	l.disk.Lock()
+	defer l.disk.Unlock()
+	l.mu.Lock()
+	closed := l.closed
+	l.mu.Unlock()
+	if closed {
+		return
+	}
+	l.flush()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.closed {
-		l.flush()
-		l.closed = true
-		l.wake()
-	}
+	l.closed = true
+	l.wake()
 }
 
 func (l *Log) wake() {
@@ -226,12 +318,11 @@ func (l *Log) wake() {
 	l.changed = make(chan struct{})
 }
 
-func (l *Log) add(turn string, b event.Body) *entry {
+func (l *Log) addEntry(turn string, b event.Body) *entry {
 	l.seal()
 	e := &entry{Event: l.event(turn, b)}
 	l.next++
 	l.tail = append(l.tail, e)
-	l.pending++
 	return e
 }
 
@@ -252,7 +343,7 @@ func (l *Log) extend(turn string, kind event.Kind, id, text string) {
 			return
 		}
 	}
-	e := l.add(turn, deltaBody(kind, id, ""))
+	e := l.addEntry(turn, deltaBody(kind, id, ""))
 	e.open, e.id, e.text = true, id, append([]byte(nil), text...)
 }
 
@@ -277,62 +368,98 @@ func deltaBody(kind event.Kind, id, text string) event.Body {
 	}
 }
 
-func (l *Log) flushLater() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.timer = nil
-	l.flush()
-	l.wake() // a failure to store is news
-}
-
-// flush stores what is pending.
+// flush stores what is pending. The caller holds disk.
 func (l *Log) flush() {
+	l.mu.Lock()
 	if l.timer != nil {
 		l.timer.Stop()
 		l.timer = nil
 	}
 	l.seal()
-	if l.pending == 0 {
-		return
-	}
-	batch := make([]event.Event, 0, l.pending)
-	for _, e := range l.tail[len(l.tail)-l.pending:] {
+	var batch []event.Event
+	for _, e := range l.unsaved() {
 		if _, volatile := e.Body.(event.Progress); !volatile {
 			batch = append(batch, e.Event)
 		}
 	}
 	if len(batch) > 0 {
 		l.meta.Updated = batch[len(batch)-1].Time
-		if err := l.append(batch); err != nil {
-			l.storeFailed(err)
-			return
-		}
+	}
+	meta, metas, dirty, end := l.meta, l.metas, l.dirty(), l.next
+	l.mu.Unlock()
+	var err error
+	if len(batch) > 0 {
+		dirty, err = l.write(meta, dirty, batch)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.wake()
+	if err != nil {
+		l.storeFailed(err)
+		l.shown = l.next
+		return
+	}
+	if len(batch) > 0 && dirty {
+		l.stored = metas
 	}
 	l.failing = false
-	l.pending = 0
+	l.saved, l.shown = end, max(l.shown, end)
 	l.trim()
 }
 
-// append stores events, and meta if it was changed here: otherwise another process may
-// have changed it.
-func (l *Log) append(batch []event.Event) error {
-	if !l.dirty {
-		err := l.store.Extend(context.Background(), l.meta.ID, batch)
+// unsaved returns the entries that are not stored. The caller holds mu.
+func (l *Log) unsaved() []*entry { return l.tail[l.saved-l.first:] }
+
+// write stores events, and meta if it was changed here: otherwise another process may
+// have changed it. withMeta says whether meta was written.
+func (l *Log) write(meta Meta, dirty bool, batch []event.Event) (withMeta bool, err error) {
+	if !dirty {
+		err := l.store.Extend(context.Background(), meta.ID, batch)
 		if !errors.Is(err, ErrNoChat) {
-			return err
+			return false, err
 		}
 		// Another process deleted the chat in the middle of a turn; what the user sees goes on.
 	}
-	err := l.store.Append(context.Background(), l.meta, batch)
-	if err == nil {
-		l.dirty = false
-	}
-	return err
+	return true, l.store.Append(context.Background(), meta, batch)
 }
 
-// trim drops the oldest entries beyond what the tail may hold. All are stored.
+// record puts the deltas that are not stored on record, so that they can be shown.
+func (l *Log) record() {
+	l.disk.Lock()
+	defer l.disk.Unlock()
+	var list []event.Event
+	var from []*entry
+	l.mu.Lock()
+	id := l.meta.ID
+	for _, e := range l.unsaved() {
+		text := e.delta()
+		if len(text) == e.recorded {
+			continue
+		}
+		piece := e.Event
+		piece.Body = withText(e.Body, string(text[e.recorded:]))
+		list, from = append(list, piece), append(from, e)
+	}
+	l.mu.Unlock()
+	if len(list) == 0 {
+		return
+	}
+	if err := l.store.Record(context.Background(), id, list); err != nil {
+		l.log.Debug("deltas could not be recorded, so they are stored", "chat", id, "err", err)
+		l.flush() // which reports it if that is not possible either
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, e := range from {
+		text, _ := deltaText(list[i].Body)
+		e.recorded += len(text)
+	}
+}
+
+// trim drops the oldest of the stored entries beyond what the tail may hold.
 func (l *Log) trim() {
-	keep, bytes := 0, 0
+	keep, bytes := len(l.unsaved()), 0
 	for keep < len(l.tail) && keep < maxTail {
 		bytes += weight(l.tail[len(l.tail)-1-keep].Body)
 		if bytes > maxTailBytes {
@@ -350,5 +477,5 @@ func (l *Log) storeFailed(err error) {
 		return
 	}
 	l.failing = true
-	l.add("", event.Notice{Text: "\n\nThis chat can not be saved at the moment and will be lost when eca ends: " + err.Error() + "\n"})
+	l.addEntry("", event.Notice{Text: "\n\nThis chat can not be saved at the moment and will be lost when eca ends: " + err.Error() + "\n"})
 }

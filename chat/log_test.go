@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,10 +23,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // memory is a Store in memory that can fail.
 type memory struct {
-	Store  // what the log does not use
-	mu     sync.Mutex
-	events []event.Event
-	fail   error
+	Store    // what the log does not use
+	mu       sync.Mutex
+	events   []event.Event
+	recorded []event.Event
+	fail     error
+
+	noRecord   bool
+	unreadable int // how many reads fail
 }
 
 func (m *memory) Append(_ context.Context, _ Meta, events []event.Event) error {
@@ -38,6 +43,16 @@ func (m *memory) Append(_ context.Context, _ Meta, events []event.Event) error {
 	return nil
 }
 
+func (m *memory) Record(_ context.Context, _ string, pieces []event.Event) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fail != nil || m.noRecord {
+		return errors.New("disk full")
+	}
+	m.recorded = append(m.recorded, pieces...)
+	return nil
+}
+
 func (m *memory) Extend(ctx context.Context, _ string, events []event.Event) error {
 	return m.Append(ctx, Meta{}, events)
 }
@@ -45,6 +60,10 @@ func (m *memory) Extend(ctx context.Context, _ string, events []event.Event) err
 func (m *memory) Events(_ context.Context, _ string, from event.Seq, limit int) ([]event.Event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.unreadable > 0 {
+		m.unreadable--
+		return nil, errors.New("the disk is away")
+	}
 	var out []event.Event
 	for _, e := range m.events {
 		if e.Seq >= from && len(out) < limit {
@@ -118,6 +137,99 @@ func TestLogDurability(t *testing.T) {
 		l.Append("t", event.Notice{Text: "b"})
 		if got := m.stored(); got != "|notice:a|text:xyz|notice:b" {
 			t.Errorf("a structural event takes pending deltas along: %s", got)
+		}
+	})
+}
+
+// onRecord returns what would be left of a log if the process died now.
+func (m *memory) onRecord() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := slices.Clone(m.events)
+	last := event.Seq(0)
+	if len(out) > 0 {
+		last = out[len(out)-1].Seq
+	}
+	for _, e := range m.recorded {
+		if e.Seq > last {
+			out = append(out, e)
+		}
+	}
+	return render(out)
+}
+
+// What a reader has seen is on record at that moment, whatever kinds of events come and
+// however far behind it is.
+func TestLogShowsWhatIsOnRecord(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := &memory{}
+		l := testLog(m)
+		defer l.Close()
+		l.separate = rapid.Bool().Draw(rt, "separate")
+		r := reader{log: l, seq: 1}
+		var seen []event.Event
+		for i := range rapid.IntRange(1, 100).Draw(rt, "steps") {
+			text := fmt.Sprintf("%d,", i)
+			switch rapid.IntRange(0, 8).Draw(rt, "step") {
+			case 0:
+				l.Append("t", event.Notice{Text: text})
+			case 1:
+				l.Append("t", event.ReasoningDelta{ID: "r", Text: text})
+			case 2:
+				l.Append("t", event.Progress{Text: text}, event.TextDelta{Text: text})
+			case 3:
+				l.Flush()
+			case 4, 5:
+				l.Append("t", event.TextDelta{Text: text})
+			default:
+				e, ok, err := r.next(t.Context(), false)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if _, volatile := e.Body.(event.Progress); ok && !volatile {
+					seen = append(seen, e)
+				}
+				if shown, kept := render(seen), m.onRecord(); !strings.HasPrefix(kept, shown) {
+					rt.Fatalf("shown %q\nkept  %q", shown, kept)
+				}
+			}
+		}
+	})
+}
+
+// A store that can record no deltas stores them before they are shown.
+func TestLogStoresWhatCannotBeRecorded(t *testing.T) {
+	m := &memory{noRecord: true}
+	l := testLog(m)
+	defer l.Close()
+	l.Append("t", event.TextDelta{Text: "a"})
+	r := reader{log: l, seq: 1}
+	if e, ok, err := r.next(t.Context(), false); !ok || err != nil || m.stored() != "|text:a" {
+		t.Errorf("%v %t %v, stored %s", e, ok, err, m.stored())
+	}
+}
+
+// A read of the store that fails for a moment is repeated: no reader hears of it.
+func TestReaderRepeatsFailedReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{unreadable: 5}
+		l := testLog(m)
+		var want []event.Event
+		for i := range 2 * maxTail {
+			b := event.Notice{Text: fmt.Sprint(i)}
+			l.Append("t", b)
+			want = append(want, event.Event{Body: b})
+		}
+		l.Close()
+		var seen []event.Event
+		for e, err := range l.Events(t.Context(), 1) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, e)
+		}
+		if render(seen) != render(want) {
+			t.Errorf("%d events of %d", len(seen), len(want))
 		}
 	})
 }

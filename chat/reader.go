@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/bug"
@@ -72,12 +73,16 @@ func (r *reader) next(ctx context.Context, mayWait bool) (e event.Event, ok bool
 			}
 			continue
 		}
-		e, ok, stored, wait := r.fromTail()
+		e, ok, stored, record, wait := r.fromTail()
 		if ok {
 			return e, true, nil
 		}
+		if record {
+			r.log.record()
+			continue
+		}
 		if stored > 0 {
-			if err := r.load(ctx, stored); err != nil {
+			if err := patiently(ctx, func() error { return r.load(ctx, stored) }); err != nil {
 				if ctx.Err() != nil {
 					return event.Event{}, false, nil //nolint:nilerr // the reader gave up, nothing failed
 				}
@@ -96,36 +101,49 @@ func (r *reader) next(ctx context.Context, mayWait bool) (e event.Event, ok bool
 	}
 }
 
-// fromTail returns the next event if it is in memory; else the number before which
-// the store has it; else a channel that closes when there is more (nil if there will
-// be none).
-func (r *reader) fromTail() (e event.Event, ok bool, stored event.Seq, wait chan struct{}) {
+// fromTail returns the next event if it is in memory and may be shown; else the number
+// before which the store has it; else whether it has to be recorded first; else a channel
+// that closes when there is more (nil if there will be none).
+func (r *reader) fromTail() (e event.Event, ok bool, stored event.Seq, record bool, wait chan struct{}) {
 	l := r.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.seq < l.first {
-		return event.Event{}, false, l.first, nil
+		return event.Event{}, false, l.first, false, nil
 	}
 	for i := int(r.seq - l.first); i < len(l.tail); i++ {
 		en := l.tail[i]
 		if en.Seq != r.seq {
 			bug.Reportf("log tail has a gap: want %d, have %d", r.seq, en.Seq)
 		}
+		grows := en.open
+		text := en.text
+		if en.Seq >= l.shown {
+			if structural(en.Body) {
+				break // it is being stored
+			}
+			text = en.delta()
+			if r.off >= en.recorded && en.recorded < len(text) {
+				return event.Event{}, false, 0, true, nil
+			}
+			grows = grows || en.recorded < len(text)
+			text = text[:en.recorded]
+		}
 		e = en.Event
-		if en.open {
-			e.Body = deltaBody(event.KindOf(en.Body), en.id, string(en.text[r.off:cutRune(en.text, r.off, r.off+maxPiece)]))
+		if grows {
+			e.Body = withText(en.Body, string(text[r.off:cutRune(text, r.off, r.off+maxPiece)]))
 		}
-		if r.take(&e, en.open) {
-			return e, true, 0, nil
+		if r.take(&e, grows) {
+			return e, true, 0, false, nil
 		}
-		if en.open {
+		if grows {
 			break
 		}
 	}
 	if l.closed {
-		return event.Event{}, false, 0, nil
+		return event.Event{}, false, 0, false, nil
 	}
-	return event.Event{}, false, 0, l.changed
+	return event.Event{}, false, 0, false, l.changed
 }
 
 // take moves the cursor over e, cutting a delta to the next piece. It reports
@@ -149,6 +167,28 @@ func (r *reader) take(e *event.Event, open bool) bool {
 		r.off = end
 	}
 	return start < end
+}
+
+// Reads of the store fail now and then (another process holds it, a disk hiccups), and
+// readers are what clients wait for. So reads are repeated, with pauses that double.
+const (
+	firstReadPause = 10 * time.Millisecond
+	lastReadPause  = 640 * time.Millisecond
+)
+
+// patiently repeats a read until it works, ctx ends, or the pauses got too long.
+func patiently(ctx context.Context, read func() error) error {
+	for pause := firstReadPause; ; pause *= 2 {
+		err := read()
+		if err == nil || pause > lastReadPause || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // load fills the page from the store with events before number end.

@@ -138,6 +138,9 @@ func (s *Session) syncLater() {
 // ID returns the chat's id.
 func (s *Session) ID() string { return s.id }
 
+// Done is closed when the chat has been closed.
+func (s *Session) Done() <-chan struct{} { return s.gone }
+
 // Meta returns what is known about the chat.
 func (s *Session) Meta() Meta { return s.log.Meta() }
 

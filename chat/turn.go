@@ -277,6 +277,8 @@ func (t *turn) finish(err error) {
 		end.Reason = event.FinishedInterrupted
 	default:
 		end.Reason, end.Err = event.FinishedFailed, err.Error()
+		var failed *llm.Error
+		end.Retryable = errors.As(err, &failed) && failed.Retryable()
 		notice = event.Notice{Text: "\n\n" + err.Error()}
 	}
 	t.endChildren()

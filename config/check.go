@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/tailscale/hujson"
+
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // Severity says how bad a Finding is.
@@ -182,7 +184,7 @@ func (c *checker) object(o *hujson.Object, s *jsonschema.Schema, path []string) 
 
 // suggestion names the key that was probably meant.
 func (c *checker) suggestion(s *jsonschema.Schema, path []string, key string) string {
-	if best := nearest(key, slices.Sorted(maps.Keys(s.Properties))); best != "" {
+	if best := suggest.Nearest(key, slices.Sorted(maps.Keys(s.Properties))); best != "" {
 		return fmt.Sprintf("; did you mean %s?", KeyPath(append(slices.Clone(path), best)))
 	}
 	var elsewhere []string
@@ -214,7 +216,7 @@ func (c *checker) literal(v hujson.Literal, s *jsonschema.Schema, path []string,
 			}
 		}
 		hint := ""
-		if best := nearest(word, words); best != "" {
+		if best := suggest.Nearest(word, words); best != "" {
 			hint = fmt.Sprintf("; did you mean %q?", best)
 		}
 		c.say(SeverityError, at, path, "%s must be one of %s, not %.40q%s", KeyPath(path), strings.Join(words, ", "), word, hint)
@@ -245,21 +247,13 @@ func (c *checker) references(l *Loaded) {
 	}{{[]string{"defaultAgent"}, l.DefaultAgent}, {[]string{"chat", "defaultAgent"}, l.Chat.DefaultAgent}} {
 		// The names of earlier versions mean code.
 		if _, known := l.Agents[at.name]; at.name != "" && !known && at.name != "agent" && at.name != "build" {
-			hint := ""
-			if best := nearest(at.name, slices.Sorted(maps.Keys(l.Agents))); best != "" {
-				hint = fmt.Sprintf("; did you mean %s?", best)
-			}
-			say(at.path, "%s: there is no agent %q%s", KeyPath(at.path), at.name, hint)
+			say(at.path, "%s: there is no agent %q%s", KeyPath(at.path), at.name, suggest.DidYouMean(at.name, slices.Sorted(maps.Keys(l.Agents))))
 		}
 	}
 	l.eachModel(func(path []string, model *string) {
 		name, _, full := strings.Cut(*model, "/")
 		if _, known := l.Providers[name]; full && !known && name != "demo" {
-			hint := ""
-			if best := nearest(name, slices.Sorted(maps.Keys(l.Providers))); best != "" {
-				hint = fmt.Sprintf("; did you mean %s?", best)
-			}
-			say(path, "%s: there is no provider %q%s", KeyPath(path), name, hint)
+			say(path, "%s: there is no provider %q%s", KeyPath(path), name, suggest.DidYouMean(name, slices.Sorted(maps.Keys(l.Providers))))
 		}
 	})
 }

@@ -76,6 +76,7 @@ type Loaded struct {
 
 	origins map[string]Origin
 	texts   map[string][]byte // of the configuration files, as far as they are in effect
+	plugins map[string][]byte // the same of what plugins configure
 	global  string            // the file for what no file says yet
 
 	layers   []*layer  // lowest first
@@ -138,7 +139,7 @@ func Home(getenv func(string) string) string {
 
 // Load reads and merges all layers.
 func Load(in Inputs) *Loaded {
-	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, texts: map[string][]byte{}, fields: map[reflect.Type]jsonFields{}}
+	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, texts: map[string][]byte{}, plugins: map[string][]byte{}, fields: map[reflect.Type]jsonFields{}}
 	b.text(defaults, builtinDefaults())
 	b.prompts()
 	b.fragments()
@@ -169,7 +170,7 @@ func Load(in Inputs) *Loaded {
 	})
 	return &Loaded{
 		Config: cfg, Problems: b.problems, Files: b.files, Pending: b.pending, Units: b.units,
-		origins: b.origins, texts: b.texts, global: in.globalFile(), layers: b.layers,
+		origins: b.origins, texts: b.texts, plugins: b.plugins, global: in.globalFile(), layers: b.layers,
 		resolve: b.afterwards(), commands: in.Commands,
 	}
 }
@@ -195,6 +196,7 @@ type builder struct {
 	problems []Problem
 	files    []string
 	texts    map[string][]byte
+	plugins  map[string][]byte
 	layers   []*layer
 	pending  bool
 	units    []Unit
@@ -268,20 +270,20 @@ func (b *builder) layer(l *layer, root string) {
 // theirs to say.
 func (b *builder) pluginLayers() {
 	for _, p := range b.in.PluginLayers {
-		data := p.Text
+		data, err := p.Text, error(nil)
 		if data == nil {
-			var err error
 			b.looked(p.File)
-			if data, err = regular.Read(p.File, maxFile); err != nil {
-				b.problems = append(b.problems, Problem{Origin: Origin{Source: p.File}, Cause: err.Error()})
-				continue
-			}
+			data, err = regular.Read(p.File, maxFile)
 		}
-		l, broken := parse(p.File, data)
-		if broken != nil {
-			b.problems = append(b.problems, *broken)
+		var last []byte
+		if b.in.Previous != nil {
+			last = b.in.Previous.plugins[p.File]
+		}
+		l, data := b.whole(p.File, data, err, last)
+		if l == nil {
 			continue
 		}
+		b.plugins[p.File] = data
 		l.plugin = p.Root
 		p.narrow(l)
 		for _, key := range []string{"plugins", "extraConfigs", "pureConfig", "netrcFile", "env"} {

@@ -74,6 +74,9 @@ type Options struct {
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
 
+	// WrapStore replaces the store of chats by one that uses it; nil keeps it as it is.
+	WrapStore func(chat.Store) chat.Store
+
 	// OpenURL has the user's browser open a URL; nil: there is none.
 	OpenURL func(ctx context.Context, url string) error
 
@@ -203,6 +206,9 @@ func withDefaults(o Options) Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.WrapStore == nil {
+		o.WrapStore = func(s chat.Store) chat.Store { return s }
 	}
 	if o.OpenURL == nil {
 		o.OpenURL = func(context.Context, string) error { return errors.New("there is no browser") }

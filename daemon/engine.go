@@ -13,7 +13,7 @@ import (
 // the configuration count.
 func (d *Daemon) newEngine() *chat.Engine {
 	return chat.New(chat.Deps{
-		Store:        recordedStore{d.store, d.calls},
+		Store:        d.opts.WrapStore(recordedStore{d.store, d.calls}),
 		Models:       d.models,
 		ModelIDs:     d.models.ids,
 		Contexts:     jobNews{pointing{contexts.Local{Mapper: d.maps, Web: webPages{d}, Resources: servedResources{d}}, &d.finder}, d},

@@ -47,6 +47,8 @@ type server struct {
 	again    bool      // start when it has stopped
 	waiting  []chan<- reached
 
+	handshake *handshake // belongs to the attempt that runs
+
 	refreshing <-chan refreshed // lists are asked for
 	calm       <-chan time.Time // until lists may be asked for again
 }

@@ -191,6 +191,19 @@ func (t *stdio) send(ctx context.Context, e envelope) error {
 	}
 }
 
+// unread says whether the child may have still to read what it was sent.
+func (t *stdio) unread() bool {
+	raw, err := t.in.SyscallConn()
+	if err != nil {
+		return true
+	}
+	left := true
+	if raw.Control(func(fd uintptr) { left = pipeHolds(fd) }) != nil {
+		return true
+	}
+	return left
+}
+
 func (t *stdio) read() {
 	r := bufio.NewReaderSize(t.out, 32<<10)
 	for {

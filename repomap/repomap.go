@@ -59,6 +59,8 @@ type Options struct {
 type Index struct {
 	opts  Options
 	langs func() *lang.Languages // made when first needed
+	// gitTime is how long git may take: files of a repository can make it wait for ever.
+	gitTime time.Duration
 
 	mu     sync.Mutex // guards what follows
 	trees  map[string]*tree
@@ -73,7 +75,7 @@ func New(o Options) *Index {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Index{opts: o, langs: sync.OnceValue(lang.New), trees: map[string]*tree{}}
+	return &Index{opts: o, langs: sync.OnceValue(lang.New), gitTime: 10 * time.Second, trees: map[string]*tree{}}
 }
 
 // tree is what is known of the files below one root.

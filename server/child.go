@@ -65,7 +65,10 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 		}
 		if err != nil {
 			v.s.log.Error("subagent can not be shown", "chat", session.ID(), "err", err)
-			return
+			if !pauseUnless(waiting) { // the call has ended
+				return
+			}
+			continue
 		}
 		if !ok {
 			return

@@ -136,5 +136,5 @@ func (s *Server) handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 		return nil, err
 	}
 	req.Params = s.resolveChat(req.Params)
-	return h(ctx, req)
+	return s.handleInChat(ctx, req, h)
 }

@@ -292,11 +292,11 @@ func TestBadInline(t *testing.T) {
 	r := newInlineRig(t, options{})
 	mark := r.Mark()
 	for want, params := range map[string]any{
-		"id is missing":     rewriteParams("", "x", nil),
-		"text is missing":   rewriteParams("1", "x", map[string]any{"text": nil}),
-		"prompt is missing": rewriteParams("1", "", nil),
-		"text must not be":  rewriteParams("1", "x", map[string]any{"text": 7}),
-		"must be an object": "x",
+		"id is missing":                       rewriteParams("", "x", nil),
+		"text is missing":                     rewriteParams("1", "x", map[string]any{"text": nil}),
+		"prompt is missing":                   rewriteParams("1", "", nil),
+		"text must be a string, not a number": rewriteParams("1", "x", map[string]any{"text": 7}),
+		"must be an object":                   "x",
 	} {
 		_, _ = r.TryCall("rewrite/prompt", params)
 		r.AwaitResponse(want, `"code":-32602`, "rewrite/prompt: ", want)

@@ -236,6 +236,7 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mappe
 		}
 		return flags, nil
 	}
+	running := session.Running() // before the end of the log is: a turn that ends now ends live
 	last := session.Next() - 1
 	reader, flags := session.Read(min(span.From, last+1)), span.Flags
 	followed := maps.Clone(m.turns)
@@ -267,26 +268,11 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mappe
 	switch {
 	case span.Newer:
 		behind = tailMore
-	case session.Running(), len(followed) > 0:
+	case running, len(followed) > 0:
 		behind = tailLive
 	}
 	emit(r.end(behind))
 	return reader, nil
-}
-
-// clearAndReplay shows the chat anew, after an edit (8.7).
-func (v *view) clearAndReplay(ctx context.Context) {
-	v.s.notify(ctx, "chat/cleared", protocol.ChatCleared{ChatID: v.chatID, Messages: true})
-	span, err := v.session.Window(ctx, chat.Window{})
-	if err == nil {
-		err = v.replay(ctx, span)
-	}
-	if err != nil && ctx.Err() == nil {
-		v.s.log.Error("chat can not be replayed", "chat", v.chatID, "err", err)
-	}
-	if meta := v.session.Meta(); meta.Title != v.title {
-		v.showTitle(ctx, meta)
-	}
 }
 
 func (v *view) showTitle(ctx context.Context, meta chat.Meta) {

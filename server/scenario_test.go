@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
@@ -58,6 +59,7 @@ type options struct {
 	env    map[string]string               // beside the rig's own
 	wrap   func(http.Handler) http.Handler // around the provider
 	closed bool                            // do not open: the test does the handshake itself
+	store  func(chat.Store) chat.Store     // around the store of chats
 
 	providers func(url string) map[string]any // beside mock, on the same server
 }
@@ -126,7 +128,8 @@ func newHost(t testing.TB, o options) *rig {
 	maps.Copy(env, o.env)
 	r.daemon = daemon.New(daemon.Options{
 		Getenv: func(k string) string { return env[k] }, StateDir: r.state, CacheDir: filepath.Join(r.state, "cache"),
-		Random: func() float64 { return 0.5 }, // waits are shown
+		Random:    func() float64 { return 0.5 }, // waits are shown
+		WrapStore: o.store,
 	})
 	return r
 }

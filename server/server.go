@@ -116,6 +116,7 @@ type Server struct {
 	over   bool       // Serve waits for the work that there is, and there is no more
 
 	changes order // of settings
+	queues  chatQueues
 
 	connected atomic.Pointer[client] // nil before initialize
 
@@ -160,7 +161,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	s := &Server{
 		host: o.Host, version: o.Version, newID: o.NewID, log: o.Log, ctx: ctx,
 		exit: make(chan struct{}), handling: make(chan struct{}, 1),
-		views: map[string]*view{}, rewrites: map[string]*rewrite{}, deletions: map[string]chan struct{}{},
+		views: map[string]*view{}, rewrites: map[string]*rewrite{}, deletions: map[string]chan struct{}{}, queues: chatQueues{last: map[string]chan struct{}{}},
 		numbered: map[string]string{}, configPush: configPush{begun: make(chan struct{})},
 	}
 	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: s.traced(o.Trace), Log: o.Log})

@@ -28,6 +28,8 @@ type view struct {
 	mapper *mapper
 	title  string            // that the client knows
 	using  event.TurnStarted // the last
+	// The request that the turn shown now answers, until the answer has its place.
+	opening *expectedTurn
 	// Subagents that are shown, by the calls they work for.
 	children map[string]*childView
 
@@ -167,51 +169,58 @@ func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
 func (v *view) run(ctx context.Context) {
 	defer close(v.ended)
 	defer v.leaveChildren()
-	var opening *expectedTurn
-	open := func() {
-		if opening != nil {
-			close(opening.shown)
-			opening.waitAnswered(ctx)
-			opening = nil
-		}
-	}
 	for {
 		v.runErrands(ctx)
 		e, ok, err := v.reader.Try(ctx)
 		if !ok && err == nil {
 			e, ok, err = v.next(ctx)
 		}
+		if err == nil && ok {
+			err = v.show(ctx, e)
+		}
 		if err != nil {
-			v.s.log.Error("chat can not be shown", "chat", v.chatID, "err", err)
-			return
+			ok = v.recover(ctx, err)
 		}
 		if !ok {
 			return
 		}
-		switch e.Body.(type) {
-		case nil:
-			continue
-		case event.Truncated, event.Flag:
-			v.clearAndReplay(ctx)
-			continue
-		}
-		if _, ok := e.Body.(event.TurnFinished); ok && opening == nil {
-			opening = v.takeTurn(e.Turn) // /resume removed its beginning before it was shown
-		}
-		v.follow(ctx, e)
-		behind, last := opening.place(e.Body)
-		if behind {
-			open()
-		}
-		v.beforeChild(ctx, e)
-		v.send(ctx, v.mapper.notifications(e))
-		v.behindChild(ctx, e)
-		if _, ok := e.Body.(event.TurnStarted); ok {
-			opening = v.takeTurn(e.Turn)
-		}
-		if last {
-			open()
-		}
+	}
+}
+
+// show shows an event.
+func (v *view) show(ctx context.Context, e event.Event) error {
+	switch e.Body.(type) {
+	case nil:
+		return nil
+	case event.Truncated, event.Flag:
+		return v.clearAndReplay(ctx)
+	}
+	if _, ok := e.Body.(event.TurnFinished); ok && v.opening == nil {
+		v.opening = v.takeTurn(e.Turn) // /resume removed its beginning before it was shown
+	}
+	v.follow(ctx, e)
+	behind, last := v.opening.place(e.Body)
+	if behind {
+		v.letAnswer(ctx)
+	}
+	v.beforeChild(ctx, e)
+	v.send(ctx, v.mapper.notifications(e))
+	v.behindChild(ctx, e)
+	if _, ok := e.Body.(event.TurnStarted); ok {
+		v.opening = v.takeTurn(e.Turn)
+	}
+	if last {
+		v.letAnswer(ctx)
+	}
+	return nil
+}
+
+// letAnswer waits until the answer to the prompt is queued.
+func (v *view) letAnswer(ctx context.Context) {
+	if v.opening != nil {
+		close(v.opening.shown)
+		v.opening.waitAnswered(ctx)
+		v.opening = nil
 	}
 }
 

@@ -214,6 +214,10 @@ func (c *Commands) adopt(ctx context.Context, s *chat.Session, id string) (strin
 		kept = " What was said here before is kept as **" + fork.Title + "**."
 	}
 	if _, err := s.Adopt(ctx, id).Wait(ctx); err != nil {
+		err = fmt.Errorf("cannot resume the chat %s, and this chat stays as it is: %w", id, err)
+		if kept != "" {
+			err = fmt.Errorf("%w.%s", err, kept)
+		}
 		return "", err
 	}
 	title := s.Meta().Title

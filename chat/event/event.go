@@ -319,7 +319,9 @@ const (
 type TurnFinished struct {
 	Reason FinishReason `json:"reason"`
 	Err    string       `json:"err,omitempty"`
-	Dialog bool         `json:"dialog,omitempty"` // eca has asked the user something; prompts answer it
+	// Retryable says that the model could not be reached or was busy: the same prompt may succeed later.
+	Retryable bool `json:"retryable,omitempty"`
+	Dialog    bool `json:"dialog,omitempty"` // eca has asked the user something; prompts answer it
 }
 
 // FileChanged says that a tool call is about to change a file. It is stored before the

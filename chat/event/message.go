@@ -53,3 +53,25 @@ func Name(b Body) string {
 
 // CompactionName is the name of all compactions (eca-protocol 4.8).
 const CompactionName = "lastCompaction"
+
+// Joined returns the delta that says what two pieces of one delta say.
+func Joined(a, b Body) Body {
+	switch a := a.(type) {
+	case TextDelta:
+		if b, ok := b.(TextDelta); ok {
+			a.Text += b.Text
+			return a
+		}
+	case ReasoningDelta:
+		if b, ok := b.(ReasoningDelta); ok {
+			a.Text += b.Text
+			return a
+		}
+	case ToolArgsDelta:
+		if b, ok := b.(ToolArgsDelta); ok {
+			a.Text += b.Text
+			return a
+		}
+	}
+	return b
+}

@@ -44,6 +44,8 @@ type Store struct {
 	dir    string
 	db     *database // nil until it is first needed
 	closed bool
+
+	locked sync.Map // *unsaved by chat, of the chats whose locks are held here
 }
 
 var _ chat.Store = (*Store)(nil)
@@ -122,12 +124,16 @@ func (s *Store) Close() error {
 
 // Append implements chat.Store.
 func (s *Store) Append(ctx context.Context, meta chat.Meta, events []event.Event) error {
-	return s.write(ctx, "append to chat "+meta.ID, func(tx *transaction) error {
+	err := s.write(ctx, "append to chat "+meta.ID, func(tx *transaction) error {
 		if err := putMeta(tx, meta); err != nil {
 			return err
 		}
 		return putEvents(tx, meta.ID, events)
 	})
+	if err == nil {
+		s.saved(meta.ID)
+	}
+	return err
 }
 
 // write runs change in a transaction.
@@ -201,7 +207,7 @@ func putEvents(tx *transaction, id string, events []event.Event) error {
 
 // Extend implements chat.Store.
 func (s *Store) Extend(ctx context.Context, id string, events []event.Event) error {
-	return s.write(ctx, "append to chat "+id, func(tx *transaction) error {
+	err := s.write(ctx, "append to chat "+id, func(tx *transaction) error {
 		res, err := tx.of(tx.db.touch).Exec(millis(events[len(events)-1].Time), id)
 		if err != nil {
 			return err
@@ -211,6 +217,10 @@ func (s *Store) Extend(ctx context.Context, id string, events []event.Event) err
 		}
 		return putEvents(tx, id, events)
 	})
+	if err == nil {
+		s.saved(id)
+	}
+	return err
 }
 
 // ChangeMeta implements chat.Store.
@@ -235,6 +245,7 @@ func (s *Store) Meta(ctx context.Context, id string) (chat.Meta, event.Seq, bool
 	if err != nil {
 		return chat.Meta{}, 0, false, err
 	}
+	s.recover(ctx, id)
 	return readMeta(ctx, db.getMeta, id)
 }
 
@@ -265,6 +276,7 @@ func (s *Store) Events(ctx context.Context, id string, from event.Seq, limit int
 	if err != nil {
 		return nil, err
 	}
+	s.recover(ctx, id)
 	rows, err := db.QueryContext(ctx, "SELECT seq, turn, at, kind, version, body FROM events WHERE chat = ? AND seq >= ? ORDER BY seq LIMIT ?", id, from, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read events of chat %s: %w", id, err)
@@ -334,13 +346,25 @@ func (s *Store) Lock(id string) (release func(), ok bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, false, err
 	}
-	sum := sha256.Sum256([]byte(id))
-	l := flock.New(filepath.Join(dir, hex.EncodeToString(sum[:16])+".lock"))
+	l := flock.New(filepath.Join(dir, fileKey(id)+".lock"))
 	ok, err = l.TryLock()
 	if err != nil || !ok {
 		return nil, false, err
 	}
-	return func() { _ = l.Close() }, true, nil
+	u := s.unsaved(id)
+	u.restore(context.Background(), s, id)
+	s.locked.Store(id, u)
+	return func() {
+		s.locked.Delete(id)
+		u.remove()
+		_ = l.Close()
+	}, true, nil
+}
+
+// fileKey names a chat in file names.
+func fileKey(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:16])
 }
 
 func millis(t time.Time) int64 { return t.UnixMilli() }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 func TestVersionAndHelp(t *testing.T) {
@@ -32,12 +33,12 @@ func TestWrongUsage(t *testing.T) {
 	here := newPlace(t)
 	for _, args := range [][]string{{}, {"frobnicate"}, {"server", "extra"}, {"server", "--log-level", "loud"}, {"server", "--log-level=loud"}} {
 		out, errOut, code := runProgram(t, here, "", args...)
-		if code != 1 || errOut == "" || out != "" {
+		if code != usage.ExitCode || errOut == "" || out != "" {
 			t.Errorf("%q: exit %d, stdout %q, stderr %q", args, code, out, errOut)
 		}
 	}
 	for _, args := range [][]string{{"exec"}, {"exec", "a", "b"}, {"exec", "--approve", "maybe", "x"}, {"exec", "--wrong", "x"}} {
-		if _, errOut, code := runProgram(t, here, "", args...); code != exitUsage || errOut == "" {
+		if _, errOut, code := runProgram(t, here, "", args...); code != usage.ExitCode || errOut == "" {
 			t.Errorf("%q: exit %d, stderr %q", args, code, errOut)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/server"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -24,7 +24,6 @@ import (
 // Exit codes of `eca exec`.
 const (
 	exitFailed      = 1   // the turn failed: no model, a provider's error
-	exitUsage       = 2   // wrong flags or arguments
 	exitRefused     = 3   // the answer is complete, but tool calls were refused
 	exitInterrupted = 130 // Ctrl-C
 )
@@ -59,13 +58,13 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 		Long:  execHelp,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || strings.TrimSpace(args[0]) == "" {
-				return usageError(stderr, errors.New("exec takes one argument: the prompt"))
+				return usage.Errorf("the prompt is one argument: quote it")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains([]string{"ask", "auto-edit", "all", "none"}, f.approve) {
-				return usageError(stderr, fmt.Errorf("--approve must be ask, auto-edit, all or none, not %q", f.approve))
+			if err := usage.Choice("approve", f.approve, "ask", "auto-edit", "all", "none"); err != nil {
+				return err
 			}
 			level := sf.logLevel
 			if !cmd.Flags().Changed("log-level") {
@@ -73,7 +72,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			}
 			log, err := logger(level, stderr)
 			if err != nil {
-				return usageError(stderr, err)
+				return err
 			}
 			code, err := runExec(cmd.Context(), *sf, f, args[0], log, stdin, stdout, stderr)
 			if err != nil {
@@ -85,18 +84,12 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			return nil
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(stderr, err) })
 	cmd.Flags().StringVar(&f.approve, "approve", "ask", "how to decide about tool calls that ask: ask, auto-edit, all or none")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print every notification of the protocol as a line of JSON instead")
 	cmd.Flags().StringVar(&f.model, "model", "", "model to use, as provider/model")
 	cmd.Flags().StringVar(&f.agent, "agent", "", "agent to use")
 	cmd.Flags().StringVar(&f.chat, "chat", "", "id of a chat to continue")
 	return cmd
-}
-
-func usageError(stderr io.Writer, err error) error {
-	fmt.Fprintln(stderr, "eca exec:", err)
-	return exitError{exitUsage}
 }
 
 // runExec talks the protocol to a daemon in this process.

@@ -5,7 +5,7 @@
 // stdout and all else to stderr, that no secret is in either, and that text of others is
 // printed without control characters.
 //
-// Exit codes: 0 success; 1 failure or wrong usage. `eca exec` has more, see exec.go.
+// Exit codes: 0 success; 1 failure; 2 wrong usage. `eca exec` has more, see exec.go.
 package main
 
 import (
@@ -29,6 +29,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/keychain"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 	"github.com/seed-dec29ce4/eca/server"
 )
@@ -64,6 +65,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if code, ok := err.(exitError); ok { //nolint:errorlint // never wrapped
 		return code.code
 	}
+	if usage.Report(stderr, err) {
+		return usage.ExitCode
+	}
 	fmt.Fprintln(stderr, "eca:", err)
 	return 1
 }
@@ -85,13 +89,11 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.stdio && len(args) == 0 {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.stdio {
 				return serve(cmd.Context(), f, stdin, stdout, stderr)
 			}
-			fmt.Fprint(stderr, cmd.UsageString())
-			return exitError{1}
+			return usage.Errorf("a command is missing; eca --help lists them")
 		},
 	}
 	root.SetVersionTemplate("eca {{.Version}}\n")
@@ -129,6 +131,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		serveCommand(&f, stderr),
 		acpCommand(&f, stdin, stdout, stderr),
 	)
+	usage.Strict(root)
 	return root
 }
 
@@ -180,8 +183,11 @@ type logs struct {
 // logger returns logs to stderr.
 func logger(level string, stderr io.Writer) (*logs, error) {
 	var l slog.Level
-	if !slices.Contains([]string{"error", "warn", "info", "debug"}, level) || l.UnmarshalText([]byte(level)) != nil {
-		return nil, fmt.Errorf("--log-level must be error, warn, info or debug, not %q", level)
+	if err := usage.Choice("log-level", level, "error", "warn", "info", "debug"); err != nil {
+		return nil, err
+	}
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, err
 	}
 	out := &logs{}
 	looks := redact.New().String

@@ -25,11 +25,6 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 	cmd := &cobra.Command{
 		Use:   "permission",
 		Short: "Explain decisions about tool calls; list and forget remembered ones",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprint(stderr, cmd.UsageString())
-			return exitError{1}
-		},
 	}
 	var agent string
 	var asJSON bool

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 const trustHelp = `Trusts what a folder's own files (.eca, .agents) run, redirect or loosen: hooks, MCP
@@ -43,7 +43,7 @@ func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			if revoke && list {
-				return errors.New("--revoke and --list do not go together")
+				return usage.Errorf("--revoke and --list do not go together")
 			}
 			if info, err := os.Stat(dir); err != nil && !revoke {
 				return err

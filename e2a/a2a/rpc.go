@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 const (
@@ -100,7 +102,7 @@ func (c *call) parse(body []byte) error {
 		Params  json.RawMessage `json:"params"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		return failure(codeRequest, "the call is no request of JSON-RPC: %v", err)
+		return failure(codeRequest, "the call is not a request of JSON-RPC: %v", jsonrpc.Explain(body, err))
 	}
 	if id := bytes.TrimSpace(m.ID); len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9') {
 		c.id = id

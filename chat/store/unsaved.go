@@ -1,0 +1,175 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// unsaved is the file with the text of a chat that is shown but not in the database yet: a
+// commit for each piece would cost fifty times as much as a write. Whoever holds the chat's
+// lock owns the file, and removes it with the lock. A file that is left belonged to a
+// process that died; the next that locks or reads the chat moves its text to the database.
+type unsaved struct {
+	path string
+
+	mu   sync.Mutex // guards what follows
+	file *os.File   // nil until there is something to write
+	size int64      // of what counts in it
+}
+
+// piece is a line of the file.
+type piece struct {
+	Seq    event.Seq  `json:"seq"`
+	Turn   string     `json:"turn"`
+	At     int64      `json:"at"`
+	Kind   event.Kind `json:"kind"`
+	Begins bool       `json:"begins,omitempty"`
+	Body   event.Body `json:"body"`
+}
+
+func (s *Store) unsaved(id string) *unsaved {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &unsaved{path: filepath.Join(s.dir, "unsaved", fileKey(id)+".jsonl")}
+}
+
+var errNotLocked = errors.New("the chat is not locked")
+
+// Record implements chat.Store.
+func (s *Store) Record(_ context.Context, id string, pieces []event.Event) error {
+	u, ok := s.locked.Load(id)
+	if !ok {
+		return errNotLocked
+	}
+	var lines bytes.Buffer
+	enc := json.NewEncoder(&lines)
+	for _, e := range pieces {
+		if err := enc.Encode(piece{e.Seq, e.Turn, millis(e.Time), event.KindOf(e.Body), e.Begins, e.Body}); err != nil {
+			return err
+		}
+	}
+	return u.(*unsaved).write(lines.Bytes())
+}
+
+// saved says that what was recorded of a chat is in the database.
+func (s *Store) saved(id string) {
+	if u, ok := s.locked.Load(id); ok {
+		u := u.(*unsaved)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.size = 0
+	}
+}
+
+// write appends lines, or with an error nothing.
+func (u *unsaved) write(lines []byte) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.file == nil {
+		if err := os.MkdirAll(filepath.Dir(u.path), 0o700); err != nil {
+			return err
+		}
+		f, err := os.OpenFile(u.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		u.file, u.size = f, 0
+	}
+	if u.size == 0 {
+		if err := u.file.Truncate(0); err != nil {
+			return err
+		}
+	}
+	n, err := u.file.WriteAt(lines, u.size)
+	if err != nil {
+		return errors.Join(err, u.file.Truncate(u.size))
+	}
+	u.size += int64(n)
+	return nil
+}
+
+// remove removes the file.
+func (u *unsaved) remove() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.file != nil {
+		_ = u.file.Close()
+		_ = os.Remove(u.path)
+		u.file = nil
+	}
+}
+
+// recover moves what a dead process left of a chat to the database. While another one uses
+// the chat, that one does it.
+func (s *Store) recover(ctx context.Context, id string) {
+	u := s.unsaved(id)
+	if _, err := os.Lstat(u.path); err != nil {
+		return
+	}
+	if _, ours := s.locked.Load(id); ours {
+		return
+	}
+	if release, ok, err := s.Lock(id); ok && err == nil {
+		release()
+	}
+}
+
+// restore is recover for a caller that has just taken the chat's lock. If the text cannot
+// be stored now, the file stays as it is; the chat can be read without it.
+func (u *unsaved) restore(ctx context.Context, s *Store, id string) {
+	raw, err := os.ReadFile(u.path)
+	if err != nil {
+		return
+	}
+	db, err := s.open()
+	if err != nil {
+		return
+	}
+	_, last, found, err := readMeta(ctx, db.getMeta, id)
+	if err != nil {
+		return
+	}
+	if events := s.pieces(raw, last); found && len(events) > 0 {
+		if err := s.Extend(ctx, id, events); err != nil && !errors.Is(err, chat.ErrNoChat) {
+			return
+		}
+	}
+	_ = os.Remove(u.path)
+}
+
+// pieces reads the lines of a file and returns the events after a number. A last line that
+// is not whole was not shown.
+func (s *Store) pieces(raw []byte, after event.Seq) (out []event.Event) {
+	for line := range bytes.Lines(raw) {
+		var p struct {
+			piece
+			Body json.RawMessage `json:"body"`
+		}
+		if json.Unmarshal(line, &p) != nil {
+			break
+		}
+		body, err := s.dec.Body(p.Kind, event.Version, p.Body)
+		if err != nil {
+			break
+		}
+		if p.Seq <= after {
+			continue
+		}
+		if i := slices.IndexFunc(out, func(e event.Event) bool { return e.Seq == p.Seq }); i >= 0 {
+			out[i].Body = event.Joined(out[i].Body, body)
+			continue
+		}
+		out = append(out, event.Event{Seq: p.Seq, Turn: p.Turn, Time: time.UnixMilli(p.At).UTC(), Begins: p.Begins, Body: body})
+	}
+	return out
+}

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// What a process recorded of an answer before it was killed is in the chat for the next that
+// reads it, once, and nobody takes it from a process that lives.
+func TestRecordedTextSurvives(t *testing.T) {
+	ctx := t.Context()
+	dir := t.TempDir()
+	at := time.UnixMilli(1).UTC()
+	dying := New(dir)
+	delta := func(seq event.Seq, text string) event.Event {
+		return event.Event{Seq: seq, Turn: "t", Time: at, Body: event.TextDelta{Text: text}, Begins: true}
+	}
+	if err := dying.Record(ctx, "c", []event.Event{delta(2, "x")}); err == nil {
+		t.Error("text was recorded without the chat's lock")
+	}
+	release, ok, err := dying.Lock("c")
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	steps := []error{
+		dying.Append(ctx, chat.Meta{ID: "c", Created: at, Updated: at}, []event.Event{{Seq: 1, Turn: "t", Time: at, Body: event.UserMessage{Text: "hi"}, Begins: true}}),
+		dying.Record(ctx, "c", []event.Event{delta(2, "old")}),
+		dying.Extend(ctx, "c", []event.Event{delta(2, "old")}),
+		dying.Record(ctx, "c", []event.Event{delta(3, "one ")}),
+		dying.Record(ctx, "c", []event.Event{delta(3, "two "), delta(4, "three")}),
+	}
+	for _, err := range steps {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := New(dir)
+	defer next.Close()
+	text := func() (out string) {
+		t.Helper()
+		events, err := next.Events(context.Background(), "c", 1, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if d, ok := e.Body.(event.TextDelta); ok {
+				out += d.Text + "|"
+			}
+		}
+		return out
+	}
+	if got := text(); got != "old|" {
+		t.Errorf("while the other process lives: %s", got)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "unsaved", "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	left, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	release() // as the system does, but that the file stays
+	if err := os.WriteFile(files[0], append(left, `{"seq":4,"turn":"t","kind":"te`...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := text(); got != "old|one two |three|" {
+			t.Errorf("after the other process died: %s", got)
+		}
+	}
+	if _, last, _, err := next.Meta(ctx, "c"); err != nil || last != 4 {
+		t.Errorf("the last event is %d, %v", last, err)
+	}
+	if _, err := os.Stat(files[0]); !os.IsNotExist(err) {
+		t.Errorf("the file is left: %v", err)
+	}
+	// What is left of a chat that is gone is nobody's.
+	if err := os.WriteFile(files[0], left, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Delete(ctx, "c"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, found, err := next.Meta(ctx, "c"); found || err != nil {
+		t.Error(found, err)
+	}
+	if _, err := os.Stat(files[0]); !os.IsNotExist(err) {
+		t.Errorf("the file of a deleted chat is left: %v", err)
+	}
+	if err := dying.Close(); err != nil {
+		t.Error(err)
+	}
+}

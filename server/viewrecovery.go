@@ -1,0 +1,105 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/server/protocol"
+)
+
+// recoveryPause is how long a view waits before it tries to read its chat again, after the
+// repetitions of the engine (chat.Reader) did not help.
+const recoveryPause = 250 * time.Millisecond
+
+// recover goes on after the chat could not be read: the user is told, the client's chat
+// comes to rest, and the view begins again with a replay as soon as that is possible. false
+// means that there is nothing to go on with.
+func (v *view) recover(ctx context.Context, cause error) (ok bool) {
+	v.s.log.Error("chat can not be shown", "chat", v.chatID, "err", cause)
+	v.rest(ctx, cause)
+	for {
+		select {
+		case <-time.After(recoveryPause):
+		case <-v.session.Done(): // it was deleted, or the engine ends
+			return false
+		case <-ctx.Done():
+			return false
+		}
+		if err := v.clearAndReplay(ctx); err != nil {
+			continue
+		}
+		if v.followsTurn() {
+			v.send(ctx, v.mapper.status("running"))
+		}
+		v.s.log.Info("chat can be shown again", "chat", v.chatID)
+		return true
+	}
+}
+
+// pauseUnless waits before the next try, unless ctx ends.
+func pauseUnless(ctx context.Context) bool {
+	select {
+	case <-time.After(recoveryPause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// rest ends what the client waits for.
+func (v *view) rest(ctx context.Context, cause error) {
+	v.mu.Lock()
+	expected := slices.Collect(maps.Values(v.turns))
+	ids := slices.Collect(maps.Keys(v.turns))
+	clear(v.turns)
+	v.mu.Unlock()
+	v.letAnswer(ctx)
+	for _, t := range expected {
+		v.opening = t
+		v.letAnswer(ctx)
+	}
+	v.leaveChildren()
+	if len(ids) > 0 { // turns of which nothing was shown: else their end has no beginning
+		v.send(ctx, v.mapper.status("running"))
+	}
+	for _, id := range ids {
+		v.mapper.turns[id] = true
+	}
+	text := "\n\nThis chat cannot be shown at the moment: " + cause.Error() + "\nNothing of it is lost. It appears here again as soon as it can be read.\n"
+	v.send(ctx, v.mapper.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: text}))
+	if v.followsTurn() {
+		v.send(ctx, v.mapper.finished(event.TurnFinished{Reason: event.FinishedFailed}))
+	}
+	v.mapper = newMapper(v.chatID, v.s.host.Config())
+	v.mapper.told = true
+}
+
+// followsTurn says whether the client will be shown the end of a turn.
+func (v *view) followsTurn() bool {
+	for id := range v.mapper.turns {
+		if id != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// clearAndReplay shows the chat again, after an edit (8.7).
+func (v *view) clearAndReplay(ctx context.Context) error {
+	span, err := v.session.Window(ctx, chat.Window{})
+	if err != nil {
+		return err
+	}
+	v.s.notify(ctx, "chat/cleared", protocol.ChatCleared{ChatID: v.chatID, Messages: true})
+	if err := v.replay(ctx, span); err != nil {
+		return err
+	}
+	if meta := v.session.Meta(); meta.Title != v.title {
+		v.showTitle(ctx, meta)
+	}
+	return nil
+}
