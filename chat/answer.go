@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"net/http"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -159,8 +160,11 @@ func retryText(e *llm.Error, r llm.RetryInfo, now time.Time) string {
 		return fmt.Sprintf("⏳ Rate limited. Resuming at %s (in %.0fs, attempt %d/%d)", now.Add(r.Delay).Format("15:04"), wait, r.Attempt, r.Max)
 	case llm.ErrOverloaded:
 		what = "Provider overloaded"
+		if e.Status == http.StatusInternalServerError {
+			what = "The provider failed: " + e.Message
+		}
 	case llm.ErrNetwork:
-		what = "Connection failed"
+		what = "Connection failed: " + e.Message
 	case llm.ErrPrematureStop:
 		what = "Connection lost"
 	case llm.ErrTimeout:

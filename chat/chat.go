@@ -263,7 +263,7 @@ func (e *Engine) Open(ctx context.Context, id string) (s *Session, isNew bool, e
 		}
 		if err != nil {
 			// A store that can not be read must not stop the user from chatting.
-			e.deps.Log.Error("chat could not be read", "chat", id, "err", err)
+			e.deps.Log.Warn("chat could not be read", "chat", id, "err", err)
 		}
 	}
 	if !found {

@@ -366,7 +366,7 @@ func rejection(r event.ToolRejected) string {
 	case event.StoppedByHook:
 		text = "This call did not run."
 	case event.RejectedByUser:
-		text = "The user rejected this call. It did not run."
+		text = cmp.Or(r.Message, "The user rejected this call. It did not run.")
 	case event.RejectedByConfig:
 		text = cmp.Or(r.Message, "The user's configuration denies this call. It did not run.")
 	case event.RejectedByStop:

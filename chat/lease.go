@@ -7,7 +7,7 @@ import (
 )
 
 // lease is the right to append to a chat, shared by everything in this process that
-// does: a turn, a title request.
+// does: a turn, an edit, what a title request brought.
 type lease struct {
 	mu    sync.Mutex // guards what follows
 	users int
@@ -33,11 +33,15 @@ func (l *lease) acquire(lock func() (func(), bool, error)) error {
 	return nil
 }
 
-// share adds a user while there is one.
-func (l *lease) share() {
+// share adds a user if there is one already.
+func (l *lease) share() (ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.users == 0 {
+		return false
+	}
 	l.users++
+	return true
 }
 
 func (l *lease) release() {

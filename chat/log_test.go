@@ -354,3 +354,44 @@ func TestValidID(t *testing.T) {
 		}
 	}
 }
+
+// slowMeta answers with what it had when it was asked.
+type slowMeta struct {
+	*memory
+	asked, answer chan struct{}
+}
+
+func (s slowMeta) Meta(context.Context, string) (Meta, event.Seq, bool, error) {
+	close(s.asked)
+	<-s.answer
+	return Meta{ID: "c", Title: "old"}, 1, true, nil
+}
+
+// A title that is set while the log takes over what is stored stays.
+func TestLogRefreshKeepsNewTitle(t *testing.T) {
+	s := slowMeta{&memory{}, make(chan struct{}), make(chan struct{})}
+	l := testLog(s)
+	defer l.Close()
+	l.Append("t", event.Notice{Text: "a"})
+	refreshed, set, named := make(chan error), make(chan struct{}), make(chan struct{})
+	go func() {
+		_, _, err := l.Refresh(context.Background())
+		refreshed <- err
+	}()
+	<-s.asked
+	go func() {
+		defer close(named)
+		l.SetMeta(func(m *Meta) { m.Title = "new" })
+		close(set)
+		l.Append("", event.TitleChanged{Title: "new"})
+	}()
+	<-set
+	close(s.answer)
+	if err := <-refreshed; err != nil {
+		t.Error(err)
+	}
+	<-named
+	if title := l.Meta().Title; title != "new" {
+		t.Errorf("the title is %q", title)
+	}
+}

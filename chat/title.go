@@ -3,6 +3,7 @@ package chat
 import (
 	"cmp"
 	"context"
+	"errors"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -20,9 +21,7 @@ const (
 // titleLater asks the model for a title in the background: the turn does not wait.
 func (t *turn) titleLater() {
 	s, text := t.s, t.transcript()
-	s.lease.share()
 	s.background.Go(func() {
-		defer s.lease.release()
 		defer func() {
 			if p := recover(); p != nil {
 				s.eng.deps.Log.Error("title request panicked", "chat", s.id, "panic", p, "stack", string(debug.Stack()))
@@ -57,9 +56,37 @@ func (t *turn) title(conversation string) {
 		}
 		return
 	}
-	t.s.log.Append("", t.s.besides(t.model, llm.PurposeTitle, usage))
-	if title := oneLine(text, titleLength); title != "" && ctx.Err() == nil {
-		t.s.nameByModel(title)
+	err = t.s.whenFree(ctx, func() {
+		t.s.log.Append("", t.s.besides(t.model, llm.PurposeTitle, usage))
+		if title := oneLine(text, titleLength); title != "" && ctx.Err() == nil {
+			t.s.nameByModel(title)
+		}
+	})
+	if err != nil && t.s.ctx.Err() == nil {
+		t.s.eng.deps.Log.Warn("title not stored", "chat", t.s.id, "err", err)
+	}
+}
+
+// whenFree appends to the chat at once while a turn of it runs here, else as an edit, which
+// waits while another process uses the chat: the turn may have ended while the model
+// thought of a title, and nobody must wait for that.
+func (s *Session) whenFree(ctx context.Context, change func()) error {
+	if s.lease.share() {
+		defer s.lease.release()
+		change()
+		return nil
+	}
+	const pause = time.Second
+	for {
+		_, err := edit(s, func() error { change(); return nil }).Wait(ctx)
+		if !errors.Is(err, ErrBusyElsewhere) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
 	}
 }
 

@@ -65,6 +65,7 @@ func check(l *Loaded, s *jsonschema.Schema) []Finding {
 		}
 	}
 	c.references(l)
+	c.unset(l)
 	for _, u := range l.Units {
 		for _, n := range u.Needs {
 			if !u.Trusted {
@@ -256,6 +257,21 @@ func (c *checker) references(l *Loaded) {
 			say(path, "%s: there is no provider %q%s", KeyPath(path), name, suggest.DidYouMean(name, slices.Sorted(maps.Keys(l.Providers))))
 		}
 	})
+}
+
+// unset names environment variables that providers need and that have no value.
+func (c *checker) unset(l *Loaded) {
+	for path, names := range l.unset {
+		keys := splitKey(path)
+		o, ok := l.Origin(keys...)
+		if !ok || keys[0] != "providers" {
+			continue
+		}
+		c.source = o.Source
+		for _, name := range names {
+			c.say(SeverityWarning, position{o.Line, o.Column}, keys, "%s: the environment variable %s is not set", KeyPath(keys), name)
+		}
+	}
 }
 
 // typesOf returns the types a schema takes, but for null.

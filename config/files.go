@@ -64,9 +64,9 @@ func (b *builder) whole(path string, data []byte, err error, last []byte) (*laye
 	var broken *Problem
 	switch {
 	case err != nil:
-		broken = &Problem{Origin: Origin{Source: path}, Cause: err.Error()}
+		broken = &Problem{Origin: Origin{Source: path}, Cause: err.Error(), Broken: true}
 	case blank(data) && !blank(last):
-		broken = &Problem{Origin: Origin{Source: path}, Cause: "the file is empty"}
+		broken = &Problem{Origin: Origin{Source: path}, Cause: "the file is empty", Broken: true}
 	default:
 		l, broken = parse(path, data)
 	}
@@ -75,6 +75,7 @@ func (b *builder) whole(path string, data []byte, err error, last []byte) (*laye
 	}
 	if last != nil {
 		l, _ = parse(path, last)
+		broken.Broken = false
 		broken.Cause += " (what the file said before stays in effect)"
 	}
 	b.problems = append(b.problems, *broken)

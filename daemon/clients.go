@@ -45,7 +45,8 @@ func (m *models) client(name string, p provider) (*providerClient, error) {
 	if name == copilot {
 		model = copilotModel{raw}
 	}
-	c := &providerClient{m.recorded(llm.WithRetry(model, m.retryPolicy(p.Provider))), raw, p.Provider, limits}
+	retried := &remedied{llm.WithRetry(model, m.retryPolicy(p.Provider)), func(e *llm.Error) string { return m.remedy(name, e) }}
+	c := &providerClient{m.recorded(retried), raw, p.Provider, limits}
 	m.clients[name] = c
 	return c, nil
 }

@@ -19,7 +19,7 @@ const (
 	ErrRateLimited     ErrorKind = "rate_limited"     // 429; RetryAfter may say when
 	ErrOverloaded      ErrorKind = "overloaded"       // 5xx
 	ErrNetwork         ErrorKind = "network"          // no connection, connection lost
-	ErrUnreachable     ErrorKind = "unreachable"      // no connection until somebody changes the configuration: certificates, proxies
+	ErrUnreachable     ErrorKind = "unreachable"      // no connection until somebody changes something: certificates, proxies, an unknown host, a server of this machine
 	ErrTimeout         ErrorKind = "timeout"          // nothing came for too long
 	ErrDeadline        ErrorKind = "deadline"         // the request as a whole took too long
 	ErrPrematureStop   ErrorKind = "premature_stop"   // the stream ended without its terminal event

@@ -218,7 +218,7 @@ func (s *Server) ChatToolCallApprove(_ context.Context, p protocol.ToolCallParam
 
 // ChatToolCallReject implements protocol.Server.
 func (s *Server) ChatToolCallReject(_ context.Context, p protocol.ToolCallParams) error {
-	s.decide(p, chat.Decision{GoOn: p.GoOn})
+	s.decide(p, chat.Decision{GoOn: p.GoOn, Unasked: p.Unasked})
 	return nil
 }
 

@@ -37,21 +37,29 @@ func (s *Server) ChatList(_ context.Context, req protocol.Request[protocol.ChatL
 	}, nil
 }
 
-// edit runs an edit of a chat that exists; the answer follows what the client is shown
-// of it. For other chats nothing happens (eca-protocol 12).
-func (s *Server) edit(ctx context.Context, id protocol.ID, edit func(*chat.Session) *chat.Pending[event.Seq]) (protocol.Later[protocol.Empty], error) {
+// edit runs edits of a chat that exists; the answer follows what the client is shown
+// of them. For other chats nothing happens (eca-protocol 12).
+func (s *Server) edit(ctx context.Context, id protocol.ID, edits ...func(*chat.Session) *chat.Pending[event.Seq]) (protocol.Later[protocol.Empty], error) {
 	session, ok, err := s.host.Engine().Existing(ctx, string(id))
 	if err != nil || !ok {
 		return protocol.Now(protocol.Empty{}), err
 	}
 	v := s.view(session)
-	pending := edit(session)
+	pending := make([]*chat.Pending[event.Seq], len(edits))
+	for i, edit := range edits {
+		pending[i] = edit(session)
+	}
 	return func(ctx context.Context) (protocol.Empty, error) {
-		at, err := pending.Wait(ctx)
-		if err != nil {
-			return protocol.Empty{}, err
+		var shown event.Seq
+		var failed error
+		for _, p := range pending {
+			at, err := p.Wait(ctx)
+			shown, failed = max(shown, at), errors.Join(failed, err)
 		}
-		return protocol.Empty{}, v.showUntil(ctx, at)
+		if failed != nil {
+			return protocol.Empty{}, failed
+		}
+		return protocol.Empty{}, v.showUntil(ctx, shown)
 	}, nil
 }
 
@@ -99,17 +107,16 @@ func (s *Server) ChatUpdate(ctx context.Context, req protocol.Request[protocol.C
 	if trust := p.Trust.Value; trust != nil && s.client().hasPage() {
 		s.configPush.switchTrust(*trust)
 	}
-	return s.edit(ctx, p.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] {
-		changed := session.Change(func(m *chat.Meta) {
-			if trust := p.Trust.Value; trust != nil {
-				m.Trust = *trust
-			}
+	var edits []func(*chat.Session) *chat.Pending[event.Seq]
+	if trust := p.Trust.Value; trust != nil {
+		edits = append(edits, func(session *chat.Session) *chat.Pending[event.Seq] {
+			return session.Change(func(m *chat.Meta) { m.Trust = *trust })
 		})
-		if p.Title == "" {
-			return changed
-		}
-		return session.Rename(string(p.Title))
-	})
+	}
+	if p.Title != "" {
+		edits = append(edits, func(session *chat.Session) *chat.Pending[event.Seq] { return session.Rename(string(p.Title)) })
+	}
+	return s.edit(ctx, p.ChatID, edits...)
 }
 
 // ChatFork implements protocol.Server.

@@ -69,6 +69,25 @@ func TestQueryCommands(t *testing.T) {
 	}
 }
 
+// The list of chats has the newest first, in pages; numbers stay the same as chats are added.
+func TestResumeListsTheNewestChatsFirst(t *testing.T) {
+	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps: [{text: \"An answer.\"}]\nturns: []\n"})
+	for i := range 22 {
+		ask(t, r, fmt.Sprintf("c-%d", i+1), fmt.Sprintf("prompt %d", i+1))
+	}
+	first := ask(t, r, "c-22", "/resume")
+	newest, older := strings.Index(first, "21. **"), strings.Index(first, "20. **")
+	if newest < 0 || older < newest || !strings.Contains(first, " 2. **") || strings.Contains(first, " 1. **") || !strings.Contains(first, "`/resume page 2`") {
+		t.Errorf("the first page: %s", first)
+	}
+	if second := ask(t, r, "c-22", "/resume page 2"); !strings.Contains(second, "1. **") || strings.Contains(second, "2. **") {
+		t.Errorf("the second page: %s", second)
+	}
+	if third := ask(t, r, "c-22", "/resume page 3"); !strings.Contains(third, "there is no page 3") {
+		t.Errorf("a page that does not exist: %s", third)
+	}
+}
+
 // /resume takes over a copy: the other chat stays, what was said here is kept, and the
 // client learns title and model. Whatever it had seen, it hears the end of the turn.
 func TestResume(t *testing.T) {
@@ -86,6 +105,12 @@ func TestResume(t *testing.T) {
 
 	if got := ask(t, r, "c-2", "/resume"); !strings.Contains(got, "1. **The first**, just now") || !strings.Contains(got, "`c-1`, flags: \"here\"") || strings.Contains(got, "c-2") {
 		t.Errorf("list: %s", got)
+	}
+	if got := ask(t, r, "c-2", "/resum"); !strings.Contains(got, "did you mean `/resume`?") || strings.Contains(got, "An answer.") {
+		t.Errorf("a mistyped command: %s", got)
+	}
+	if got := ask(t, r, "c-2", "/help"); !strings.Contains(got, "- `/resume [chat]`: ") || strings.Contains(got, "An answer.") {
+		t.Errorf("help: %s", got)
 	}
 	if got := ask(t, r, "c-2", "/resume 2"); !strings.Contains(got, "there is no chat 2") {
 		t.Errorf("no such chat: %s", got)

@@ -1,11 +1,14 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -191,6 +194,74 @@ func TestChatComesBackAfterFailedReads(t *testing.T) {
 			mark = r.Mark()
 			r.turn(t, map[string]any{"chatId": "c", "message": "go on"})
 			r.Await(mark, "the next answer", fake.Content("text", "onward"))
+		})
+	}
+}
+
+// What could not be changed is said, also when something else could.
+func TestChatUpdateTellsWhatFailed(t *testing.T) {
+	r := newRig(t, options{
+		model: "cassette: 1\ndefault: {steps: [{text: fine}]}\nturns: []\n",
+		store: func(s chat.Store) chat.Store {
+			return troubled{s, func(_ context.Context, call, _ string) error {
+				if call == "change" {
+					return errors.New("the disk is full")
+				}
+				return nil
+			}}
+		},
+	})
+	r.Await(0, "the start", fake.Ready())
+	r.turn(t, map[string]any{"chatId": "c", "message": "hi"})
+	if _, err := r.TryCall("chat/update", map[string]any{"chatId": "c", "title": "Pears", "trust": true}); err == nil || !strings.Contains(err.Error(), "the disk is full") {
+		t.Errorf("the answer is %v", err)
+	}
+}
+
+// While a model thinks of a title, which may take long, another editor can go on with the
+// chat; the title comes when it has come, and not over one of the user's.
+func TestTitleRequestDoesNotHoldTheChat(t *testing.T) {
+	for _, named := range []bool{false, true} {
+		t.Run(fmt.Sprintf("named by the user: %t", named), func(t *testing.T) {
+			think := make(chan struct{})
+			tape := "cassette: 1\ntitle: Of apples\ndefault: {steps: [{text: fine}]}\nturns: []\n"
+			a := newRig(t, options{model: tape, config: map[string]any{"chat": map[string]any{"title": true}}, wrap: func(h http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					body, _ := io.ReadAll(r.Body)
+					if strings.Contains(string(body), "The conversation:") {
+						<-think
+					}
+					r.Body = io.NopCloser(bytes.NewReader(body))
+					h.ServeHTTP(w, r)
+				})
+			}})
+			t.Cleanup(sync.OnceFunc(func() {
+				select {
+				case <-think:
+				default:
+					close(think)
+				}
+			}))
+			b := newRig(t, options{model: tape, state: a.state, root: a.root})
+			a.Await(0, "the start", fake.Ready())
+			b.Await(0, "the start", fake.Ready())
+			a.turn(t, map[string]any{"chatId": "c", "message": "one"})
+			if res := string(b.Call("chat/prompt", map[string]any{"chatId": "c", "message": "two"})); !strings.Contains(res, `"prompting"`) {
+				t.Fatalf("the second editor was answered %s", res)
+			}
+			b.Await(0, "the end", fake.Finished())
+			if named {
+				b.Call("chat/update", map[string]any{"chatId": "c", "title": "Mine"})
+			}
+			close(think)
+			if !named {
+				a.Await(0, "the title", fake.Content("metadata", "Of apples"))
+			}
+			a.turn(t, map[string]any{"chatId": "c", "message": "three"})
+			want := map[bool]string{false: `"title":"Of apples"`, true: `"title":"Mine"`}[named]
+			if list := string(a.Call("chat/list", nil)); !strings.Contains(list, want) {
+				t.Errorf("%s is not in %s", want, list)
+			}
 		})
 	}
 }

@@ -114,10 +114,14 @@ func (s *Server) pushConfig(ctx context.Context, always bool) {
 // welcome is what a new chat shows. Some clients show no messages, so it says itself what a
 // user without a provider has to know.
 func welcome(text string, models chat.ModelChoice) string {
-	if !strings.HasPrefix(models.Default, "demo/") {
+	why := "No model can be used."
+	switch {
+	case strings.HasPrefix(models.Default, "demo/"):
+		why = "No provider is connected, so the demo model answers."
+	case len(models.IDs) > 0:
 		return text
 	}
-	return strings.TrimRight(text, "\n") + "\n\nNo provider is connected, so the demo model answers. Type `/login` to connect one, or run `eca login` in a terminal.\n"
+	return strings.TrimRight(text, "\n") + "\n\n" + why + " Type `/login` to connect a provider, or run `eca login` in a terminal.\n"
 }
 
 // currentAgent is the agent of chats that are not known yet.

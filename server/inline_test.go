@@ -115,7 +115,7 @@ func TestRewrite(t *testing.T) {
 			{"fenced", "[1 started][1 reasoning]new(1)\n[1 finished]"},
 			{"remove", "[1 started][1 finished]"},
 			{"silent", "[1 errorthe model answered without text]"},
-			{"refused", "[1 errormock answered 401 Unauthorized: bad key]"},
+			{"refused", "[1 errormock answered 401 Unauthorized: bad key. The key is providers.mock.key of ECA_CONFIG:1: change it there]"},
 			{"cut", "[1 started]half of[1 errormock closed the connection in the middle of its answer]"},
 		} {
 			mark := r.Mark()
@@ -250,7 +250,7 @@ turns:
 		"nothing": `"error":{"code":-32803,"message":"no completion for this place","type":"info"}}`,
 		"blank":   `"error":{"code":-32803,"message":"no completion for this place","type":"info"}}`,
 		"limited": `"error":{"code":-32803,"message":"mock answered 429 Too Many Requests: slow down","type":"warning"}}`,
-		"refused": `"error":{"code":-32803,"message":"mock answered 401 Unauthorized: bad key","type":"error"}}`,
+		"refused": `"error":{"code":-32803,"message":"mock answered 401 Unauthorized: bad key. The key is providers.mock.key of ECA_CONFIG:1: change it there","type":"error"}}`,
 		"long":    `"error":{"code":-32803,"message":"the answer reached the model's output limit and is not complete","type":"error"}}`,
 	} {
 		if res, err := r.TryCall("completion/inline", document(name)); err == nil {

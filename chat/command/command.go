@@ -128,7 +128,7 @@ func definitions() []definition {
 		{Info: Info{"init", "Write or improve AGENTS.md for this project", []Argument{{Name: "wishes", Description: "What it should pay attention to"}}}, rest: true, prompt: (*Commands).initPrompt},
 		{Info: Info{"login", "Log in to a provider of models", []Argument{{Name: "provider", Description: "Its name in the configuration"}}}, dialog: (*Commands).login},
 		{Info: Info{"model", "Show the models, or choose one for this chat", []Argument{{Name: "model", Description: "provider/model"}}}, run: (*Commands).model},
-		{Info: Info{"resume", "List earlier chats, or go on with a copy of one in this chat", []Argument{{Name: "chat", Description: "A number of the list, latest, or a chat's id"}}}, run: (*Commands).resume},
+		{Info: Info{"resume", "List earlier chats, or go on with a copy of one in this chat", []Argument{{Name: "chat", Description: "A number of the list, latest, a chat's id, or page and a number for older ones"}}}, rest: true, run: (*Commands).resume},
 		{Info: Info{"rename", "Give this chat a title", []Argument{{Name: "title", Description: "The title", Required: true}}}, rest: true, run: (*Commands).rename},
 		{Info: Info{"compact", "Put a summary in place of this chat's history, for the model", []Argument{{Name: "wishes", Description: "What the summary should pay attention to"}}}, rest: true, compact: true},
 		{Info: Info{"fork", "Copy this chat to a new one", nil}, run: (*Commands).fork},
@@ -151,6 +151,7 @@ func definitions() []definition {
 		{Info: Info{"rules", "List the rules, with whom and what they are for", nil}, run: (*Commands).rules},
 		{Info: Info{"subagents", "List the agents that other agents can start", nil}, run: (*Commands).subagents},
 		{Info: Info{"debug-chat", "Write this chat's events to a file, for a bug report", file("File or folder; default: the folder for temporary files")}, run: (*Commands).debugChat},
+		{Info: Info{"help", "List the commands", nil}, run: (*Commands).help},
 	}
 }
 
@@ -199,7 +200,10 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 	}
 	d, ok := c.own(name)
 	if !ok {
-		return c.custom(name, rest, strings.TrimPrefix(strings.TrimSpace(message), "/"))
+		if found, ok := c.custom(name, rest, strings.TrimPrefix(strings.TrimSpace(message), "/")); ok {
+			return found, true
+		}
+		return c.mistyped(name)
 	}
 	in := input{args: words(rest), rest: rest}
 	if err := d.check(in.args); err != nil {

@@ -129,6 +129,26 @@ func TestExecDemo(t *testing.T) {
 	}
 }
 
+// The demo's quotation ends with a line, and its hint names the ways to get real answers.
+func TestDemoQuotesWholeLines(t *testing.T) {
+	here := newPlace(t)
+	text := "package main\n\nfunc main() {\n" + strings.Repeat("\tprintln(\"some rather long words\")\n", 60) + "}\n"
+	if err := os.WriteFile(filepath.Join(here.root, "main.go"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, code := runProgram(t, here, "", "exec", "Where does this program start? Show me.")
+	_, quoted, _ := strings.Cut(out, "```\n")
+	quoted, _, closed := strings.Cut(quoted, "\n```")
+	if code != 0 || !closed || !strings.HasSuffix(strings.TrimSpace(quoted), "long words\")") {
+		t.Errorf("exit %d, quoted: %q\n%s", code, quoted, errOut)
+	}
+	for _, way := range []string{"eca login", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "config.json"} {
+		if !strings.Contains(out, way) {
+			t.Errorf("the hint does not name %s: %s", way, out)
+		}
+	}
+}
+
 func TestExecApproval(t *testing.T) {
 	needs.POSIX(t)
 	const tape = `

@@ -58,14 +58,14 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := command(stdin, stdout, stderr)
 	root.SetArgs(dropUnknownFlags(root, args, stderr))
-	err := root.ExecuteContext(ctx)
+	called, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
 	if code, ok := err.(exitError); ok { //nolint:errorlint // never wrapped
 		return code.code
 	}
-	if usage.Report(stderr, err) {
+	if usage.Report(stderr, err) && called.Name() != "read-chat" { // whose errors all are 1, as hooks know it
 		return usage.ExitCode
 	}
 	fmt.Fprintln(stderr, "eca:", err)
@@ -79,6 +79,7 @@ type serverFlags struct {
 	verbose    bool
 	configFile string
 	record     string
+	stateDir   string // where there is no home; not a flag
 }
 
 func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
@@ -217,14 +218,25 @@ func newDaemon(f serverFlags, log *logs) (*daemon.Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
+	return watchedDaemon(o, log), nil
+}
+
+// watchedDaemon assembles a daemon whose secrets are kept out of the log.
+func watchedDaemon(o daemon.Options, log *logs) *daemon.Daemon {
 	d := daemon.New(o)
 	clean := d.Clean
 	log.clean.Store(&clean)
-	return d, nil
+	return d
 }
 
 func daemonOptions(f serverFlags, log *slog.Logger) (daemon.Options, error) {
 	o := daemon.Options{Log: log, Version: version, Command: os.Args, CatalogURL: catalog.URL, Keychain: keychain.System(os.Getenv)}
+	o.StateDir = f.stateDir
+	if o.StateDir == "" {
+		if err := checkState(os.Getenv); err != nil {
+			return o, err
+		}
+	}
 	var err error
 	for path, dst := range map[string]*string{f.configFile: &o.ConfigFile, f.record: &o.RecordDir} {
 		if path == "" {

@@ -38,6 +38,7 @@ turns:
 	first := here.serve(t)
 	first.Open(here.root, nil)
 	first.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "delegate"})
+	first.Await(0, "the one in the background", fake.Content("toolCalled", `"call_0"`))
 	first.Await(0, "the quick one", fake.Content("toolCalled", `"call_1"`, "found it"))
 	first.Await(0, "the slow one", fake.Content("text", `"chatId":"subagent-`, `"text":"on `))
 	first.kill9(t)

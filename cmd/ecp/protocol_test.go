@@ -208,6 +208,9 @@ func TestDegrade(t *testing.T) {
 	if !strings.HasSuffix(alone.StartedAt, "Z") || alone.Manifest.Digest == nil || len(*alone.Manifest.Digest) != len("sha256:")+64 || string(alone.Usage["total_tokens"]) != "30" || alone.Latency.Max <= 0 {
 		t.Errorf("%s", text)
 	}
+	if out := invoke(t, "trend", audit); out.code != exitError || !strings.Contains(out.err, "skipped: "+audit) {
+		t.Errorf("trend of an audit record: exit %d: %s", out.code, out.err)
+	}
 	out, r = evaluated(t, m, "--compat", "reference") // which counts them
 	if out.code != exitFailed || r.Total != 6 || r.Failed != 4 {
 		t.Errorf("as the reference: exit %d, %d of %d failed", out.code, r.Failed, r.Total)

@@ -10,7 +10,6 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -129,7 +128,7 @@ func (t *Tokens) add(u ecp.Usage) {
 type Problem struct {
 	Scenario string `json:"scenario,omitempty"`
 	Step     int    `json:"step,omitempty"` // from 1; 0 outside of steps
-	Kind     string `json:"kind"`           // start, timeout, exit, protocol, rpc, http, judge, grader, workspace, budget, interrupted
+	Kind     string `json:"kind"`           // start, timeout, exit, protocol, version, capability, rpc, http, judge, grader, workspace, budget, interrupted
 	Message  string `json:"message"`
 	Stderr   string `json:"stderr,omitempty"` // the end of what the agent wrote there
 }
@@ -310,27 +309,38 @@ func (s *Scenario) upgrade(version int) {
 	}
 }
 
-// UpgradeV1 moves what reports and journals of version 1 call status to where it is now. It
-// leaves later ones as they are.
+// UpgradeV1 moves what reports and journals of version 1 call status to where it is now, and
+// fills in what they lack. It leaves later ones as they are.
 func (s *Scenario) UpgradeV1() {
 	if s.Status != "" {
 		return
 	}
-	s.Status, s.Outcome = s.Outcome, ""
+	s.Status = s.Outcome
+	s.Outcome, s.ExitReason = outcomeV1(s.Status == Error && !unjudged(s.Status, s.Errors))
 	upgrade := func(steps []Step) {
 		for i := range steps {
-			steps[i].Status, steps[i].Outcome = steps[i].Outcome, ""
+			st := &steps[i]
+			st.Status = st.Outcome
+			st.Outcome, st.ExitReason = outcomeV1(st.Status == Error)
 		}
 	}
 	upgrade(s.Steps)
 	for i := range s.Attempts {
 		a := &s.Attempts[i]
 		upgrade(a.Steps)
-		a.Status = cmp.Or(a.Status, verdictOf(a.Steps))
-		if len(a.Errors) > 0 {
+		if a.Status = verdictOf(a.Steps); len(a.Errors) > 0 {
 			a.Status = Error
 		}
+		_, a.ExitReason = outcomeV1(a.Status == Error && !unjudged(a.Status, a.Errors))
 	}
+}
+
+// outcomeV1 is what version 1 can tell of why something was not carried out.
+func outcomeV1(failed bool) (outcome, reason string) {
+	if failed {
+		return StatusFailed, ReasonError
+	}
+	return StatusOK, ReasonOK
 }
 
 // verdictOf says how a scenario of the reference's report ended.

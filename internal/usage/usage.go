@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,7 +74,7 @@ func strict(cmd *cobra.Command) {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
 			for _, check := range []func() error{cmd.ValidateRequiredFlags, cmd.ValidateFlagGroups} {
 				if err := check(); err != nil {
-					return within(cmd, New(err))
+					return within(cmd, groupError(err))
 				}
 			}
 			return within(cmd, argumentError(given, args(cmd, given)))
@@ -85,6 +86,18 @@ func strict(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		strict(sub)
 	}
+}
+
+// together matches what cobra says about flags that exclude each other.
+var together = regexp.MustCompile(`\[([^\]]*)\] were all set$`)
+
+// groupError explains flags that are missing, or that exclude each other.
+func groupError(err error) error {
+	m := together.FindStringSubmatch(err.Error())
+	if m == nil {
+		return New(err)
+	}
+	return Errorf("--%s cannot be used together", strings.Join(strings.Fields(m[1]), " and --"))
 }
 
 // within notes in which command a usage error was found.

@@ -113,6 +113,38 @@ func TestPathRules(t *testing.T) {
 	}
 }
 
+// A question about a path that is a link, or goes through one, says where that leads, and one
+// about an address names the host and the whole address.
+func TestQuestionsSayWhereLinksLead(t *testing.T) {
+	elsewhere := makeFiles(t, map[string]string{"key": ""})
+	dir := makeFiles(t, map[string]string{"docs/a.md": "", "src/x": ""})
+	for link, to := range map[string]string{"docs/out": elsewhere, "docs/in": filepath.Join(dir, "src"), "docs/gone": filepath.Join(elsewhere, "missing")} {
+		needs.Symlink(t, to, filepath.Join(dir, filepath.FromSlash(link)))
+	}
+	p := real(t, `{}`, dir)
+	for path, want := range map[string]string{
+		"/docs/out/key": "/docs/out/key leads to " + filepath.Join(elsewhere, "key") + ", which is outside the workspace",
+		"/docs/gone":    "/docs/gone leads to " + filepath.Join(elsewhere, "missing") + ", which is outside the workspace",
+		"/docs/in/x":    "/docs/in/x leads to " + filepath.Join(dir, "src", "x"),
+		"/docs/a.md":    "",
+	} {
+		plan := tools.Plan{Paths: []string{filepath.Join(dir, filepath.FromSlash(path))}}
+		v := p.Judge(tools.Call{Agent: "code", Arguments: []byte(`{}`), Roots: []string{dir}}, spec("eca__write_file"), plan)
+		if v.Decision != tools.Ask || !strings.Contains(filepath.ToSlash(v.Reason), filepath.ToSlash(want)) || strings.Count(v.Reason, "leads to") != min(len(want), 1) {
+			t.Errorf("%s: %+v", path, v)
+		}
+	}
+	for _, command := range []string{"cat docs/out/key", "tee docs/out/key", "cd docs && cp x out/key", "echo x > docs/out/key", "dd of=docs/out/key"} {
+		if v := judge(t, p, "code", dir, command); v.Decision != tools.Ask || !strings.Contains(v.Reason, "out/key leads to "+filepath.Join(elsewhere, "key")) {
+			t.Errorf("%s: %+v", command, v)
+		}
+	}
+	v := p.Judge(tools.Call{Agent: "code", Arguments: []byte(`{}`)}, spec("eca__web_fetch"), tools.Plan{Address: "https://evil.example/a?b=c"})
+	if v.Decision != tools.Ask || !strings.HasSuffix(v.Reason, "; the host is evil.example, the address https://evil.example/a?b=c") {
+		t.Errorf("an address: %+v", v)
+	}
+}
+
 // What is remembered for a workspace or everywhere is known to other processes, and after
 // a restart, and can be forgotten.
 func TestKept(t *testing.T) {
