@@ -69,7 +69,7 @@ func whole(text string, call protocol.ToolCall, arguments json.RawMessage) strin
 			before, _, _ := strings.Cut(text, "$ ") // the model's words for it
 			text = before + "$ " + strings.TrimSpace(a.value)
 		case shell && call.Name == "git": // the operation and the model's words
-		case a.value != "" && !(a.isText && strings.Contains(text, a.value)):
+		case a.value != "" && (!a.isText || !strings.Contains(text, a.value)):
 			parts = append(parts, a.name+": "+a.value)
 		}
 	}
