@@ -114,6 +114,13 @@ func (s *Server) currentAgent() string {
 	return s.host.Config().AgentOrDefault(s.agent)
 }
 
+// shownAgent is the agent whose tools are sent.
+func (s *Server) shownAgent() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.host.Config().AgentOrDefault(s.toolsAgent)
+}
+
 // pushVariants tells the variants of a model that the client picked for a chat that is
 // not known yet. The model itself is not told: that would be news to other chats.
 func (s *Server) pushVariants(ctx context.Context, update protocol.ChatConfig) {
@@ -175,7 +182,7 @@ func (s *Server) pushTools(ctx context.Context, always bool) {
 	s.configPush.mu.Lock()
 	defer s.configPush.mu.Unlock()
 	msg := protocol.ToolServerUpdated{Type: "native", Name: "ECA", Status: "running", Tools: []protocol.ServerTool{}}
-	for _, t := range s.host.ToolChoices(s.currentAgent()) {
+	for _, t := range s.host.ToolChoices(s.shownAgent()) {
 		msg.Tools = append(msg.Tools, protocol.ServerTool{
 			Name: t.Name, Description: t.Description, Parameters: t.Schema, Disabled: t.Disabled,
 		})
