@@ -135,6 +135,13 @@ func (s *Server) currentAgent() string {
 	return s.host.Config().AgentOrDefault(s.agent)
 }
 
+// shownAgent is the agent whose tools are sent.
+func (s *Server) shownAgent() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.host.Config().AgentOrDefault(s.toolsAgent)
+}
+
 // maxModelBytes keeps config/updated below the 60 KB that one client loses messages
 // above (1.3).
 const maxModelBytes = 50 << 10
@@ -169,7 +176,7 @@ func (s *Server) pushTools(ctx context.Context, always bool) {
 	s.configPush.mu.Lock()
 	defer s.configPush.mu.Unlock()
 	msg := protocol.ToolServerUpdated{Type: "native", Name: "ECA", Status: "running", Tools: []protocol.ServerTool{}}
-	for _, t := range s.host.ToolChoices(s.currentAgent()) {
+	for _, t := range s.host.ToolChoices(s.shownAgent()) {
 		msg.Tools = append(msg.Tools, protocol.ServerTool{
 			Name: t.Name, Description: t.Description, Parameters: t.Schema, Disabled: t.Disabled,
 		})

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/seed-dec29ce4/eca/chat"
@@ -22,14 +23,20 @@ func (s *Server) picked(ctx context.Context, id string) (session *chat.Session, 
 
 // ChatSelectedAgentChanged implements protocol.Server (4.9).
 func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.SelectedAgentParams) error {
-	agent := s.host.Config().AgentOrDefault(p.Name())
+	agent, there := s.host.Config().FindAgent(p.Name())
+	if !there {
+		s.background(func() {
+			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf(
+				"There is no agent %q that chats can use. %q is used, which may have other rights.", p.Name(), agent)})
+		})
+	}
 	session, known, err := s.picked(ctx, string(p.ChatID))
 	if err != nil {
 		return err
 	}
 	if !known {
 		s.mu.Lock()
-		s.agent = agent
+		s.agent, s.toolsAgent = agent, agent
 		s.mu.Unlock()
 		s.background(func() {
 			s.pushConfig(s.ctx, false)
@@ -51,6 +58,9 @@ func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.Select
 			update.SelectModel = *sel.Model
 		}
 		s.notify(s.ctx, "config/updated", protocol.ConfigUpdated{ChatID: session.ID(), Chat: &update})
+		s.mu.Lock()
+		s.toolsAgent = meta.Agent
+		s.mu.Unlock()
 		s.pushTools(s.ctx, true)
 		s.pushMCP(s.ctx, true)
 	})
