@@ -23,6 +23,9 @@ func (o opening) asksModel() bool { return !o.isCommand || o.command.Prompt != "
 // start shows the prompt and begins to answer it. It does not wait for a model.
 func (t *turn) start() Accepted {
 	model, err := t.chooseModel()
+	if t.missingAgent != "" && t.prompt.Parent != "" {
+		err = fmt.Errorf("the agent %q is not configured any more", t.missingAgent)
+	}
 	t.model = model
 	meta := t.settle(err == nil)
 	o := t.open()
@@ -129,6 +132,9 @@ func (t *turn) announce(o opening, meta Meta) {
 		o.message.Context = append(o.message.Context, event.Block(b))
 	}
 	t.emit(o.message, event.TurnStarted{Model: meta.Model, Agent: t.agent, Variant: meta.Variant, Trust: meta.Trust})
+	if t.missingAgent != "" && t.prompt.Parent == "" {
+		t.emit(event.Notice{Text: fmt.Sprintf("There is no agent %q that chats can use. This chat goes on with %q, which may have other rights.\n\n", t.missingAgent, t.agent)})
+	}
 	if !o.isCommand && t.taskList().Done() {
 		t.emit(event.TasksCleared{})
 	}

@@ -40,6 +40,10 @@ type turn struct {
 	first  event.Seq // its first event
 	prompt Prompt
 	agent  string
+	// missingAgent was asked for and is not there; agent stands in for it, but not in a
+	// subagent's turn, which fails.
+	missingAgent string
+
 	cfg    *config.Config
 	model  Model
 	tools  *tools.Registry
@@ -109,8 +113,13 @@ func (s *Session) newTurn(p Prompt) *turn {
 	if t.agent == "" {
 		t.agent = meta.Agent
 	}
-	if _, ok := t.cfg.Agents[t.agent]; !ok || p.Parent == "" {
-		t.agent = t.cfg.AgentOrDefault(t.agent)
+	if p.Parent == "" {
+		asked, known := t.agent, false
+		if t.agent, known = t.cfg.FindAgent(asked); !known {
+			t.missingAgent = asked
+		}
+	} else if _, ok := t.cfg.Agents[t.agent]; !ok {
+		t.missingAgent = t.agent
 	}
 	t.vars = sync.OnceValue(t.promptVars)
 	return t
@@ -127,7 +136,9 @@ func (t *turn) emitLocked(bodies ...event.Body) {
 	if t.over {
 		return
 	}
-	for _, b := range bodies {
+	for i, b := range bodies {
+		b = event.Stored(b)
+		bodies[i] = b
 		t.history.add(b)
 		t.loop.note(b)
 		t.reportActivity(b)

@@ -336,6 +336,13 @@ func (c *Config) AutoCompact(agent string) int {
 // AgentOrDefault returns the name of a primary agent: the given one, else the
 // configured default, else code.
 func (c *Config) AgentOrDefault(name string) string {
+	agent, _ := c.FindAgent(name)
+	return agent
+}
+
+// FindAgent is AgentOrDefault that says whether the name was that of a primary agent, or
+// empty.
+func (c *Config) FindAgent(name string) (agent string, known bool) {
 	// The seed protocol's names (eca-protocol, section 9).
 	switch name {
 	case "agent", "build":
@@ -343,10 +350,10 @@ func (c *Config) AgentOrDefault(name string) string {
 	}
 	for _, n := range []string{name, c.Chat.DefaultAgent, c.DefaultAgent} {
 		if a, ok := c.Agents[n]; ok && a.Primary() {
-			return n
+			return n, name == "" || n == name
 		}
 	}
-	return "code"
+	return "code", name == ""
 }
 
 // Primary says whether users can choose the agent.

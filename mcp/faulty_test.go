@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -196,7 +197,9 @@ func (f *faulty) discover(m message) {
 		fmt.Fprintln(os.Stderr, "unexpected message before initialize")
 		os.Exit(1)
 	case "stuck":
-		select {}
+		for {
+			time.Sleep(time.Hour)
+		}
 	case "agreeable":
 		f.answer(m.ID, `{}`)
 	case "odd":

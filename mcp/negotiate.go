@@ -19,13 +19,13 @@ type waits struct {
 	probe time.Duration
 	// remote is how long a remote server may take to answer server/discover.
 	remote time.Duration
-	// stuck is how long a program that has read both may say nothing, and a server that
+	// stuck is how long a program that was sent both may say nothing, and a server that
 	// spoke the newest version before may take to answer server/discover.
 	stuck time.Duration
 }
 
 // errStuck is why a program is started again that answered neither handshake.
-var errStuck = errors.New("it has read the requests and answers none")
+var errStuck = errors.New("it has read a request and answers neither that nor the next")
 
 // handshake is what is known of the way in which a server shakes hands, as it is configured.
 type handshake struct {
@@ -117,9 +117,9 @@ type negotiated struct {
 }
 
 // negotiate asks a program for the newest version, and greets it in the older way when it
-// refuses that, or says nothing for a while. unread says whether it has still to read what
-// it was sent: until then it is not stuck but starting.
-func (s *session) negotiate(ctx context.Context, limits waits, known handshake, unread func() bool) (*wire.InitializeResult, error) {
+// refuses that, or has read the question and says nothing for a while. unread says whether it
+// has still to read the question, where that can be known: until then it is starting.
+func (s *session) negotiate(ctx context.Context, limits waits, known handshake, unread func() (left, known bool)) (*wire.InitializeResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ask := func(request func(context.Context) (*wire.InitializeResult, error)) <-chan negotiated {
@@ -134,7 +134,8 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 	}
 	greet := func(ctx context.Context) (*wire.InitializeResult, error) { return s.initialize(ctx, "") }
 	discovered, greeted := ask(s.discover), (<-chan negotiated)(nil)
-	var refused error // the reason why the older handshake failed
+	var refused error          // the reason why the older handshake failed
+	var starting, hasRead bool // the program, as far as is known
 	patience := limits.probe
 	if known.version != "" {
 		patience = limits.stuck
@@ -170,12 +171,19 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 			greeted, refused = nil, g.err
 			wait.Reset(limits.stuck)
 		case <-wait.C:
-			switch {
-			case refused != nil:
+			if refused != nil {
 				return nil, refused
-			case greeted == nil:
+			}
+			if greeted == nil {
+				left, sure := unread()
+				if sure && (left || starting) { // once it has read, it gets its time to answer
+					starting = left
+					wait.Reset(patience)
+					continue
+				}
+				hasRead = sure
 				greeted = ask(greet)
-			case discovered != nil && !unread():
+			} else if discovered != nil && hasRead {
 				return nil, errStuck
 			}
 			wait.Reset(limits.stuck)

@@ -59,10 +59,11 @@ func TestNewestVersionWithoutConfiguration(t *testing.T) {
 				if shook == "" {
 					continue
 				}
-				r := newRig(t, map[string]string{"s": mode}, known.use)
-				if mode == "deaf" || mode == "late" {
-					r.m.waits.probe = time.Millisecond
-				}
+				r := newRig(t, map[string]string{"s": mode}, known.use, func(r *rig, _ *Settings) {
+					if mode == "deaf" || mode == "late" {
+						r.m.waits.probe = time.Millisecond
+					}
+				})
 				if s := r.await("s", Running); s.Offer.Protocol != want.version {
 					t.Errorf("it speaks %s, want %s", s.Offer.Protocol, want.version)
 				}
@@ -134,10 +135,11 @@ func TestRemoteServersOfAllAges(t *testing.T) {
 			})
 			known := &memory{spoken: map[string]string{}}
 			for range 2 {
-				r := newRig(t, map[string]string{"s": server.URL}, known.use)
-				if name == "hangs" || name == "accepts" {
-					r.m.waits.remote = 50 * time.Millisecond
-				}
+				r := newRig(t, map[string]string{"s": server.URL}, known.use, func(r *rig, _ *Settings) {
+					if name == "hangs" || name == "accepts" {
+						r.m.waits.remote = 50 * time.Millisecond
+					}
+				})
 				if s := r.await("s", Running); s.Offer.Protocol != "2025-11-25" {
 					t.Errorf("it speaks %q", s.Offer.Protocol)
 				}

@@ -3,7 +3,7 @@ package mcp
 import "golang.org/x/sys/unix"
 
 // pipeHolds says whether there is something in a pipe that its reader has not taken.
-func pipeHolds(fd uintptr) bool {
+func pipeHolds(fd uintptr) (left, known bool) {
 	n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
-	return err != nil || n > 0
+	return n > 0, err == nil
 }

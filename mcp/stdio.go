@@ -191,17 +191,16 @@ func (t *stdio) send(ctx context.Context, e envelope) error {
 	}
 }
 
-// unread says whether the child may have still to read what it was sent.
-func (t *stdio) unread() bool {
+// unread says whether the child has still to read what it was sent, where that can be known.
+func (t *stdio) unread() (left, known bool) {
 	raw, err := t.in.SyscallConn()
 	if err != nil {
-		return true
+		return false, false
 	}
-	left := true
-	if raw.Control(func(fd uintptr) { left = pipeHolds(fd) }) != nil {
-		return true
+	if raw.Control(func(fd uintptr) { left, known = pipeHolds(fd) }) != nil {
+		return false, false
 	}
-	return left
+	return left, known
 }
 
 func (t *stdio) read() {

@@ -183,7 +183,7 @@ func mcpConfig(p protocol.MCPServerParams) config.MCPServer {
 // mcpServer says how a configured server is.
 func (s *Server) mcpServer(name string) (protocol.MCPServer, bool) {
 	c, ok := s.host.Config().MCPServers[name]
-	status, offered := s.host.MCPStatus(name, s.currentAgent())
+	status, offered := s.host.MCPStatus(name, s.shownAgent())
 	out := protocol.MCPServer{
 		Type: "mcp", Name: name, Status: string(status.State), Command: c.Command, URL: c.URL, Disabled: c.Disabled, Error: status.Reason,
 		HasAuth: s.host.MCPLogin(name),

@@ -159,7 +159,7 @@ func TestMCPTools(t *testing.T) {
 		`{"name":"look","description":"To look.","parameters":{"type":"object","properties":{"q":{"type":"string"}}},"disabled":false}`, `"name":"hidden"`, `"disabled":true}]`))
 	mark := r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "look"})
-	r.Await(mark, "a question", fake.Contains("chat/contentReceived", `"toolCallRun"`, `"id":"c2"`, `"server":"files"`, `"origin":"mcp"`, `"name":"look"`, `"manualApproval":true`, `"Calling tool: files__look"`))
+	r.Await(mark, "a question", fake.Contains("chat/contentReceived", `"toolCallRun"`, `"id":"c2"`, `"server":"files"`, `"origin":"mcp"`, `"name":"look"`, `"manualApproval":true`, `"summary":"files: look`))
 	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "c2"})
 	r.Await(mark, "the result", fake.Contains("chat/contentReceived", `"toolCalled"`, `"id":"c2"`, `"error":null`, "seen", `inner`, "[resource file:///b: b]"))
 	r.Await(mark, "an error", fake.Contains("chat/contentReceived", `"toolCalled"`, `"id":"c3"`, `"error":true`, "The whole output is in "))

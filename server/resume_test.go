@@ -3,8 +3,10 @@ package server_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -66,6 +68,52 @@ func TestResumeSendsTheSame(t *testing.T) {
 			r.turn(t, second)
 			if diff := cmp.Diff(want, r.bodies()[2]); diff != "" {
 				t.Errorf("after the configuration changed elsewhere: %s", diff)
+			}
+		})
+	}
+}
+
+// However a model writes the arguments of its calls, it is sent the same of them before and
+// after a restart.
+func TestArgumentsAreTheSameAfterRestart(t *testing.T) {
+	var calls []string
+	for i, raw := range []string{
+		`{"path": "${workspace}/a.txt"}`,
+		"{\n  \"path\" : \"${workspace}/a.txt\" ,\n\t\"limit\":1.0e0\n}",
+		`{"path":"${workspace}/a.txt","limit":10,"a":{"z" : [1.50,-0, 1E3 ],"b":null}}`,
+		`{"path":"\\u002ftmp\\/none\\u00e9","x":"<a href='b'> & \u2028é"}`,
+	} {
+		calls = append(calls, fmt.Sprintf("{id: call_%d, tool: eca__read_file, rawArguments: %s}", i, strconv.QuoteToASCII(strings.ReplaceAll(raw, `\\`, `\`))))
+	}
+	tape := "cassette: 1\nturns:\n  - steps:\n      - {reasoning: Hm., calls: [" + strings.Join(calls, ", ") + "]}\n      - {text: Done.}\ndefault: {steps: [{text: Still.}]}\n"
+	for api := range wireAPIs() {
+		t.Run(api, func(t *testing.T) {
+			root := fullWorkspace(t)
+			second := map[string]any{"chatId": "chat-1", "message": "Still?"}
+			begin := func() *rig {
+				r := newRig(t, options{model: tape, root: root, providers: allAPIs(nil)})
+				r.Await(0, "the start", fake.Ready())
+				r.turn(t, map[string]any{"chatId": "chat-1", "message": "Read.", "model": api + "/m", "trust": true})
+				return r
+			}
+			steady := begin()
+			steady.turn(t, second)
+			requests := steady.bodies()
+			want := requests[len(requests)-1]
+			if !strings.Contains(want, "a.txt") {
+				t.Fatalf("no arguments in %s", want)
+			}
+			r := begin()
+			r.Close()
+			r.daemon.Engine().Close() // so that the chat is free
+			restarted := newRig(t, options{model: tape, root: root, state: r.state, providers: allAPIs(nil)})
+			restarted.Await(0, "the start", fake.Ready())
+			restarted.turn(t, second)
+			if len(restarted.bodies()) != 1 {
+				t.Fatal(restarted.Conversation())
+			}
+			if diff := cmp.Diff(want, restarted.bodies()[0]); diff != "" {
+				t.Errorf("after a restart: %s", diff)
 			}
 		})
 	}

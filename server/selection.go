@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/seed-dec29ce4/eca/chat"
@@ -22,17 +23,23 @@ func (s *Server) picked(ctx context.Context, id string) (session *chat.Session, 
 
 // ChatSelectedAgentChanged implements protocol.Server (4.9).
 func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.SelectedAgentParams) error {
-	agent := s.host.Config().AgentOrDefault(p.Name())
+	agent, there := s.host.Config().FindAgent(p.Name())
+	if !there {
+		s.background(func() {
+			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf(
+				"There is no agent %q that chats can use. %q is used, which may have other rights.", p.Name(), agent)})
+		})
+	}
 	session, known, err := s.picked(ctx, string(p.ChatID))
 	if err != nil {
 		return err
 	}
 	if !known {
 		s.mu.Lock()
-		s.agent = agent
+		s.agent, s.toolsAgent = agent, agent
 		s.mu.Unlock()
 		s.background(func() {
-			s.pushConfig(s.ctx)
+			s.pushConfig(s.ctx, false)
 			s.pushTools(s.ctx, true)
 			s.pushMCP(s.ctx, true)
 		})
@@ -51,6 +58,9 @@ func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.Select
 			update.SelectModel = *sel.Model
 		}
 		s.notify(s.ctx, "config/updated", protocol.ConfigUpdated{ChatID: session.ID(), Chat: &update})
+		s.mu.Lock()
+		s.toolsAgent = meta.Agent
+		s.mu.Unlock()
 		s.pushTools(s.ctx, true)
 		s.pushMCP(s.ctx, true)
 	})
@@ -72,7 +82,7 @@ func (s *Server) ChatSelectedModelChanged(ctx context.Context, p protocol.Select
 	if err != nil {
 		return err
 	}
-	variants, _ := s.host.Variants(string(p.Model))
+	variants, usable := s.host.Variants(string(p.Model))
 	update := protocol.ChatConfig{Variants: list(variants), SelectVariant: variantJSON(nil)}
 	variant := string(p.Variant)
 	if !slices.Contains(variants, variant) {
@@ -92,7 +102,13 @@ func (s *Server) ChatSelectedModelChanged(ctx context.Context, p protocol.Select
 		})
 		return nil
 	}
-	// A chat that is not known yet brings its model with its first prompt.
-	s.background(func() { s.pushVariants(s.ctx, update) })
+	// A chat that is not known yet brings its model with its first prompt, and the model of a
+	// chat that is named is not told: it would be news to other chats.
+	sel := pickedModel{defaultModel: s.host.ModelChoice().Default, variants: update.Variants, variant: update.SelectVariant}
+	if p.ChatID == "" && usable {
+		sel.model = string(p.Model)
+	}
+	s.configPush.selectModel(sel)
+	s.background(func() { s.pushConfig(s.ctx, false) })
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -118,12 +119,18 @@ type Server struct {
 	changes order // of settings
 	queues  chatQueues
 
+	connected atomic.Pointer[client] // nil before initialize
+
 	mu        sync.Mutex // guards what follows
 	lifecycle lifecycle
 	views     map[string]*view
 	rewrites  map[string]*rewrite      // that are not over, by the client's id
 	deletions map[string]chan struct{} // by chat; closed when chat/deleted is on its way
-	agent     string                   // chosen for chats that are not known yet; empty: the default
+	numbered  map[string]string        // chats by the numbers that the client has for them
+	// The agent whose tools the client shows: of the chat for which one was picked last. Empty:
+	// the default.
+	toolsAgent string
+	agent      string // chosen for chats that are not known yet; empty: the default
 
 	configPush configPush
 }
@@ -159,7 +166,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 		host: o.Host, version: o.Version, newID: o.NewID, log: o.Log, ctx: ctx,
 		exit: make(chan struct{}), handling: make(chan struct{}, 1),
 		views: map[string]*view{}, rewrites: map[string]*rewrite{}, deletions: map[string]chan struct{}{}, queues: chatQueues{last: map[string]chan struct{}{}},
-		configPush: configPush{begun: make(chan struct{})},
+		numbered: map[string]string{}, configPush: configPush{begun: make(chan struct{})},
 	}
 	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: s.traced(o.Trace), Log: o.Log})
 	s.methods = table(s)

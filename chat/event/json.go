@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -90,8 +91,35 @@ func EncodeBody(b Body) (version int, raw []byte, err error) {
 	if u, ok := b.(Unknown); ok {
 		return Version + 1, u.Raw, nil
 	}
-	raw, err = json.Marshal(b)
-	return Version, raw, err
+	// What a model wrote stays as it is, but for white space: it is sent back like this.
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err = enc.Encode(b)
+	return Version, bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+}
+
+// Stored returns a body as it comes back from the store: JSON of others in it has no white
+// space. What is kept in memory must be the same, or the requests to a model change with a
+// restart.
+func Stored(b Body) Body {
+	switch b := b.(type) {
+	case ToolJudged:
+		b.Arguments = compact(b.Arguments)
+		return b
+	case ReasoningFinished:
+		b.Opaque = compact(b.Opaque)
+		return b
+	}
+	return b
+}
+
+func compact(raw json.RawMessage) json.RawMessage {
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil || out.Len() == len(raw) {
+		return raw
+	}
+	return out.Bytes()
 }
 
 // Decoder decodes stored bodies.

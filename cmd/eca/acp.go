@@ -36,7 +36,7 @@ func acpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 				if here.stateDir, err = os.MkdirTemp("", "eca-"); err != nil {
 					return err
 				}
-				defer os.RemoveAll(here.stateDir)
+				defer func() { _ = os.RemoveAll(here.stateDir) }()
 				log.Warn("HOME is not set: chats are kept until the editor closes only; set HOME or XDG_STATE_HOME in the editor's settings")
 			}
 			return acp.Serve(cmd.Context(), stdin, stdout, acp.Options{

@@ -129,7 +129,7 @@ func wrongArguments() []wrongInput {
 		{name: "no command", args: nil, code: 2, want: []string{"command is missing", "--help"}},
 		{name: "unknown command", args: []string{"exce", "hi"}, code: 2, want: []string{`eca: unknown command "exce"`, "did you mean exec?"}},
 		{name: "unknown subcommand", args: []string{"config", "chek"}, code: 2, want: []string{`eca config: unknown command "chek"`, "did you mean check?"}},
-		{name: "unknown flag", args: []string{"exec", "--modle", "x", "hi"}, code: 2, want: []string{"eca exec: unknown flag --modle", "did you mean --model?"}},
+		{name: "unknown flag", args: []string{"exec", "--modell", "x", "hi"}, code: 2, want: []string{"eca exec: unknown flag --modell", "did you mean --model?"}},
 		{name: "flag without value", args: []string{"exec", "hi", "--model"}, code: 2, want: []string{"eca exec: ", "--model", "value"}},
 		{name: "surplus argument", args: []string{"doctor", "now"}, code: 2, want: []string{"eca doctor: ", `"now"`}},
 		{name: "missing argument", args: []string{"logout"}, code: 2, want: []string{"eca logout: ", "PROVIDER"}},

@@ -184,10 +184,13 @@ func (l login) enter(ctx context.Context, fields []auth.Field) (string, error) {
 // input, and with a signal, which the terminal is restored for.
 func (l login) value(ctx context.Context, secret bool) (string, error) {
 	hidden := secret && l.terminal != nil
-	if hidden {
-		if state, err := term.GetState(int(l.terminal.Fd())); err == nil {
-			defer func() { _ = term.Restore(int(l.terminal.Fd()), state) }()
+	if hidden { // raw, since otherwise a read cannot tell the end of the input
+		state, err := term.MakeRaw(int(l.terminal.Fd()))
+		if err != nil {
+			return "", err
 		}
+		defer fmt.Fprintln(l.out)
+		defer func() { _ = term.Restore(int(l.terminal.Fd()), state) }()
 	}
 	type input struct {
 		text string
@@ -200,22 +203,24 @@ func (l login) value(ctx context.Context, secret bool) (string, error) {
 			read <- input{text, err}
 			return
 		}
-		text, err := term.ReadPassword(int(l.terminal.Fd()))
-		read <- input{strings.TrimSpace(string(text)), err}
+		text, err := term.NewTerminal(readWriter{l.terminal, io.Discard}, "").ReadPassword("")
+		read <- input{strings.TrimSpace(text), err}
 	}()
 	select {
 	case in := <-read:
-		if hidden {
-			fmt.Fprintln(l.out)
-		}
 		if errors.Is(in.err, io.EOF) {
 			in.err = errNotLoggedIn
 		}
 		return in.text, in.err
 	case <-ctx.Done():
-		fmt.Fprintln(l.out)
 		return "", errNotLoggedIn
 	}
+}
+
+// readWriter reads a terminal and shows nothing.
+type readWriter struct {
+	io.Reader
+	io.Writer
 }
 
 // errNotLoggedIn says that the user left.

@@ -1,5 +1,5 @@
 // Package usage is how our programs answer a command line that is wrong: a line on stderr
-// that says what is wrong, "eca exec: unknown flag --modle; did you mean --model?", one that
+// that says what is wrong, "eca exec: unknown flag --modell; did you mean --model?", one that
 // says what would be right, and exit code 2.
 //
 // It guarantees that every command of a tree answers like that: unknown commands and
@@ -105,6 +105,9 @@ func within(cmd *cobra.Command, err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.command == "" {
 		e.command, e.line = cmd.CommandPath(), cmd.UseLine()
+		if cmd.HasSubCommands() {
+			e.line = e.command + " COMMAND"
+		}
 	}
 	return err
 }

@@ -94,7 +94,7 @@ func (d *declared) comma(o *outline, at, end int) int {
 // name or at the parentheses around it. Both are -1 if there is none. bare says that no type
 // stands before it.
 func declarator(o *outline, from, end int, bare bool) (name, begin int) {
-	name, begin = -1, -1
+	name = -1
 	group := -1 // the first parentheses that were entered
 	for i := from; i < end; {
 		if next := attributes(o, i); next > i {
