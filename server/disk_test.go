@@ -111,8 +111,13 @@ default: {steps: [{text: "slow at last"}]}
 		params map[string]any
 	}{
 		{"chat/prompt", map[string]any{"message": "y"}},
-		{"chat/open", nil}, {"chat/history", nil}, {"chat/clear", map[string]any{"messages": true}}, {"chat/update", map[string]any{"title": "t", "trust": true}},
-		{"chat/rollback", map[string]any{"contentId": "1"}}, {"chat/fork", map[string]any{"contentId": "1"}}, {"chat/addFlag", map[string]any{"contentId": "1", "text": "f"}},
+		{"chat/open", nil},
+		{"chat/history", nil},
+		{"chat/clear", map[string]any{"messages": true}},
+		{"chat/update", map[string]any{"title": "t", "trust": true}},
+		{"chat/rollback", map[string]any{"contentId": "1"}},
+		{"chat/fork", map[string]any{"contentId": "1"}},
+		{"chat/addFlag", map[string]any{"contentId": "1", "text": "f"}},
 	} {
 		params := map[string]any{"chatId": "slow"}
 		for k, v := range m.params {
