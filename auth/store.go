@@ -80,6 +80,9 @@ func (s *Store) All() (map[string]Credential, error) {
 			s.again = time.Now().Add(keychainPause)
 		}
 	}
+	if broken := (*brokenError)(nil); errors.As(err, &broken) && len(s.all) > 0 {
+		doc.credentials, err = s.all, fmt.Errorf("%w (what it said before stays in effect)", err)
+	}
 	s.looked, s.seen, s.all, s.err = true, now, doc.credentials, err
 	return s.all, s.err
 }
@@ -177,8 +180,18 @@ func readFile(path string) (document, error) {
 	if err != nil {
 		return document{}, err
 	}
-	return parse(data)
+	doc, err := parse(data)
+	if err != nil {
+		return document{}, &brokenError{err}
+	}
+	return doc, nil
 }
+
+// brokenError says what is wrong in a file, as while it is edited and saved.
+type brokenError struct{ cause error }
+
+func (e *brokenError) Error() string { return e.cause.Error() }
+func (e *brokenError) Unwrap() error { return e.cause }
 
 // write replaces the file in one step. A link stays one: what it points to is replaced.
 func write(path string, doc document) error {

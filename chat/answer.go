@@ -2,12 +2,16 @@ package chat
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // answer collects one response of the model.
@@ -30,6 +34,8 @@ type call struct {
 	providerID string
 	arguments  string
 	ended      bool // the arguments are complete
+	api        string
+	opaque     json.RawMessage // what the provider wants back
 }
 
 // delta records one delta.
@@ -37,6 +43,7 @@ func (a *answer) delta(d llm.Delta) {
 	t := a.t
 	if !a.any && d.Kind != llm.RetryDelta && d.Kind != llm.UsageDelta && d.Kind != llm.StopDelta {
 		a.any = true
+		t.imagesWereIt()
 		t.enter(progressGenerating)
 	}
 	if d.Kind != llm.ToolEnd { // it repeats what came
@@ -67,7 +74,7 @@ func (a *answer) delta(d llm.Delta) {
 		}
 	case llm.ToolEnd:
 		if c := a.call(d.ID); c != nil {
-			c.arguments, c.ended = d.Text, true
+			c.arguments, c.ended, c.api, c.opaque = d.Text, true, d.API, d.Opaque
 		}
 	case llm.UsageDelta:
 		a.usage, a.reported = d.Usage, true
@@ -75,7 +82,7 @@ func (a *answer) delta(d llm.Delta) {
 	case llm.StopDelta:
 		a.stop = d.Stop
 	case llm.RetryDelta:
-		t.emit(event.Progress{Text: retryText(d.Err, d.Retry, t.s.eng.deps.Now())})
+		t.emit(event.Progress{Retry: true, Text: retryText(d.Err, d.Retry, t.s.eng.deps.Now())})
 	}
 }
 
@@ -104,6 +111,9 @@ func (a *answer) proposeCall(d llm.Delta) {
 		spec := tool.Spec()
 		c.Tool = event.Tool{Name: spec.Name, Server: spec.Server, Origin: spec.Origin}
 		summary = spec.Preparing
+	} else if d.Name == compactSpec().Name && t.cfg.Env == config.EnvTest {
+		c.Tool = event.Tool{Name: compactTool, Server: tools.Native, Origin: tools.OriginNative}
+		summary = progressCompactingTool
 	} else {
 		c.Tool = event.Tool{Name: d.Name, Server: "unknown", Origin: "unknown"}
 	}
@@ -159,8 +169,11 @@ func retryText(e *llm.Error, r llm.RetryInfo, now time.Time) string {
 		return fmt.Sprintf("⏳ Rate limited. Resuming at %s (in %.0fs, attempt %d/%d)", now.Add(r.Delay).Format("15:04"), wait, r.Attempt, r.Max)
 	case llm.ErrOverloaded:
 		what = "Provider overloaded"
+		if e.Status == http.StatusInternalServerError {
+			what = "The provider failed: " + e.Message
+		}
 	case llm.ErrNetwork:
-		what = "Connection failed"
+		what = "Connection failed: " + e.Message
 	case llm.ErrPrematureStop:
 		what = "Connection lost"
 	case llm.ErrTimeout:

@@ -64,6 +64,9 @@ func (t *turn) called(c *call) (tools.Tool, json.RawMessage, error) {
 		return nil, json.RawMessage("{}"), err
 	}
 	tool, ok := t.tools.Lookup(modelName(c.Tool))
+	if ok && t.disabled(tool.Spec()) {
+		return tool, args, fmt.Errorf("Tool '%s' is disabled for agent %s", c.Name, t.agent) //nolint:staticcheck // shown as it is
+	}
 	if !ok || c.Origin == "unknown" {
 		return nil, args, fmt.Errorf("Tool '%s' not found", c.Name) //nolint:staticcheck // shown as it is
 	}
@@ -74,8 +77,11 @@ func (t *turn) called(c *call) (tools.Tool, json.RawMessage, error) {
 // rejected it and the turn should end.
 func (t *turn) runCall(c *call) (stop bool, err error) {
 	tool, args, err := t.called(c)
-	judged := event.ToolJudged{Tool: c.Tool, Arguments: args}
+	judged := event.ToolJudged{Tool: c.Tool, Arguments: args, API: c.api, Opaque: c.opaque}
 	if err != nil {
+		if tool != nil { // the user is told as well why it did not run
+			judged.Summary = err.Error()
+		}
 		t.failCall(judged, err)
 		return false, nil
 	}
@@ -104,7 +110,7 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 	tc.Grant.Rule = verdict.Rule
 	switch verdict.Decision {
 	case tools.Deny:
-		t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig})
+		t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig, Message: t.denial(verdict)})
 		return false, nil
 	case tools.Ask:
 		if t.trusted() && !h.mustAsk && !verdict.Insist || tool.Spec().OwnChat {
@@ -121,7 +127,11 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 			return false, err
 		}
 		if !d.Approve {
-			t.emit(event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByUser})
+			rejected := event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByUser}
+			if d.Unasked {
+				rejected.Message = nobodyAsked
+			}
+			t.emit(rejected)
 			return !d.GoOn && t.boss == nil, nil
 		}
 		tc.Grant.Approved, tc.Grant.Auto = !d.Auto, d.Auto
@@ -145,6 +155,18 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		t.calls.Go(func() { t.execute(tool, tc, told) })
 	}
 	return false, nil
+}
+
+// nobodyAsked is what a model is told about a call that nobody could be asked about.
+const nobodyAsked = "This call needs the user's approval, and nobody can be asked at the moment. It did not run. Do without it, and say in your answer what you could not do."
+
+// denial is what a model is told about a denied call, if that is more than that the
+// configuration denies it.
+func (t *turn) denial(v tools.Verdict) string {
+	if v.Rule != "agent."+t.agent+".readOnly" {
+		return ""
+	}
+	return fmt.Sprintf("The agent %s is read-only, and this call would change something. It did not run.", t.agent)
 }
 
 // planned is a call with what it would do and what the policy says about that.

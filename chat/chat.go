@@ -199,10 +199,12 @@ type Deps struct {
 	Models   Models
 	ModelIDs func() []string // of the models that can be used, by their full ids; for messages
 	Contexts contexts.Source
-	Tools    func() *tools.Registry // current tools; asked once per turn
-	Policy   func() tools.Policy
-	Files    Files
-	Commands Commands
+	Tools    func() *tools.Registry // current tools; asked once per turn, and after calls of MCP tools
+	// AwaitTools waits until tools are known that a server says have changed; nil: there are no servers.
+	AwaitTools func(ctx context.Context)
+	Policy     func() tools.Policy
+	Files      Files
+	Commands   Commands
 	// Instructions finds what the project says about folders that calls touch; nil: nothing.
 	Instructions func(context.Context, contexts.NestedQuery) (files []contexts.AgentsFile, problems []string)
 	Refresh      func()         // takes over what changed in files, before a turn; may be nil
@@ -263,7 +265,7 @@ func (e *Engine) Open(ctx context.Context, id string) (s *Session, isNew bool, e
 		}
 		if err != nil {
 			// A store that can not be read must not stop the user from chatting.
-			e.deps.Log.Error("chat could not be read", "chat", id, "err", err)
+			e.deps.Log.Warn("chat could not be read", "chat", id, "err", err)
 		}
 	}
 	if !found {

@@ -206,7 +206,7 @@ func (c *child) result() (text string, failed bool) {
 	why := ""
 	switch t.end.Reason {
 	case event.FinishedDone:
-		return fmt.Sprintf("Result of the subagent %s (%s):\n\n%s", c.Agent, c.ChatID, cmp.Or(said, "It ended without a word.")), false
+		return fmt.Sprintf("## Agent '%s' Result\n\nChat: %s\n\n%s", c.Agent, c.ChatID, cmp.Or(said, "It ended without a word.")), false
 	case event.FinishedFailed:
 		why = "failed: " + strings.TrimRight(t.end.Err, ". ")
 	case event.FinishedStopped:
@@ -378,8 +378,12 @@ func (t *turn) hidden(spec tools.Spec) bool {
 			return true
 		}
 	}
-	return spec.PrimaryOnly && t.prompt.Parent != "" || t.policy.Hidden(t.agent, spec) ||
-		t.boss != nil && t.policy.Hidden(t.boss.agent, spec)
+	return spec.PrimaryOnly && t.prompt.Parent != "" || t.disabled(spec)
+}
+
+// disabled says that the agent, or the one that it works for, may not use a tool.
+func (t *turn) disabled(spec tools.Spec) bool {
+	return t.policy.Hidden(t.agent, spec) || t.boss != nil && t.policy.Hidden(t.boss.agent, spec)
 }
 
 // noQuestions is what a model is told in place of asking the user.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -19,7 +20,8 @@ import (
 // the log keeps the original.
 
 const (
-	progressCompacting = "Compacting"
+	progressCompacting     = "Compacting"
+	progressCompactingTool = "Compacting..."
 
 	noticeOverflow = "Context window exceeded. Auto-compacting conversation...\n"
 
@@ -96,8 +98,13 @@ func (t *turn) compact(instructions string, auto bool) error {
 	if err := t.beforeCompact(trigger, instructions); err != nil {
 		return err
 	}
-	t.enter(progressCompacting)
-	summary, err := t.summarize(instructions)
+	summarize := t.summarize
+	if t.cfg.Env == config.EnvTest {
+		summarize = t.summarizeByTool
+	} else {
+		t.enter(progressCompacting)
+	}
+	summary, err := summarize(instructions)
 	if err != nil {
 		return fmt.Errorf("the conversation could not be compacted: %w", err)
 	}
@@ -131,13 +138,19 @@ func (t *turn) summarize(instructions string) (string, error) {
 	return t.summarizeWith(t.model, instructions)
 }
 
-// summarizeWith asks a model for a summary of the conversation, with less and less of it if
-// it is too long even for that.
-func (t *turn) summarizeWith(model Model, instructions string) (string, error) {
+// summaryQuestion is what a model is asked for a summary. instructions are the user's.
+func (t *turn) summaryQuestion(instructions string) string {
 	question := t.render(cmp.Or(t.cfg.Agents[t.agent].Prompts.Compact, t.cfg.Prompts.Compact))
 	if instructions = strings.TrimSpace(instructions); instructions != "" {
 		question += "\n\nThe user adds: " + instructions
 	}
+	return question
+}
+
+// summarizeWith asks a model for a summary of the conversation, with less and less of it if
+// it is too long even for that.
+func (t *turn) summarizeWith(model Model, instructions string) (string, error) {
+	question := t.summaryQuestion(instructions)
 	t.mu.Lock()
 	messages := t.history.messages()
 	t.mu.Unlock()

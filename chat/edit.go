@@ -217,7 +217,39 @@ func (s *Session) fork(name string) (*Fork, error) {
 	if err := s.eng.deps.Store.Copy(s.ctx, s.id, copied, end, 0); err != nil {
 		return nil, err
 	}
+	if err := s.endCopy(copied.ID); err != nil {
+		return nil, err
+	}
 	return &Fork{copied.ID, title}, nil
+}
+
+// endCopy ends the turn that a copy was cut out of: a turn without an end is taken for one
+// whose process died.
+func (s *Session) endCopy(id string) error {
+	h, turn, last := newHistory(), "", event.Seq(0)
+	err := eachEvent(s.ctx, s.eng.deps.Store, id, 1, func(e event.Event) {
+		h.add(e.Body)
+		last = e.Seq
+		switch e.Body.(type) {
+		case event.UserMessage, event.TurnStarted:
+			turn = e.Turn
+		case event.TurnFinished:
+			turn = ""
+		}
+	})
+	if err != nil || turn == "" {
+		return err
+	}
+	var bodies []event.Body
+	for _, call := range h.openCalls() {
+		bodies = append(bodies, h.reject(call, event.Interrupted))
+	}
+	var events []event.Event
+	for _, b := range append(bodies, event.TurnFinished{Reason: event.FinishedDone}) {
+		last++
+		events = append(events, event.Event{Seq: last, Turn: turn, Time: s.eng.deps.Now().UTC(), Body: b})
+	}
+	return s.eng.deps.Store.Extend(s.ctx, id, events)
 }
 
 // forkTitle numbers a title: X (2), X (3) and so on.

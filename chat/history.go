@@ -201,7 +201,7 @@ func (h *history) flush() {
 		case !known:
 			continue // it was never complete
 		}
-		parts = append(parts, llm.ToolCall{ID: c.CallID, Name: modelName(c.Tool), Arguments: c.Arguments})
+		parts = append(parts, llm.ToolCall{ID: c.CallID, Name: modelName(c.Tool), Arguments: c.Arguments, API: c.API, Opaque: c.Opaque})
 		r, ok := h.results[c.CallID]
 		if !ok {
 			r = llm.ToolResult{ID: c.CallID, Text: rejection(event.ToolRejected{Reason: event.Interrupted}), Failed: true}
@@ -366,7 +366,7 @@ func rejection(r event.ToolRejected) string {
 	case event.StoppedByHook:
 		text = "This call did not run."
 	case event.RejectedByUser:
-		text = "The user rejected this call. It did not run."
+		text = cmp.Or(r.Message, "The user rejected this call. It did not run.")
 	case event.RejectedByConfig:
 		text = cmp.Or(r.Message, "The user's configuration denies this call. It did not run.")
 	case event.RejectedByStop:

@@ -81,7 +81,7 @@ func (o hookObserver) Finished(a hooks.Action, r hooks.Report) {
 func (o hookObserver) Said(text string) { o.t.say(text) }
 
 // say tells the user something that stands by itself.
-func (t *turn) say(text string) { t.emit(event.Notice{Text: "\n" + text + "\n"}) }
+func (t *turn) say(text string) { t.emit(event.Notice{Text: text}) }
 
 // startEvent is the event of a chat's first turn in this process.
 func (t *turn) startEvent() hooks.Event {
@@ -328,13 +328,16 @@ func (t *turn) afterCall(tool tools.Tool, tc tools.Call, res *tools.Result) (ext
 	if !t.hooks.Any(hooks.PostToolCall) {
 		return nil, nil
 	}
-	response := make([]hooks.TextContent, len(res.Outputs))
-	for i, o := range res.Outputs {
-		response[i] = hooks.Text(o)
+	var response strings.Builder
+	for _, o := range res.Outputs {
+		response.WriteString(o + "\n")
+	}
+	for _, i := range res.Images {
+		response.WriteString("[Image: " + i.MediaType + "]\n")
 	}
 	out, err := t.hook(hooks.Call{
 		Event:  hooks.PostToolCall,
-		Fields: map[string]any{"tool_response": response, "error": res.Failed},
+		Fields: map[string]any{"tool_response": response.String(), "error": res.Failed},
 		Tool:   &hooks.Tool{CallID: tc.ID, Server: tool.Spec().Server, Name: tool.Spec().Name, Arguments: tc.Arguments, Failed: res.Failed},
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // What stands where an image was that the model is not sent.
 const (
 	noImage      = "[Here is an image. This model is not known to take images, so it is not shown.]"
-	refusedImage = "[Here was an image. It is not shown, because the provider refused the request that had it.]"
+	refusedImage = "[image removed: rejected by the LLM provider]"
 )
 
 // visible returns the messages as the model can take them: images that it does not, and
@@ -24,6 +24,9 @@ func (t *turn) visible(messages []llm.Message) []llm.Message {
 	t.mu.Lock()
 	refused := t.history.blind[t.model.ID]
 	t.mu.Unlock()
+	if t.imageTrial {
+		refused = len(messages)
+	}
 	return withoutImages(messages, refused, refusedImage)
 }
 
@@ -69,15 +72,46 @@ func refusesImage(err error) bool {
 	return errors.As(err, &e) && e.Kind == llm.ErrInvalidImage
 }
 
-// leaveImagesOut lets the conversation go on without the images so far, for this model;
-// which of them it was, providers do not say. ok is false if none was sent.
-func (t *turn) leaveImagesOut(err error) (ok bool) {
+// sendsImages says whether the model would be sent images now.
+func (t *turn) sendsImages() bool {
 	t.mu.Lock()
 	messages := t.history.messages()
 	t.mu.Unlock()
-	if !hasImages(t.visible(messages)) {
+	return hasImages(t.visible(messages))
+}
+
+// leaveImagesOut lets the conversation go on without the images so far, for this model;
+// which of them it was, providers do not say. ok is false if none was sent.
+func (t *turn) leaveImagesOut(err error) (ok bool) {
+	if !t.sendsImages() {
 		return false
 	}
-	t.emit(event.ImagesRefused{Model: t.model.ID, Text: "\n\n" + sentence(err) + " Going on without the images so far.\n\n"})
+	t.refuseImages(sentence(err))
 	return true
+}
+
+// refuseImages records that the model is not sent the images so far any more.
+func (t *turn) refuseImages(cause string) {
+	t.emit(event.ImagesRefused{Model: t.model.ID, Text: "\n\nThe provider rejected an image: " + cause + " Going on without the images so far.\n\n"})
+}
+
+// tryWithoutImages says whether to repeat a request once without its images: it was refused
+// as invalid for a reason that nobody knows, and a refused image would block the chat for
+// good. Only if that succeeds, the images stay away; see imagesWereIt.
+func (t *turn) tryWithoutImages(a *answer, err error) bool {
+	var e *llm.Error
+	if !errors.As(err, &e) || e.Kind != llm.ErrBadRequest || a.any || t.imageTrial || t.imagesTried || !t.sendsImages() {
+		return false
+	}
+	t.imageTrial, t.imagesTried, t.imageFault = true, true, sentence(err)
+	t.emit(event.Notice{Text: "\n\n" + t.imageFault + " Trying once without the images, in case it is one of them.\n\n"})
+	return true
+}
+
+// imagesWereIt ends a successful trial without images when its answer begins.
+func (t *turn) imagesWereIt() {
+	if t.imageTrial {
+		t.imageTrial = false
+		t.refuseImages("without its images, the request is taken. It was refused with: " + t.imageFault)
+	}
 }

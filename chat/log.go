@@ -472,10 +472,10 @@ func (l *Log) trim() {
 }
 
 func (l *Log) storeFailed(err error) {
-	l.log.Error("chat could not be stored", "chat", l.meta.ID, "err", err)
 	if l.failing {
 		return
 	}
+	l.log.Warn("chat could not be stored", "chat", l.meta.ID, "err", err)
 	l.failing = true
-	l.addEntry("", event.Notice{Text: "\n\nThis chat can not be saved at the moment and will be lost when eca ends: " + err.Error() + "\n"})
+	l.addEntry("", event.Notice{Text: "\n\nThis chat cannot be saved at the moment and is not kept when eca ends: " + err.Error() + "\n"})
 }

@@ -33,12 +33,15 @@ const (
 // mend does what lets the model be asked once more after a failed request. It returns
 // the error that ends the turn if there is nothing to do.
 func (t *turn) mend(r *recovery, a *answer, err error) error {
+	t.imageTrial = t.imageTrial && a.any // it was not the images
 	switch {
 	case tooLongFor(err):
 		t.emit(t.abandoned()...)
 		r.tooLong++
 		return t.recoverOverflow(r.tooLong)
 	case refusesImage(err) && t.leaveImagesOut(err):
+		return nil
+	case t.tryWithoutImages(a, err):
 		return nil
 	case a.any:
 		return t.goOn(r, err)
@@ -79,7 +82,7 @@ func (t *turn) goOn(r *recovery, err error) error {
 	r.said += text
 	t.emit(append(bodies,
 		event.Continued{Text: fmt.Sprintf("\n\n%s Asking the model %s (%d/%d).\n\n", sentence(err), what, info.Attempt, info.Max), Prompt: prompt},
-		event.Progress{Text: retryText(e, info, t.s.eng.deps.Now())})...)
+		event.Progress{Retry: true, Text: retryText(e, info, t.s.eng.deps.Now())})...)
 	if llm.Sleep(t.ctx, info.Delay) != nil {
 		return context.Cause(t.ctx)
 	}

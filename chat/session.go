@@ -210,6 +210,9 @@ type Decision struct {
 	// GoOn lets the turn go on after a rejection: the model is told and may try
 	// something else. Otherwise the turn ends and the user is asked.
 	GoOn bool
+	// Unasked says that the call is rejected because nobody could be asked about it, which
+	// the model is told in place of that the user rejected it.
+	Unasked bool
 }
 
 // Decide answers a call that waits for the user. It is accepted from the moment the

@@ -63,6 +63,10 @@ type turn struct {
 	cancel context.CancelCauseFunc
 	calls  sync.WaitGroup // executing calls
 
+	imageTrial  bool   // the request goes without images, to see whether they are refused
+	imagesTried bool   // that was done in this turn
+	imageFault  string // what the provider said of the request with them
+
 	instructed []string       // files whose instructions this turn gave to calls
 	behind     sync.WaitGroup // subagents in the background
 	done       chan struct{}
@@ -207,6 +211,8 @@ func (t *turn) answer() error {
 			switch a.stop {
 			case llm.StopLength:
 				t.emit(event.Notice{Text: "\n\nThe answer reached the model's output limit and is cut here.\n"})
+			case llm.StopUnmarked:
+				t.emit(event.Notice{Text: "\n\nThe provider ended the answer without saying that it is complete; something may be missing.\n"})
 			case llm.StopRefusal:
 				t.emit(event.Notice{Text: "\n\nThe model refused to go on.\n"})
 			}
@@ -225,9 +231,27 @@ func (t *turn) answer() error {
 		if t.looping(a.calls) {
 			return errLoop
 		}
+		t.renewTools(a.calls)
 		t.takeSteers()
 		t.takeReports()
 	}
+}
+
+// toolsWait bounds how long a turn waits for the tools that a server says have changed.
+const toolsWait = 5 * time.Second
+
+// renewTools takes over the tools that a server has changed because of a call, so that the
+// model can use them in its next answer.
+func (t *turn) renewTools(calls []call) {
+	deps := t.s.eng.deps
+	served := slices.ContainsFunc(calls, func(c call) bool { return c.Origin == tools.OriginMCP })
+	if !served || deps.AwaitTools == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, toolsWait)
+	defer cancel()
+	deps.AwaitTools(ctx)
+	t.tools = deps.Tools()
 }
 
 func (t *turn) steer(text string) {
@@ -288,6 +312,8 @@ func (t *turn) finish(err error) {
 		end.Reason = event.FinishedInterrupted
 	default:
 		end.Reason, end.Err = event.FinishedFailed, err.Error()
+		var failed *llm.Error
+		end.Retryable = errors.As(err, &failed) && failed.Retryable()
 		notice = event.Notice{Text: "\n\n" + err.Error()}
 	}
 	t.endChildren()
@@ -351,8 +377,10 @@ func (t *turn) decide(callID string, d Decision) {
 
 // request asks the model once and streams its answer into the log. With an error it
 // returns what came before.
-func (t *turn) request() (*answer, error) {
-	req := t.build()
+func (t *turn) request() (*answer, error) { return t.stream(t.build()) }
+
+// stream makes a request whose answer is shown.
+func (t *turn) stream(req llm.Request) (*answer, error) {
 	a := &answer{t: t, req: req, reasoning: map[string]string{}, started: map[string]time.Time{}}
 	for d, err := range t.model.Client.Stream(t.ctx, req) {
 		if err != nil {
@@ -368,7 +396,7 @@ func (t *turn) request() (*answer, error) {
 	if a.stop == "" {
 		return a, &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without saying why"}
 	}
-	if !a.reported {
+	if !a.reported && t.cfg.Env != config.EnvTest { // suites compare traffic, and an estimate is none
 		t.emit(t.usage(req, *a))
 	}
 	return a, nil

@@ -120,6 +120,16 @@ func (e *Engine) Known(ctx context.Context, id string) (bool, error) {
 	return found && err == nil, err
 }
 
+// Unsaved says whether a chat has something that could not be stored.
+func (e *Engine) Unsaved(id string) bool {
+	s, ok := e.Lookup(id)
+	if !ok {
+		return false
+	}
+	s.log.Flush()
+	return s.log.Unsaved()
+}
+
 // Existing opens a chat that exists; ok is false if there is none, and for those of
 // subagents: nobody but their parents uses them. A store that can not be read is an error.
 func (e *Engine) Existing(ctx context.Context, id string) (s *Session, ok bool, err error) {

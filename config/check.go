@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/tailscale/hujson"
+
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // Severity says how bad a Finding is.
@@ -63,6 +65,7 @@ func check(l *Loaded, s *jsonschema.Schema) []Finding {
 		}
 	}
 	c.references(l)
+	c.unset(l)
 	for _, u := range l.Units {
 		for _, n := range u.Needs {
 			if !u.Trusted {
@@ -182,7 +185,7 @@ func (c *checker) object(o *hujson.Object, s *jsonschema.Schema, path []string) 
 
 // suggestion names the key that was probably meant.
 func (c *checker) suggestion(s *jsonschema.Schema, path []string, key string) string {
-	if best := nearest(key, slices.Sorted(maps.Keys(s.Properties))); best != "" {
+	if best := suggest.Nearest(key, slices.Sorted(maps.Keys(s.Properties))); best != "" {
 		return fmt.Sprintf("; did you mean %s?", KeyPath(append(slices.Clone(path), best)))
 	}
 	var elsewhere []string
@@ -214,7 +217,7 @@ func (c *checker) literal(v hujson.Literal, s *jsonschema.Schema, path []string,
 			}
 		}
 		hint := ""
-		if best := nearest(word, words); best != "" {
+		if best := suggest.Nearest(word, words); best != "" {
 			hint = fmt.Sprintf("; did you mean %q?", best)
 		}
 		c.say(SeverityError, at, path, "%s must be one of %s, not %.40q%s", KeyPath(path), strings.Join(words, ", "), word, hint)
@@ -245,23 +248,30 @@ func (c *checker) references(l *Loaded) {
 	}{{[]string{"defaultAgent"}, l.DefaultAgent}, {[]string{"chat", "defaultAgent"}, l.Chat.DefaultAgent}} {
 		// The names of earlier versions mean code.
 		if _, known := l.Agents[at.name]; at.name != "" && !known && at.name != "agent" && at.name != "build" {
-			hint := ""
-			if best := nearest(at.name, slices.Sorted(maps.Keys(l.Agents))); best != "" {
-				hint = fmt.Sprintf("; did you mean %s?", best)
-			}
-			say(at.path, "%s: there is no agent %q%s", KeyPath(at.path), at.name, hint)
+			say(at.path, "%s: there is no agent %q%s", KeyPath(at.path), at.name, suggest.DidYouMean(at.name, slices.Sorted(maps.Keys(l.Agents))))
 		}
 	}
 	l.eachModel(func(path []string, model *string) {
 		name, _, full := strings.Cut(*model, "/")
 		if _, known := l.Providers[name]; full && !known && name != "demo" {
-			hint := ""
-			if best := nearest(name, slices.Sorted(maps.Keys(l.Providers))); best != "" {
-				hint = fmt.Sprintf("; did you mean %s?", best)
-			}
-			say(path, "%s: there is no provider %q%s", KeyPath(path), name, hint)
+			say(path, "%s: there is no provider %q%s", KeyPath(path), name, suggest.DidYouMean(name, slices.Sorted(maps.Keys(l.Providers))))
 		}
 	})
+}
+
+// unset names environment variables that providers need and that have no value.
+func (c *checker) unset(l *Loaded) {
+	for path, names := range l.unset {
+		keys := splitKey(path)
+		o, ok := l.Origin(keys...)
+		if !ok || keys[0] != "providers" {
+			continue
+		}
+		c.source = o.Source
+		for _, name := range names {
+			c.say(SeverityWarning, position{o.Line, o.Column}, keys, "%s: the environment variable %s is not set", KeyPath(keys), name)
+		}
+	}
 }
 
 // typesOf returns the types a schema takes, but for null.

@@ -71,17 +71,6 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	names := []string{"title", "defaultTrust", "defaultAgent", "url", "key"}
-	for word, want := range map[string]string{
-		"titel": "title", "Title": "title", "defaultAgnt": "defaultAgent", "defaultagents": "defaultAgent", "ur": "", "kye": "key", "something": "", "": "",
-	} {
-		if got := nearest(word, names); got != want {
-			t.Errorf("%q: %q, want %q", word, got, want)
-		}
-	}
-}
-
 func TestKeyPath(t *testing.T) {
 	for path, want := range map[string]string{
 		"a": "a", "a\x00b": "a.b", "a\x00m.1\x00b": `a."m.1".b`, "\x00x": `"".x`, "say \"hi\"\x00b": `"say \"hi\"".b`,

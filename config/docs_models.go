@@ -13,7 +13,7 @@ func providerDocs() []keyDoc {
 		{path: "providers.*.keyEnv", text: "A variable with its key, if nothing else gives one."},
 		{path: "providers.*.urlEnv", text: "A variable with its address, if nothing else gives one."},
 		{path: "providers.*.completionUrlRelativePath", text: "The path of requests below the address, if it is not the usual one."},
-		{path: "providers.*.thinkTagStart", text: "What marks the beginning of reasoning in text (openai-chat; default: <think>)."},
+		{path: "providers.*.thinkTagStart", text: "What marks the beginning of reasoning in text (openai-chat; default: <think>, of google <thought>)."},
 		{path: "providers.*.thinkTagEnd", text: "What marks its end (default: </think>)."},
 		{path: "providers.*.fetchModels", text: "Whether it is asked for its models."},
 		{path: "providers.*.requiresAuth", text: "Whether it needs a key (default: true, but for servers on this machine)."},

@@ -72,12 +72,15 @@ func parseDynamic(s string) (parts []node, open string) {
 	return stack[0].parts, open
 }
 
+// kinds are the kinds of expressions.
+func kinds() []string { return []string{"env", "file", "netrc", "cmd", "classpath", "plugin"} }
+
 // opening returns the kind of the expression that a text begins with.
 func opening(s string) string {
 	if !strings.HasPrefix(s, "${") {
 		return ""
 	}
-	for _, kind := range []string{"env", "file", "netrc", "cmd", "classpath", "plugin"} {
+	for _, kind := range kinds() {
 		if strings.HasPrefix(s[2:], kind+":") {
 			return kind
 		}
@@ -104,6 +107,7 @@ type expansion struct {
 	pieces  []piece // what was not written there
 	pending bool    // a command still runs
 	errs    []error
+	unset   []string // environment variables without a value, and without a default
 }
 
 // piece is a part of a value that came from elsewhere.
@@ -206,8 +210,12 @@ func (r *resolver) variable(n node, x *expansion, depth int) piece {
 			break
 		}
 	}
-	if value := r.getenv(r.eval(name, x, depth+1)); value != "" {
+	called := r.eval(name, x, depth+1)
+	if value := r.getenv(called); value != "" {
 		return piece{text: value, outer: true}
+	}
+	if fallback == nil {
+		x.unset = append(x.unset, called)
 	}
 	// A default that is plain text is written here; one that is not comes from elsewhere.
 	p := piece{text: r.eval(fallback, x, depth+1)}

@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,6 +38,12 @@ func (b *builder) one(path []string, written string, set func(string), last bool
 	for _, err := range x.errs {
 		b.problemAt(path, "%s: %v", KeyPath(path), err)
 	}
+	if unknown := unknownExpression(path, written); unknown != "" {
+		b.problemAt(path, "%s: %s is not known; there are ${kind:...} with env, file, netrc, cmd, classpath and plugin", KeyPath(path), unknown)
+	}
+	if len(x.unset) > 0 {
+		b.unset[join(path)] = x.unset
+	}
 	if x.pending {
 		b.pending = true
 		b.problemAt(path, "%s: the command still runs; until it is done the value is what it was before, or empty", KeyPath(path))
@@ -44,6 +51,23 @@ func (b *builder) one(path []string, written string, set func(string), last bool
 	set(x.text)
 	b.note(path, x.pieces)
 	return true
+}
+
+// expressionLike matches what looks like an expression.
+var expressionLike = regexp.MustCompile(`\$\{([A-Za-z]\w*):[^}\s]*\}`)
+
+// unknownExpression returns the first part of a value that looks like an expression of a
+// kind that does not exist. Programs of a shell and prompts may mean something else by it.
+func unknownExpression(path []string, written string) string {
+	if slices.Contains([]string{"hooks", "customTools", "prompts"}, path[0]) || strings.Contains(written, "\n") {
+		return ""
+	}
+	for _, m := range expressionLike.FindAllStringSubmatch(written, -1) {
+		if !slices.Contains(kinds(), m[1]) {
+			return m[0]
+		}
+	}
+	return ""
 }
 
 // walk calls fn with every string that may be dynamic. In MCP servers that is ${plugin:root}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -37,41 +38,53 @@ func (l *Loaded) Owner(path ...string) string {
 const maxFile = 16 << 20
 
 // file adds a file's layer; root is set for workspace files. It reports whether the
-// file exists. A file that is broken, as files are while somebody edits them, counts as
-// it was before.
+// file exists. A file that is broken or empty, as files are while they are edited and saved,
+// counts as it was before.
 func (b *builder) file(path, root string) bool {
 	b.looked(path)
 	data, err := regular.Read(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	var l *layer
-	var broken *Problem
-	if err != nil {
-		broken = &Problem{Origin: Origin{Source: path}, Cause: err.Error()}
-	} else {
-		l, broken = parse(path, data)
+	var last []byte // what the file said when it was in effect last; nil if it was not
+	if b.in.Previous != nil {
+		last = b.in.Previous.texts[path]
 	}
-	if broken != nil {
-		if data = b.lastText(path); data != nil {
-			l, _ = parse(path, data)
-			broken.Cause += " (what the file said before stays in effect)"
-		}
-		b.problems = append(b.problems, *broken)
-	}
-	if l != nil {
+	if l, data := b.whole(path, data, err, last); l != nil {
 		b.texts[path] = data
 		b.layer(l, root)
 	}
 	return true
 }
 
-// lastText returns what a file said when it was in effect last; nil if it was not.
-func (b *builder) lastText(path string) []byte {
-	if b.in.Previous == nil {
-		return nil
+// whole returns the layer of a file that was read, and its text. If it cannot be used, that is a
+// problem and the last text counts; the layer is nil if there is none.
+func (b *builder) whole(path string, data []byte, err error, last []byte) (*layer, []byte) {
+	var l *layer
+	var broken *Problem
+	switch {
+	case err != nil:
+		broken = &Problem{Origin: Origin{Source: path}, Cause: err.Error(), Broken: true}
+	case blank(data) && !blank(last):
+		broken = &Problem{Origin: Origin{Source: path}, Cause: "the file is empty", Broken: true}
+	default:
+		l, broken = parse(path, data)
 	}
-	return b.in.Previous.texts[path]
+	if broken == nil {
+		return l, data
+	}
+	if last != nil {
+		l, _ = parse(path, last)
+		broken.Broken = false
+		broken.Cause += " (what the file said before stays in effect)"
+	}
+	b.problems = append(b.problems, *broken)
+	return l, last
+}
+
+// blank says whether a file says nothing, as when it is about to be written.
+func blank(data []byte) bool {
+	return len(bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))) == 0
 }
 
 // looked records a file that the configuration depends on.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A file that is broken while somebody edits it counts as it was; one that is gone
+// A file that is broken or empty while it is edited or saved counts as it was; one that is gone
 // counts no more.
 func TestPrevious(t *testing.T) {
 	home := t.TempDir()
@@ -27,7 +27,11 @@ func TestPrevious(t *testing.T) {
 		{`{"welcomeMessage": "1"}`, "1", 0},
 		{`{"welcomeMessage": "2`, "1", 1},
 		{`[]`, "1", 1},
-		{"", without, 0},
+		{"", "1", 1},
+		{"\xef\xbb\xbf\n", "1", 1},
+		{`{"welcomeMessage"`, "1", 1},
+		{`{}`, without, 0},
+		{"", without, 1},
 		{`{`, without, 1},
 		{`{"welcomeMessage": "3"} // the end`, "3", 0},
 	} {

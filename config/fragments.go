@@ -12,6 +12,7 @@ import (
 type Fragment struct {
 	Source  string         // a file's path
 	Root    string         // the workspace folder the file belongs to; empty: none
+	Plugin  string         // the folder of the plugin it belongs to; empty: none
 	Path    []string       // where Content belongs: agent, reviewer
 	Content map[string]any // as encoding/json decodes it; it is not changed
 	Lines   map[string]int // of the keys of Content
@@ -22,7 +23,7 @@ func (b *builder) fragments() {
 	for _, f := range b.in.Fragments {
 		content := clone(f.Content)
 		raw, _ := json.Marshal(content) // it is as encoding/json decodes it
-		l := &layer{source: f.Source, text: string(raw), at: map[string]position{}, fragment: true}
+		l := &layer{source: f.Source, text: string(raw), at: map[string]position{}, plugin: f.Plugin, fragment: true}
 		for key, line := range f.Lines {
 			l.at[join(append(slices.Clone(f.Path), key))] = position{line: line}
 		}

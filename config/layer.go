@@ -97,20 +97,20 @@ func parse(source string, data []byte) (*layer, *Problem) {
 		if column > 0 {
 			cause = fmt.Sprintf("column %d: %s", column, cause)
 		}
-		return nil, &Problem{Origin: Origin{Source: source, Line: line, Column: column}, Cause: cause}
+		return nil, &Problem{Origin: Origin{Source: source, Line: line, Column: column}, Cause: cause, Broken: true}
 	}
 	if isNull(&root) {
 		return l, nil
 	}
 	if _, ok := root.Value.(*hujson.Object); !ok {
-		return nil, &Problem{Origin: Origin{Source: source, Line: 1}, Cause: "the configuration must be a JSON object"}
+		return nil, &Problem{Origin: Origin{Source: source, Line: 1}, Cause: "the configuration must be a JSON object", Broken: true}
 	}
 	if source != defaults { // which are no file that somebody could open at a line
 		l.index(newLines(data), &root, nil)
 	}
 	root.Standardize()
 	if err := json.Unmarshal(root.Pack(), &l.content); err != nil {
-		return nil, &Problem{Origin: Origin{Source: source}, Cause: err.Error()}
+		return nil, &Problem{Origin: Origin{Source: source}, Cause: err.Error(), Broken: true}
 	}
 	return l, nil
 }
@@ -174,5 +174,19 @@ func splitPosition(msg string) (line, column int, cause string) {
 	}
 	line, _ = strconv.Atoi(m[1])
 	column, _ = strconv.Atoi(m[2])
-	return line, column, m[3]
+	return line, column, syntaxCause(m[3])
+}
+
+// syntaxCause says in the user's words what the parser found.
+func syntaxCause(found string) string {
+	for sign, cause := range map[string]string{
+		"expecting ',' or":  "missing comma",
+		"after object name": "missing colon",
+		"unexpected EOF":    "the text ends before the JSON is complete",
+	} {
+		if strings.Contains(found, sign) {
+			return "invalid JSON: " + cause + " (" + found + ")"
+		}
+	}
+	return found
 }

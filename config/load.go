@@ -75,8 +75,10 @@ type Loaded struct {
 	Units []Unit
 
 	origins map[string]Origin
-	texts   map[string][]byte // of the configuration files, as far as they are in effect
-	global  string            // the file for what no file says yet
+	unset   map[string][]string // variables by joined path, see Unset
+	texts   map[string][]byte   // of the configuration files, as far as they are in effect
+	plugins map[string][]byte   // the same of what plugins configure
+	global  string              // the file for what no file says yet
 
 	layers   []*layer  // lowest first
 	resolve  *resolver // for texts that are no configuration
@@ -109,11 +111,60 @@ func (o Origin) String() string {
 type Problem struct {
 	Origin
 	Cause string
+	// Broken says that nothing of the source is in effect.
+	Broken bool
 
 	key string // the path it is about, joined; empty if it is about no key
 }
 
 func (p Problem) String() string { return p.Origin.String() + ": " + p.Cause }
+
+// Broken lists why sources could not be read at all: what they say is not in effect, also
+// what they deny.
+func (l *Loaded) Broken() []string {
+	var out []string
+	for _, p := range l.Problems {
+		if !p.Broken {
+			continue
+		}
+		at := p.Source
+		if p.Line > 0 {
+			at += fmt.Sprintf(": line %d", p.Line)
+		}
+		cause, column := strings.CutPrefix(p.Cause, fmt.Sprintf("column %d: ", p.Column))
+		if column {
+			at += fmt.Sprintf(", column %d", p.Column)
+		}
+		out = append(out, fmt.Sprintf("cannot read %s: %s", at, cause))
+	}
+	return out
+}
+
+// Configured says whether the user configured anything at all. Of what an editor sends on
+// its own, and of what a workspace brings along, only providers and models count.
+func (l *Loaded) Configured() bool {
+	if slices.ContainsFunc(l.Problems, func(p Problem) bool { return p.Broken }) {
+		return true
+	}
+	for _, layer := range l.layers {
+		if layer.source == defaults || layer.fragment || layer.plugin != "" {
+			continue
+		}
+		users := layer.root == "" && layer.source != initializationOptions
+		for _, content := range []map[string]any{layer.content, layer.withheld} {
+			for key := range content {
+				if key == "providers" || key == "defaultModel" || users && key != "$schema" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// Unset names the environment variables that the value at a path is made of and that are
+// not set, so that it is empty, or not what it should be.
+func (l *Loaded) Unset(path ...string) []string { return l.unset[join(path)] }
 
 // Origin returns where the value at a path of keys came from. For an object it is
 // the highest layer that says something about it.
@@ -138,7 +189,7 @@ func Home(getenv func(string) string) string {
 
 // Load reads and merges all layers.
 func Load(in Inputs) *Loaded {
-	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, texts: map[string][]byte{}, fields: map[reflect.Type]jsonFields{}}
+	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, unset: map[string][]string{}, texts: map[string][]byte{}, plugins: map[string][]byte{}, fields: map[reflect.Type]jsonFields{}}
 	b.text(defaults, builtinDefaults())
 	b.prompts()
 	b.fragments()
@@ -169,7 +220,7 @@ func Load(in Inputs) *Loaded {
 	})
 	return &Loaded{
 		Config: cfg, Problems: b.problems, Files: b.files, Pending: b.pending, Units: b.units,
-		origins: b.origins, texts: b.texts, global: in.globalFile(), layers: b.layers,
+		origins: b.origins, unset: b.unset, texts: b.texts, plugins: b.plugins, global: in.globalFile(), layers: b.layers,
 		resolve: b.afterwards(), commands: in.Commands,
 	}
 }
@@ -192,9 +243,11 @@ type builder struct {
 	in       Inputs
 	merged   map[string]any
 	origins  map[string]Origin
+	unset    map[string][]string // variables by joined path
 	problems []Problem
 	files    []string
 	texts    map[string][]byte
+	plugins  map[string][]byte
 	layers   []*layer
 	pending  bool
 	units    []Unit
@@ -228,7 +281,7 @@ func (b *builder) userLayers() {
 		b.text("ECA_CONFIG", []byte(env))
 	}
 	if path := b.in.globalFile(); path != "" && !b.file(path, "") && b.in.ConfigFile != "" {
-		b.problems = append(b.problems, Problem{Origin: Origin{Source: path}, Cause: "the file does not exist"})
+		b.problems = append(b.problems, Problem{Origin: Origin{Source: path}, Cause: "the file does not exist; correct --config-file, or leave it out", Broken: true})
 	}
 	if b.in.ConfigFile != "" {
 		return
@@ -255,6 +308,9 @@ func (b *builder) layer(l *layer, root string) {
 		l.dir = filepath.Dir(l.source)
 	}
 	l.migrate()
+	if l.source == initializationOptions {
+		l.camelServers()
+	}
 	b.userOnly(l)
 	b.gate(l)
 	if b.in.Commands != nil {
@@ -268,20 +324,20 @@ func (b *builder) layer(l *layer, root string) {
 // theirs to say.
 func (b *builder) pluginLayers() {
 	for _, p := range b.in.PluginLayers {
-		data := p.Text
+		data, err := p.Text, error(nil)
 		if data == nil {
-			var err error
 			b.looked(p.File)
-			if data, err = regular.Read(p.File, maxFile); err != nil {
-				b.problems = append(b.problems, Problem{Origin: Origin{Source: p.File}, Cause: err.Error()})
-				continue
-			}
+			data, err = regular.Read(p.File, maxFile)
 		}
-		l, broken := parse(p.File, data)
-		if broken != nil {
-			b.problems = append(b.problems, *broken)
+		var last []byte
+		if b.in.Previous != nil {
+			last = b.in.Previous.plugins[p.File]
+		}
+		l, data := b.whole(p.File, data, err, last)
+		if l == nil {
 			continue
 		}
+		b.plugins[p.File] = data
 		l.plugin = p.Root
 		p.narrow(l)
 		for _, key := range []string{"plugins", "extraConfigs", "pureConfig", "netrcFile", "env"} {

@@ -25,6 +25,10 @@ type Unit struct {
 	Sum   string
 	Files []string // of the folder, that Sum stands for too
 
+	// Text shows the user what needs trust, a line for each thing it says, and the files
+	// that it names.
+	Text string
+
 	Trusted bool
 
 	link bool // it is about where the file leads, not about what it says
@@ -77,7 +81,60 @@ func newUnit(root, file string, needs []Need, wanted, runs any) Unit {
 		fmt.Fprintf(h, "%q %s\n", path[len(root):], sum)
 	}
 	u.Sum = hex.EncodeToString(h.Sum(nil))
+	u.Text = u.describe(wanted)
 	return u
+}
+
+// maxShownFile bounds how much of a file that a unit names is shown.
+const maxShownFile = 8 << 10
+
+// describe writes what needs trust for the user to read.
+func (u Unit) describe(wanted any) string {
+	var b strings.Builder
+	switch wanted := wanted.(type) {
+	case string: // a text with expressions in it
+		for _, n := range u.Needs {
+			fmt.Fprintln(&b, n.What)
+		}
+	case []any:
+		for _, v := range wanted {
+			if at, ok := v.([]any); ok && len(at) == 2 {
+				if path, ok := at[0].([]string); ok {
+					fmt.Fprintf(&b, "%s: %s\n", KeyPath(path), indented(at[1]))
+					continue
+				}
+			}
+			fmt.Fprintln(&b, indented(v))
+		}
+	}
+	for _, path := range u.Files {
+		name, err := filepath.Rel(u.Root, path)
+		if err != nil {
+			name = path
+		}
+		data, err := regular.Read(path, maxShownFile)
+		if err != nil {
+			fmt.Fprintf(&b, "file %s (not shown: %v)\n", name, regular.WithoutPath(err))
+			continue
+		}
+		fmt.Fprintf(&b, "file %s:\n", name)
+		for line := range strings.Lines(string(data)) {
+			b.WriteString("    " + strings.TrimRight(line, "\r\n") + "\n")
+		}
+	}
+	return b.String()
+}
+
+// indented writes a value as JSON for people.
+func indented(v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Sprint(v)
+	}
+	return strings.TrimSpace(b.String())
 }
 
 // ForeignUnit returns the unit of a workspace's file in a format of others: needs says what

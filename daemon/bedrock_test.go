@@ -20,8 +20,8 @@ func TestBedrockCredentials(t *testing.T) {
 	}{
 		"AWS's credentials": {models, aws, "bedrock/meta.llama3-3-70b-instruct-v1:0 bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "", auth.Authenticated},
 		"no models":         {`{}`, aws, "demo/offline", "models in the configuration", auth.Unauthenticated},
-		"no region":         {models, map[string]string{"AWS_BEARER_TOKEN_BEDROCK": "b"}, "demo/offline", "AWS_REGION", auth.Authenticated},
-		"no credentials":    {models, map[string]string{"AWS_REGION": "eu-west-1"}, "demo/offline", "there are no AWS credentials: set AWS_BEARER_TOKEN_BEDROCK", auth.Unauthenticated},
+		"no region":         {models, map[string]string{"AWS_BEARER_TOKEN_BEDROCK": "b"}, "", "AWS_REGION", auth.Authenticated},
+		"no credentials":    {models, map[string]string{"AWS_REGION": "eu-west-1"}, "", "there are no AWS credentials: set AWS_BEARER_TOKEN_BEDROCK", auth.Unauthenticated},
 		"a key and a URL": {
 			models,
 			map[string]string{"BEDROCK_API_KEY": "k", "BEDROCK_API_URL": "https://bedrock-runtime.us-east-1.amazonaws.com"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/anthropic"
@@ -57,9 +58,12 @@ func (m *models) list(name string, p provider) []string {
 	switch {
 	case len(listed) > 0:
 		names = slices.AppendSeq(names, maps.Keys(listed))
-	case p.API == apiCassette, p.API == bedrock.API, p.API == ollama.API, silent:
+	case p.API == apiCassette, p.API == bedrock.API, p.API == ollama.API, silent, p.auth.State == auth.Local && isLoopback(p.URL):
 	default:
 		names = append(names, m.catalog.Models(name, p.URL)...)
+	}
+	if name == copilot && len(names) == 0 {
+		names = []string{copilotDefault} // until it says what it has
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -45,7 +45,8 @@ func (m *models) client(name string, p provider) (*providerClient, error) {
 	if name == copilot {
 		model = copilotModel{raw}
 	}
-	c := &providerClient{m.recorded(llm.WithRetry(model, m.retryPolicy(p.Provider))), raw, p.Provider, limits}
+	retried := &remedied{llm.WithRetry(model, m.retryPolicy(p.Provider)), func(e *llm.Error) string { return m.remedy(name, e) }}
+	c := &providerClient{m.recorded(retried), raw, p.Provider, limits}
 	m.clients[name] = c
 	return c, nil
 }
@@ -77,11 +78,11 @@ func (m *models) newClient(name string, p config.Provider) (llm.Model, error) {
 		if p.Path != "" || strings.HasPrefix(p.URL, "https://api.openai.com") {
 			return openai.NewResponses(responses), nil
 		}
-		return openai.WithFallback(openai.NewResponses(responses), openai.NewChat(chat, m.chatOptions(p))), nil
+		return openai.WithFallback(openai.NewResponses(responses), openai.NewChat(chat, m.chatOptions(name, p))), nil
 	case openai.APIChat:
 		e := m.endpoint(name, p)
 		e.URL = openai.URL(p.URL, p.Path, openai.APIChat)
-		return openai.NewChat(e, m.chatOptions(p)), nil
+		return openai.NewChat(e, m.chatOptions(name, p)), nil
 	case anthropic.API:
 		e := m.endpoint(name, p)
 		e.URL = anthropic.URL(p.URL, p.Path)
@@ -110,8 +111,11 @@ func (m *models) newClient(name string, p config.Provider) (llm.Model, error) {
 const apis = "openai-responses, openai-chat, anthropic, google, ollama, bedrock and cassette"
 
 // chatOptions says how a provider's models mark reasoning.
-func (m *models) chatOptions(p config.Provider) openai.ChatOptions {
+func (m *models) chatOptions(name string, p config.Provider) openai.ChatOptions {
 	t := openai.DefaultThink()
+	if name == googleProvider || strings.Contains(p.URL, "generativelanguage.googleapis.com") {
+		t.Start, t.End = "<thought>", "</thought>"
+	}
 	t.Start, t.End = cmp.Or(p.ThinkStart, t.Start), cmp.Or(p.ThinkEnd, t.End)
 	t.Steady = m.cfg.Env == config.EnvTest
 	return openai.ChatOptions{Think: t}
@@ -186,6 +190,20 @@ func (m *models) sync(ctx context.Context) {
 		wg.Go(func() { _, _ = m.ask(ctx, limited, name, p) })
 	}
 	wg.Wait()
+}
+
+// AskLocalModels asks Ollama's servers for their models.
+func (d *Daemon) AskLocalModels(ctx context.Context) {
+	d.models.mu.Lock()
+	providers := d.models.providers()
+	d.models.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	for name, p := range providers {
+		if p.API == ollama.API && listsModels(p.Provider) {
+			_, _ = d.models.ask(ctx, limited, name, p) // it may not run
+		}
+	}
 }
 
 // ask asks a provider for its models within the limits of a context, and keeps what came

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/command"
 	"github.com/seed-dec29ce4/eca/config"
@@ -72,8 +71,8 @@ func (d *Daemon) variables() []string {
 		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "ECA_CLIENT_CERT", "ECA_CLIENT_KEY", "ECA_CLIENT_KEY_PASSPHRASE",
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Config().Providers)) {
-		upper := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		names = append(names, upper+"_API_KEY", upper+"_API_URL")
+		vars := variablesOf(name)
+		names = append(names, vars[:]...)
 	}
 	return names
 }

@@ -72,6 +72,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	cfg.Problems = append(cfg.Problems, badRetryRules(cfg)...)
 	cfg.Problems = append(cfg.Problems, badHosts(cfg)...)
 	cfg.Problems = append(cfg.Problems, d.badCustomTools(cfg)...)
+	cfg.Problems = append(cfg.Problems, d.badToolNames(cfg)...)
 	otherNetwork := d.useCertificates(cfg)
 	if cfg.Env == config.EnvTest {
 		// Suites that compare traffic keep themselves apart by the cache folder alone.

@@ -23,8 +23,10 @@ import (
 // GitHub (eca-features 5.2). The login is with the user's own client id; eca says who it
 // is. GitHub decides whom it gives keys.
 const (
-	copilot    = "github-copilot"
-	copilotURL = "https://api.githubcopilot.com" // if GitHub names no other
+	copilot = "github-copilot"
+	// copilotDefault is the model that every account has, as the reference server assumes.
+	copilotDefault = "gpt-5.5"
+	copilotURL     = "https://api.githubcopilot.com" // if GitHub names no other
 )
 
 // copilotKey is a key and how long it is good.

@@ -74,6 +74,13 @@ type Options struct {
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
 
+	// RetryTotal bounds the sum of the waits before a request is repeated, where the
+	// configuration does not say how often; 0 is no bound.
+	RetryTotal time.Duration
+
+	// Ephemeral keeps chats, and the records of calls, in a folder that is removed by Close.
+	Ephemeral bool
+
 	// WrapStore replaces the store of chats by one that uses it; nil keeps it as it is.
 	WrapStore func(chat.Store) chat.Store
 
@@ -122,6 +129,8 @@ type Daemon struct {
 	extended     chan struct{} // hears of another Set of extensions; for Watch
 	served       chan struct{} // hears of MCP servers that changed; for Watch
 	trusted      chan struct{} // hears of what the user trusts now; for Watch
+
+	discarded string // the folder of what is not kept; empty: all is kept
 
 	mu          sync.Mutex // guards what follows, and that configurations come in order
 	initOptions json.RawMessage
@@ -182,6 +191,9 @@ func New(o Options) *Daemon {
 	d.client.Store(&client{})
 	d.calls = d.newJournal()
 	d.keepStateIn(o.StateDir)
+	if o.Ephemeral {
+		d.keepNothing()
+	}
 	d.models = newModels(o, d.creds.Load, d.network)
 	d.models.calls = d.calls
 	d.models.settle = func() { d.settle(context.Background()) } // each command has its time limit
@@ -255,6 +267,19 @@ func (d *Daemon) keepStateIn(dir string) {
 	d.calls.Move(dir)
 	d.creds.Store(auth.New(dir, d.opts.Keychain))
 	d.servedCreds.Store(auth.New(filepath.Join(dir, "mcp"), d.opts.Keychain))
+	d.artifacts.Store(artifact.New(filepath.Join(dir, "artifacts"), artifact.Options{Now: d.opts.Now}))
+}
+
+// keepNothing has what chats leave behind go to a folder that Close removes.
+func (d *Daemon) keepNothing() {
+	dir, err := os.MkdirTemp("", "eca-ephemeral-")
+	if err != nil {
+		d.opts.Log.Error("no folder for what is not kept", "err", err)
+		return
+	}
+	d.discarded = dir
+	d.store.Move(dir)
+	d.calls.Move(dir)
 	d.artifacts.Store(artifact.New(filepath.Join(dir, "artifacts"), artifact.Options{Now: d.opts.Now}))
 }
 
@@ -346,11 +371,16 @@ func (d *Daemon) Close() {
 	if err := d.store.Close(); err != nil {
 		d.opts.Log.Warn("chat store could not be closed", "err", err)
 	}
+	if d.discarded != "" {
+		if err := os.RemoveAll(d.discarded); err != nil {
+			d.opts.Log.Error("what was not to be kept could not be removed", "err", err)
+		}
+	}
 }
 
 // demoNotice is what the user is told when answers come from the demo model.
 const demoNotice = "No model provider is configured, so answers come from the built-in demo model " + demoModel +
-	": a script, not a language model. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, enter a key in the editor's list of providers, or add a provider to the configuration."
+	": a script, not a language model. Log in to a provider (`eca login anthropic`, or /login in a chat), set ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY or the key of another provider that `eca models` lists, or add a provider to the configuration."
 
 // Notices are things the user should be told, once each.
 func (d *Daemon) Notices() []string {

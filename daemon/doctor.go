@@ -39,12 +39,15 @@ func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 		one("Models", "default model", d.checkDefaultModel),
 	}
 	checks = append(checks, d.providerChecks(offline)...)
+	checks = append(checks, one("Models", "catalogue", d.checkCatalogue(offline)))
+	checks = append(checks, d.serverChecks(offline)...)
 	checks = append(checks,
-		one("Models", "catalogue", d.checkCatalogue(offline)),
 		one("Network", "proxies", d.checkProxies),
 		one("Network", "certificates", d.checkCertificates),
+		one("Storage", "directories", d.checkState),
 		one("Storage", "chats", d.checkStore),
 		one("Storage", "credentials", d.checkCredentials),
+		one("Storage", "keychain", d.checkKeychain),
 		one("Commands", "shell", d.checkShell),
 		one("Commands", "sandbox", d.checkSandbox),
 		one("Environment", "variables", d.checkEnvironment),
@@ -73,11 +76,13 @@ func (d *Daemon) checkInstallation(context.Context) []doctor.Finding {
 func (d *Daemon) checkConfiguration(context.Context) []doctor.Finding {
 	cfg := d.Config()
 	var out []doctor.Finding
+	var broken []string
 	for _, p := range cfg.Problems {
 		out = append(out, finding(doctor.Problem, p.Origin.String(), "%s", p.Cause))
+		broken = append(broken, p.Source)
 	}
 	for _, path := range cfg.Files {
-		if _, err := os.Stat(path); err == nil {
+		if _, err := os.Stat(path); err == nil && !slices.Contains(broken, path) {
 			out = append(out, finding(doctor.OK, "file", "%s", path))
 		}
 	}

@@ -21,13 +21,14 @@ import (
 func (d *Daemon) providerChecks(offline bool) []doctor.Check {
 	var out []doctor.Check
 	var presets []string
+	chosen := d.models.choices()
 	for _, p := range d.models.describe() {
 		switch {
 		case !p.Configured:
 			out = append(out, providerCheck(p.ID, func(context.Context) []doctor.Finding {
 				return []doctor.Finding{finding(doctor.Warning, "provider "+p.ID, "logged in, but not configured")}
 			}))
-		case d.chosen(p) || p.Missing == "":
+		case chosen[p.ID] || p.Missing == "":
 			out = append(out, providerCheck(p.ID, func(ctx context.Context) []doctor.Finding {
 				f := d.checkProvider(ctx, p, offline)
 				f.Subject = "provider " + p.ID
@@ -57,14 +58,6 @@ func (d *Daemon) providerChecks(offline bool) []doctor.Check {
 
 func providerCheck(name string, run func(context.Context) []doctor.Finding) doctor.Check {
 	return doctor.Check{Section: "Models", Subject: "provider " + name, Run: run}
-}
-
-// chosen says whether anything of a provider is the user's word: an entry in the
-// configuration, a variable, a login.
-func (d *Daemon) chosen(p llm.Provider) bool {
-	origin, _ := d.Config().Origin("providers", p.ID)
-	upper := strings.ToUpper(strings.ReplaceAll(p.ID, "-", "_"))
-	return !origin.IsDefault() || p.Auth.Source != "" || d.opts.Getenv(upper+"_API_URL") != ""
 }
 
 // checkProvider looks at one provider, and asks it unless that is forbidden.

@@ -19,6 +19,7 @@ func (d *Daemon) newEngine() *chat.Engine {
 		Contexts:     jobNews{pointing{contexts.Local{Mapper: d.maps, Web: webPages{d}, Resources: servedResources{d}}, &d.finder}, d},
 		Instructions: contexts.Nested,
 		Tools:        d.Tools,
+		AwaitTools:   d.mcp.AwaitTools,
 		Policy:       func() tools.Policy { return d.policy.Load() },
 		Files:        inUse{undo.New(d.artifacts.Load), &d.finder},
 		Commands:     d.commands,

@@ -15,9 +15,10 @@ import (
 func (d *Daemon) newHooks(cfg *config.Loaded, roots []string) *hooks.Set {
 	defs := hooks.FromConfig(cfg)
 	var broken []hooks.Problem
+	before := d.claude
 	d.claude = nil
 	for _, file := range d.claudeSettings(cfg, roots) {
-		some, wrong := hooks.ReadClaude(file)
+		some, wrong := hooks.ReadClaude(before, file)
 		broken = append(broken, wrong...)
 		if d.trustsHooks(cfg, roots, file, some) {
 			d.claude = append(d.claude, some...)

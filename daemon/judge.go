@@ -25,10 +25,21 @@ type Judge struct {
 	Options Options
 	Model   string // asked when a grader names none; empty is $ECP_LLM_JUDGE_MODEL, else gpt-4o-mini
 	Network *netclient.Network
+	Notify  func(text string) // gets a line about each failure and long wait; nil is fine
 
-	mu     sync.Mutex // guards daemon
+	mu     sync.Mutex // guards what follows
 	daemon *Daemon
+	broken map[string]bool // models that failed in spite of retries, and have not answered since
 }
+
+// Patience with a judge: an evaluation must neither wait for one that is broken for minutes,
+// nor without a word.
+const (
+	judgeRetries   = 2                // of one question
+	judgePatience  = 3 * time.Minute  // with one question, retries included
+	brokenPatience = time.Minute      // with one question to a model that is broken
+	judgeSilence   = 20 * time.Second // after which a notice says that the judge is waited for
+)
 
 // Environment variables of the judge, as in the reference, and its model without them.
 const (
@@ -50,17 +61,35 @@ func (j *Judge) Ask(ctx context.Context, model, system, question string) (string
 		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: question}}}},
 		Extra:    llm.DeepMerge(m.Payload(""), j.extra(name)),
 	}
-	answer, err := collect(ctx, m.Client, req)
+	patience := judgePatience
+	if j.isBroken(name) {
+		patience = brokenPatience
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %s", patience))
+	defer cancel()
+	waiting := time.AfterFunc(judgeSilence, func() { j.notify("the judge %s has not answered for %s", name, judgeSilence) })
+	defer waiting.Stop()
+	answer, err := j.collect(ctx, name, m.Client, req)
 	var refused *llm.Error
 	if errors.As(err, &refused) && refused.Kind == llm.ErrBadRequest && strings.Contains(strings.ToLower(refused.Message), "temperature") {
 		req.Extra = maps.Clone(req.Extra) // what was asked is still being recorded
 		delete(req.Extra, "temperature")  // some models have only one
-		answer, err = collect(ctx, m.Client, req)
+		answer, err = j.collect(ctx, name, m.Client, req)
+	}
+	if err != nil && ctx.Err() != nil {
+		j.setBroken(name, true)
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return "", fmt.Errorf("model %s: %w", name, err)
 	}
 	return answer, nil
+}
+
+func (j *Judge) notify(format string, args ...any) {
+	if j.Notify != nil {
+		j.Notify(fmt.Sprintf(format, args...))
+	}
 }
 
 // Close ends what was made to answer.
@@ -136,15 +165,43 @@ func (j *Judge) extra(name string) map[string]any {
 // maxVerdict bounds the answer of a judge, in bytes.
 const maxVerdict = 256 << 10
 
-func collect(ctx context.Context, m llm.Model, req llm.Request) (string, error) {
+// collect asks a model. One that is broken already gets no retries: an evaluation has many
+// questions, and would wait for each.
+func (j *Judge) collect(ctx context.Context, name string, m llm.Model, req llm.Request) (string, error) {
 	var b strings.Builder
+	left := judgeRetries
+	if j.isBroken(name) {
+		left = 0
+	}
 	for d, err := range m.Stream(ctx, req) {
-		if err != nil {
+		switch {
+		case err != nil:
 			return "", err
-		}
-		if d.Kind == llm.TextDelta && b.Len() < maxVerdict {
+		case d.Kind == llm.RetryDelta && left == 0:
+			j.setBroken(name, true)
+			return "", d.Err
+		case d.Kind == llm.RetryDelta:
+			left--
+			j.notify("the judge %s failed: %v; trying again in %s, %d more after that", name, d.Err, d.Retry.Delay, left)
+		case d.Kind == llm.TextDelta && b.Len() < maxVerdict:
 			b.WriteString(d.Text)
 		}
 	}
+	j.setBroken(name, false)
 	return b.String(), nil
+}
+
+func (j *Judge) isBroken(name string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.broken[name]
+}
+
+func (j *Judge) setBroken(name string, broken bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.broken == nil {
+		j.broken = map[string]bool{}
+	}
+	j.broken[name] = broken
 }

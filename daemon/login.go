@@ -3,13 +3,17 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
@@ -112,6 +116,44 @@ func (d *Daemon) LoginInput(ctx context.Context, name string, values map[string]
 	return d.keyNotice(name, "The key you entered for provider %s is stored, but not used: %s has one that wins. Remove it there to use yours."), nil
 }
 
+// CheckKey asks a provider whether it accepts what was entered, before it is stored. The
+// outcome says so, or why that is not known; the error says that it does not accept it.
+func (d *Daemon) CheckKey(ctx context.Context, name string, values map[string]string) (outcome string, err error) {
+	configured, err := d.loginProvider(name)
+	if err != nil {
+		return "", err
+	}
+	c, err := credential(fields(configured), values)
+	if err != nil {
+		return "", err
+	}
+	configured.Key, configured.URL = c.Key.Reveal(), cmp.Or(configured.URL, c.URL)
+	if !listsModels(configured) {
+		return fmt.Sprintf("Whether %s accepts the key will show with the first prompt: it has no list of models to ask for.", name), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, keyCheckTime)
+	defer cancel()
+	d.models.mu.Lock()
+	at := d.models.endpoint(name, configured)
+	d.models.mu.Unlock()
+	at, err = at.Authorized(ctx)
+	var listed map[string]llm.Facts
+	if err == nil {
+		listed, err = listModels(ctx, configured.API, at)
+	}
+	var failed *llm.Error
+	switch {
+	case err == nil:
+		return fmt.Sprintf("%s accepts the key and lists %d models.", name, len(listed)), nil
+	case errors.As(err, &failed) && failed.Kind == llm.ErrAuth:
+		return "", fmt.Errorf("%s does not accept the key, so it was not stored: %w", name, err)
+	}
+	return fmt.Sprintf("The key could not be checked: %v", err), nil
+}
+
+// keyCheckTime bounds how long a provider is asked about a key.
+const keyCheckTime = 10 * time.Second
+
 // Logout forgets what was entered for a provider. The notice, if any, says where a key
 // still comes from. The error is an *auth.InvalidError if nobody knows the provider.
 func (d *Daemon) Logout(ctx context.Context, name string) (notice string, err error) {
@@ -121,7 +163,7 @@ func (d *Daemon) Logout(ctx context.Context, name string) (notice string, err er
 		return "", err
 	}
 	if _, configured := d.Config().Providers[name]; !configured && !existed {
-		return "", unknownProvider(name)
+		return "", d.unknownProvider(name)
 	}
 	d.reload()
 	return d.keyNotice(name, "Provider %s still has a key: it comes from %s, where eca does not remove it."), nil
@@ -155,7 +197,7 @@ func (d *Daemon) loginProvider(name string) (config.Provider, error) {
 	p, ok := d.Config().Providers[name]
 	switch {
 	case !ok:
-		return p, unknownProvider(name)
+		return p, d.unknownProvider(name)
 	case p.API == "":
 		return p, &auth.InvalidError{Reason: fmt.Sprintf("provider %s has no api in the configuration; it can not be used yet", name)}
 	case len(methods(name, p)) == 0 && name == copilot:
@@ -166,8 +208,9 @@ func (d *Daemon) loginProvider(name string) (config.Provider, error) {
 	return p, nil
 }
 
-func unknownProvider(name string) error {
-	return &auth.InvalidError{Reason: fmt.Sprintf("there is no provider %.64q in the configuration", name)}
+func (d *Daemon) unknownProvider(name string) error {
+	hint := suggest.DidYouMean(name, slices.Sorted(maps.Keys(d.Config().Providers)))
+	return &auth.InvalidError{Reason: fmt.Sprintf("there is no provider %.64q in the configuration%s", name, hint)}
 }
 
 // credential checks what was entered.
@@ -176,7 +219,7 @@ func credential(fields []auth.Field, values map[string]string) (auth.Credential,
 	for _, f := range fields {
 		v := strings.TrimSpace(values[f.Key])
 		if v == "" {
-			return c, &auth.InvalidError{Reason: fmt.Sprintf("%s (%s) is missing", f.Key, f.Label)}
+			return c, &auth.InvalidError{Reason: fmt.Sprintf("%s (%s) is missing: it is empty", f.Key, f.Label)}
 		}
 		switch f.Key {
 		case fieldKey:

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/bedrock"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
@@ -147,7 +148,8 @@ func needsKey(p config.Provider) bool {
 // apiCassette is a provider that plays a file: its url is the file's path.
 const apiCassette = "cassette"
 
-// ids lists the models of usable providers, sorted; without any, the demo model.
+// ids lists the models of usable providers, sorted; where nothing is configured, the demo
+// model.
 func (m *models) ids() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,7 +168,7 @@ func (m *models) idsLocked() []string {
 			ids = append(ids, name+"/"+model)
 		}
 	}
-	if !any {
+	if !any && !m.configured() {
 		return []string{demoModel}
 	}
 	slices.Sort(ids)
@@ -233,7 +235,7 @@ func (d *Daemon) CheckModel(ctx context.Context, name string) (string, error) {
 	}
 	if !known && certain {
 		provider, model, _ := strings.Cut(found.ID, "/")
-		return "", fmt.Errorf("the model %s is not known: provider %s has no %s", name, provider, model)
+		return "", fmt.Errorf("the model %s is not known: provider %s has no %s%s", name, provider, model, suggest.DidYouMean(found.ID, d.models.ids()))
 	}
 	return found.ID, nil
 }
@@ -257,7 +259,9 @@ func (m *models) listed(id string) (known, certain bool) {
 func (m *models) resolve(name, current string) (chat.Model, error) {
 	if name == "" {
 		if name = m.defaultID(); name == "" {
-			return chat.Model{}, chat.ErrNoModel
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return chat.Model{}, m.errNoModel()
 		}
 	}
 	provider, model, full := strings.Cut(name, "/")
@@ -266,12 +270,14 @@ func (m *models) resolve(name, current string) (chat.Model, error) {
 	providers := m.providers()
 	p, known := providers[provider]
 	switch {
-	case full && provider == demoProvider && !known:
+	case full && provider == demoProvider && !known && (name != current || !m.configured()): // asked for by name, or all there is
 		return m.demo()
+	case full && provider == demoProvider && !known:
+		return chat.Model{}, fmt.Errorf("the demo model answers only while nothing is configured; %w", m.insteadOfDemo())
 	case full && known:
 	case full:
 		if provider, model, p, known = m.bare(providers, name, current); !known {
-			return chat.Model{}, fmt.Errorf("the model %s can not be used: there is no provider %s", name, strings.SplitN(name, "/", 2)[0])
+			return chat.Model{}, fmt.Errorf("the model %s can not be used: there is no provider %s%s", name, strings.SplitN(name, "/", 2)[0], nearProvider(providers, strings.SplitN(name, "/", 2)[0]))
 		}
 	default:
 		if provider, model, p, known = m.bare(providers, name, current); !known {
@@ -329,6 +335,9 @@ func (m *models) missing(name string, p provider) string {
 	}
 	if p.auth.State == auth.Expired {
 		return "a new login: the last one has expired, or was for another server (/login " + name + ", or eca login " + name + ")"
+	}
+	if text := m.unsetKey(name); text != "" {
+		return text
 	}
 	if name == copilot {
 		return "a login. " + notOffered(copilot, "")

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/permission"
 )
@@ -15,6 +18,9 @@ import (
 type Explanation struct {
 	Verdict  tools.Verdict
 	Commands []cmdline.Command // that it runs, as far as they are known
+	Writes   []string          // files that redirections write, as written
+	// Unparsed says why other commands may run that are not listed; empty if none can.
+	Unparsed string
 }
 
 // ExplainCommand judges a command as if an agent called shell_command with it in the
@@ -25,7 +31,7 @@ func (d *Daemon) ExplainCommand(ctx context.Context, agent, command string) (Exp
 		agent = cfg.DefaultAgent
 	}
 	if _, ok := cfg.Agents[agent]; !ok {
-		return Explanation{}, fmt.Errorf("there is no agent %q", agent)
+		return Explanation{}, fmt.Errorf("there is no agent %q%s", agent, suggest.DidYouMean(agent, slices.Sorted(maps.Keys(cfg.Agents))))
 	}
 	tool, ok := d.Tools().Lookup(tools.FullName(tools.Native, "shell_command"))
 	if !ok {
@@ -42,7 +48,8 @@ func (d *Daemon) ExplainCommand(ctx context.Context, agent, command string) (Exp
 	}
 	out := Explanation{Verdict: d.policy.Load().Judge(call, tool.Spec(), plan)}
 	if plan.Command != nil {
-		out.Commands = plan.Command.Program.Commands
+		program := plan.Command.Program
+		out.Commands, out.Writes, out.Unparsed = program.Commands, program.Writes, program.Unresolved
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/pinned"
@@ -84,6 +85,39 @@ func (d *Daemon) agreesToLaunch(name string, s config.MCPServer) error {
 func (d *Daemon) agreeToLaunch(name string, now pinned.Launch) {
 	if err := d.agreed.Change(d.pinKey(name), func(s *pinned.Server) { s.Launch = &now }); err != nil {
 		d.opts.Log.Warn("it can not be recorded how an MCP server is started", "server", name, "err", err)
+	}
+}
+
+// spokenAge is how long the version that a server spoke is taken for granted: it may be
+// another program by then, under the same name.
+const spokenAge = 7 * 24 * time.Hour
+
+func launchSum(s config.MCPServer) string {
+	l := launchOf(s)
+	parts := append([]string{l.URL, l.Command}, l.Args...)
+	for _, name := range slices.Sorted(maps.Keys(l.Env)) {
+		parts = append(parts, l.Env[name])
+	}
+	return pinned.Sum(parts...)
+}
+
+// spokenVersion implements mcp.Deps.Spoken.
+func (d *Daemon) spokenVersion(name string, s config.MCPServer) string {
+	known, err := d.agreed.Get(d.pinKey(name))
+	if err != nil || known.Spoken == nil || known.Spoken.Launch != launchSum(s) || d.opts.Now().Sub(known.Spoken.At) > spokenAge {
+		return "" // it is asked for
+	}
+	return known.Spoken.Version
+}
+
+// keepSpokenVersion implements mcp.Deps.Spoke.
+func (d *Daemon) keepSpokenVersion(name string, s config.MCPServer, version string) {
+	if d.spokenVersion(name, s) == version {
+		return
+	}
+	now := &pinned.Spoken{Version: version, Launch: launchSum(s), At: d.opts.Now().UTC().Truncate(time.Second)}
+	if err := d.agreed.Change(d.pinKey(name), func(s *pinned.Server) { s.Spoken = now }); err != nil {
+		d.opts.Log.Warn("it can not be recorded which version of the protocol an MCP server speaks", "server", name, "err", err)
 	}
 }
 

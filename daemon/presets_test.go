@@ -22,10 +22,10 @@ func TestPresets(t *testing.T) {
 	}{
 		"nothing":        {`{}`, nil, "demo/offline"},
 		"a key":          {`{"providers": {"deepseek": {"models": {"deepseek-chat": {}}}}}`, map[string]string{"DEEPSEEK_API_KEY": "k"}, "deepseek/deepseek-chat deepseek/deepseek-v4-flash deepseek/deepseek-v4-pro"},
-		"no url":         {`{"providers": {"azure": {"models": {"mine": {}}}}}`, map[string]string{"AZURE_API_KEY": "k"}, "demo/offline"},
+		"no url":         {`{"providers": {"azure": {"models": {"mine": {}}}}}`, map[string]string{"AZURE_API_KEY": "k"}, ""},
 		"a url":          {`{"providers": {"azure": {"models": {"mine": {}}}}}`, map[string]string{"AZURE_API_KEY": "k", "AZURE_API_URL": "https://r.openai.azure.com/openai/v1"}, "azure/mine"},
 		"by snapshot":    {`{}`, map[string]string{"Z_AI_API_KEY": "k"}, "z-ai/glm-4.7 z-ai/glm-5 z-ai/glm-5.1 z-ai/glm-5.2"},
-		"access unknown": {`{}`, map[string]string{"BEDROCK_API_KEY": "k", "AWS_REGION": "us-east-1"}, "demo/offline"},
+		"access unknown": {`{}`, map[string]string{"BEDROCK_API_KEY": "k", "AWS_REGION": "us-east-1"}, ""},
 		"local, if used": {`{"providers": {"lmstudio": {"models": {"qwen": {}}}}}`, nil, "lmstudio/qwen"},
 	} {
 		d := newDaemon(t, c.config, c.env)
@@ -155,7 +155,7 @@ func TestOllamaPreset(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ options, models string }{
 		"far away, without a key":   {`{"providers": {"ollama": {"url": "http://gpu.example", "fetchModels": false, "models": {"m": {}}}}}`, "ollama/m"},
-		"with a key that is needed": {`{"providers": {"ollama": {"requiresAuth": true, "fetchModels": false, "models": {"m": {}}}}}`, demoModel},
+		"with a key that is needed": {`{"providers": {"ollama": {"requiresAuth": true, "fetchModels": false, "models": {"m": {}}}}}`, ""},
 	} {
 		if got := strings.Join(newDaemon(t, c.options, nil).ModelChoice().IDs, " "); got != c.models {
 			t.Errorf("%s: %s", name, got)

@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/bedrock"
+	"github.com/seed-dec29ce4/eca/llm/openai"
 )
 
 // provider is a configured provider as it is reached: with the key that is used.
@@ -27,6 +30,12 @@ func (m *models) providers() map[string]provider {
 	entered, _ := m.creds().All() // the error is among the configuration's problems
 	out := make(map[string]provider, len(m.cfg.Providers))
 	for name, cfg := range m.cfg.Providers {
+		if name == googleProvider {
+			if origin, ok := m.cfg.Origin("providers", name, "api"); ok && origin.IsDefault() && !googleNative(cfg.URL) {
+				cfg.API = openai.APIChat
+				cfg.Path = cmp.Or(cfg.Path, "/chat/completions")
+			}
+		}
 		p := provider{Provider: cfg}
 		if cfg.FetchModels == nil {
 			p.FetchModels = m.cfg.FetchModels
@@ -77,6 +86,20 @@ func (m *models) providers() map[string]provider {
 		out[name] = p
 	}
 	return out
+}
+
+// googleProvider is configured for Google's own API. The reference server knows it by the
+// compatible one only, so that a URL from there, or of a proxy, means that.
+const googleProvider = "google"
+
+// googleNative says whether a URL is that of Google's own API: it ends with the version.
+func googleNative(at string) bool {
+	u, err := url.Parse(strings.TrimRight(at, "/"))
+	if err != nil {
+		return true
+	}
+	last := path.Base(u.Path)
+	return strings.HasPrefix(last, "v1") || u.Path == "" && strings.HasSuffix(u.Hostname(), ".googleapis.com")
 }
 
 // signs says whether a provider is asked with credentials of AWS. People have them for

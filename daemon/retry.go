@@ -38,6 +38,9 @@ func (m *models) retryPolicy(p config.Provider) llm.RetryPolicy {
 			r.Rules = append(r.Rules, r1)
 		}
 	}
+	if p.Retry.MaxRetries == nil {
+		r.Total = m.opts.RetryTotal
+	}
 	r.Jitter = m.opts.Random
 	return r
 }

@@ -109,7 +109,7 @@ func (s servedInstructions) Blocks(_ context.Context, q chat.SystemQuery) (block
 			problems = append(problems, fmt.Sprintf("the instructions of the MCP server %s: there are too many", status.Name))
 			continue
 		}
-		text = fmt.Sprintf("<instructions server=%q>\n%s\n</instructions>", status.Name, strings.ReplaceAll(text, "</instructions>", "<\\/instructions>"))
+		text = fmt.Sprintf("<mcp-server-instruction name=%q>\n%s\n</mcp-server-instruction>", status.Name, strings.ReplaceAll(text, "</mcp-server-instruction>", "<\\/mcp-server-instruction>"))
 		if len(blocks) == 0 {
 			text = instructionsIntroduction + text
 		}

@@ -40,12 +40,14 @@ func (d *Daemon) newServers() *mcp.Manager {
 		},
 		Roots:  d.Roots,
 		Agreed: d.agreedTools, Agree: d.agreeToTool,
+		Spoken: d.spokenVersion, Spoke: d.keepSpokenVersion,
 		Asker: func() mcp.Asker {
 			if c := d.client.Load(); c != nil && c.questions != nil {
 				return served{c.questions}
 			}
 			return nil
 		},
+		OpenURL: d.opts.OpenURL,
 		Sample: func(ctx context.Context, chatID, model string, r llm.Request) (mcp.Sampled, error) {
 			a, err := d.engine.Aside(ctx, chatID, model, r)
 			return mcp.Sampled(a), err

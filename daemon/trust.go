@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aymanbagabas/go-udiff"
+
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
@@ -71,15 +73,15 @@ func (d *Daemon) Untrusted() []config.Unit {
 // Trust records that the user trusts units as they were when they were listed, and puts
 // them into effect.
 func (d *Daemon) Trust(units []config.Unit) error {
-	byRoot := map[string]map[string]string{}
+	byRoot, texts := map[string]map[string]string{}, map[string]map[string]string{}
 	for _, u := range units {
 		if byRoot[u.Root] == nil {
-			byRoot[u.Root] = map[string]string{}
+			byRoot[u.Root], texts[u.Root] = map[string]string{}, map[string]string{}
 		}
-		byRoot[u.Root][u.Key()] = u.Sum
+		byRoot[u.Root][u.Key()], texts[u.Root][u.Key()] = u.Sum, d.Clean(u.Text)
 	}
 	for root, sums := range byRoot {
-		if err := d.record.Trust(root, sums); err != nil {
+		if err := d.record.Trust(root, sums, texts[root]); err != nil {
 			return err
 		}
 	}
@@ -89,6 +91,18 @@ func (d *Daemon) Trust(units []config.Unit) error {
 	default:
 	}
 	return nil
+}
+
+// TrustText shows what a unit needs trust for: all of it, or what changed since the user
+// trusted it last.
+func (d *Daemon) TrustText(u config.Unit) (text string, changed bool) {
+	text = d.Clean(u.Text)
+	view, err := d.record.Read()
+	before := view.Shown(u.Root, u.Key())
+	if err != nil || before == "" || before == text {
+		return text, false
+	}
+	return strings.TrimPrefix(udiff.Unified("trusted", "now", before, text), "--- trusted\n+++ now\n"), true
 }
 
 // Revoke forgets that a folder, and those below it, are trusted.

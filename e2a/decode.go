@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // FieldError is an envelope or a frame that can not be read.
@@ -38,7 +40,7 @@ func decodeObject(doc []byte) (map[string]any, error) {
 	dec.UseNumber()
 	var data map[string]any
 	if err := dec.Decode(&data); err != nil {
-		return nil, fmt.Errorf("no JSON object: %w", err)
+		return nil, fmt.Errorf("invalid JSON object: %w", jsonrpc.Explain(doc, err))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the JSON object")

@@ -2,6 +2,7 @@ package ecp
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -111,7 +112,11 @@ func TestInitialize(t *testing.T) {
 	if err != nil || r.Name != "a" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	for _, bad := range []string{`true`, `{}`, `{"name":"","capabilities":{}}`, `{"name":"a"}`, `{"name":"a","capabilities":null}`, `{"Name":"a","capabilities":{}}`, `{"name":"a","capabilities":[]}`} {
+	for _, bad := range []string{
+		`true`, `{}`, `{"name":"","capabilities":{}}`, `{"name":"a"}`, `{"name":"a","capabilities":null}`, `{"Name":"a","capabilities":{}}`, `{"name":"a","capabilities":[]}`,
+		`{"name":"a","capabilities":{"tool_calls":true}}`, `{"name":"a","capabilities":{"tool_calls":null}}`, `{"name":"a","capabilities":{"":{}}}`,
+		`{"name":"a","capabilities":{},"protocol_version":null}`, `{"name":"a","capabilities":{},"protocol_version":1.0}`, `{"name":"a","capabilities":{},"protocol_version":"1"}`,
+	} {
 		if _, err := ParseInitializeResult(json.RawMessage(bad)); err == nil {
 			t.Errorf("%s: accepted", bad)
 		}
@@ -166,7 +171,7 @@ func TestStepResult(t *testing.T) {
 	full := StepResult{
 		Status: Paused, PublicOutput: &out, EvaluationContext: &why, PrivateThought: &why, Logs: &out,
 		ToolCalls: []ToolCall{{Name: "calculator", Arguments: json.RawMessage(`{"expression":"2+2"}`), Extra: map[string]json.RawMessage{CallID: json.RawMessage(`"c1"`)}}, {Name: "bare"}},
-		Usage:     &Usage{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4, ReasoningTokens: 5},
+		Usage:     NewUsage(map[string]int64{TokensInput: 1, TokensOutput: 2, TokensCacheRead: 3}),
 		CostUSD:   &cost, Timing: &Timing{TotalMS: 6, ModelMS: 7, ToolMS: 8}, Model: "p/m", StopReason: StopQuestion,
 		Extra: map[string]json.RawMessage{"metadata": json.RawMessage(`{"a":1}`)},
 	}
@@ -179,7 +184,7 @@ func TestStepResult(t *testing.T) {
 		t.Errorf("%v %s", err, diff)
 	}
 	bare, err := Encode(StepResult{Status: Done})
-	const want = `{"evaluation_context":null,"logs":null,"private_thought":null,"public_output":null,"status":"done","tool_calls":null}`
+	const want = `{"evaluation_context":null,"logs":null,"private_thought":null,"public_output":null,"status":"done","tool_calls":null,"usage":null}`
 	if err != nil || string(bare) != want {
 		t.Errorf("%s, %v", bare, err)
 	}
@@ -198,8 +203,8 @@ func TestStepResultRules(t *testing.T) {
 			t.Errorf("%s: accepted as %+v", bad, r)
 		}
 	}
-	r, err := ParseStepResult(json.RawMessage(`{"status":"done","usage":{"input_tokens":"many"},"timing":7,"cost_usd":"0","evaluation_context":"","private_thought":"p","tool_calls":[]}`))
-	if err != nil || r.Usage != nil || r.Timing != nil || r.CostUSD != nil || len(r.Extra) != 3 || r.Context() != "p" || r.ToolCalls == nil {
+	r, err := ParseStepResult(json.RawMessage(`{"status":"done","timing":7,"cost_usd":"0","evaluation_context":"","private_thought":"p","tool_calls":[]}`))
+	if err != nil || r.Usage != nil || r.Timing != nil || r.CostUSD != nil || len(r.Extra) != 2 || r.Context() != "p" || r.ToolCalls == nil {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -212,6 +217,35 @@ func TestResetResult(t *testing.T) {
 		if ParseResetResult(json.RawMessage(bad)) == nil {
 			t.Errorf("%s: accepted", bad)
 		}
+	}
+}
+
+// The counts of the protocol are whole numbers that are written as such; nothing is rounded,
+// and what else an agent says of its usage survives.
+func TestUsage(t *testing.T) {
+	for _, good := range []string{
+		`null`, `{}`, `{"input_tokens":null}`, `{"input_tokens":0,"output_tokens":-0,"total_tokens":9007199254740993}`,
+		`{"input_tokens":123456789012345678901234567890}`, `{"cost":{"a":[]},"x":-1.5e3}`,
+	} {
+		r, err := ParseStepResult(json.RawMessage(`{"status":"done","usage":` + good + `}`))
+		if err != nil {
+			t.Errorf("%s: %v", good, err)
+			continue
+		}
+		if line, err := Encode(r); err != nil || !strings.HasSuffix(string(line), `"usage":`+good+`}`) {
+			t.Errorf("%s became %s, %v", good, line, err)
+		}
+	}
+	for _, bad := range []string{
+		`[]`, `"3"`, `3`, `{"input_tokens":-1}`, `{"output_tokens":1.0}`, `{"total_tokens":1e3}`, `{"input_tokens":1.5}`,
+		`{"input_tokens":"3"}`, `{"input_tokens":true}`, `{"input_tokens":[]}`,
+	} {
+		if r, err := ParseStepResult(json.RawMessage(`{"status":"done","usage":` + bad + `}`)); err == nil {
+			t.Errorf("%s: accepted as %s", bad, r.Usage)
+		}
+	}
+	if n := (Usage{"x": json.RawMessage("123456789012345678901234567890")}).Count("x"); n != math.MaxInt64 {
+		t.Errorf("%d", n)
 	}
 }
 

@@ -15,6 +15,8 @@ const (
 	CodeNoMethod       = -32601 // a method that the agent does not have
 	CodeInvalidParams  = -32602 // params that are no object, or values that cannot be
 	CodeFailed         = -32000 // the agent could not do it
+
+	CodeVersionUnsupported = -32001 // agent/initialize: the agent does not speak the runtime's version
 )
 
 // version of JSON-RPC that both sides speak.
@@ -153,12 +155,12 @@ func ParseResponse(raw []byte) (Response, error) {
 		r.Result = result
 		return r, nil
 	}
-	if r.Err, err = parseError(failure); err != nil {
-		return r, err
-	}
-	return r, nil
+	r.Err, err = parseError(failure)
+	return r, err
 }
 
+// parseError reads the error of a response. One without a message comes with the error
+// about that: its code may be all that the caller needs.
 func parseError(raw json.RawMessage) (*Error, error) {
 	fields, err := object(raw)
 	if err != nil {
@@ -169,7 +171,7 @@ func parseError(raw json.RawMessage) (*Error, error) {
 		return nil, errors.New("code of the response's error must be a whole number")
 	}
 	if err := json.Unmarshal(fields["message"], &e.Message); err != nil || null(fields["message"]) {
-		return nil, errors.New("message of the response's error must be a string")
+		return e, errors.New("message of the response's error must be a string")
 	}
 	return e, nil
 }
@@ -178,4 +180,19 @@ func parseError(raw json.RawMessage) (*Error, error) {
 // same type, so that neither "1" nor 1.0 answers 1.
 func (r Response) Answers(id json.RawMessage) bool {
 	return r.ID != nil && bytes.Equal(bytes.TrimSpace(r.ID), bytes.TrimSpace(id))
+}
+
+// IsResponse says whether an object that a peer sent is meant as a response, whatever is
+// wrong with it: neither a notification nor the line of a log.
+func IsResponse(raw json.RawMessage) bool {
+	fields, err := object(raw)
+	if err != nil {
+		return false
+	}
+	_, result := fields["result"]
+	_, failure := fields["error"]
+	_, call := fields["method"]
+	_, envelope := fields["jsonrpc"]
+	_, id := fields["id"]
+	return !call && (envelope && (result || failure) || id && result)
 }

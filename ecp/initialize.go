@@ -10,13 +10,15 @@ import (
 // InitializeParams of agent/initialize. Config is the agent's own business: what eca takes
 // is Config.
 type InitializeParams struct {
-	Config json.RawMessage `json:"config"` // an object; the reference always sends {}
+	ProtocolVersion string         `json:"protocol_version"`
+	Config          map[string]any `json:"config"` // the reference always sends {}
 }
 
 // InitializeResult says who the agent is.
 type InitializeResult struct {
-	Name         string         `json:"name"`         // non-empty
-	Capabilities map[string]any `json:"capabilities"` // reserved by the contract; may be empty, not null
+	Name            string       `json:"name"`                       // non-empty
+	ProtocolVersion string       `json:"protocol_version,omitempty"` // MAJOR.MINOR; empty for agents up to 0.4
+	Capabilities    Capabilities `json:"capabilities"`               // may be empty, not null
 }
 
 // ParseInitializeResult reads what an agent answered to agent/initialize (1.1).
@@ -29,10 +31,15 @@ func ParseInitializeResult(raw json.RawMessage) (InitializeResult, error) {
 	if err := json.Unmarshal(fields["name"], &r.Name); err != nil || r.Name == "" {
 		return r, fmt.Errorf("name in the result of %s must be a non-empty string", MethodInitialize)
 	}
-	if err := json.Unmarshal(fields["capabilities"], &r.Capabilities); err != nil || r.Capabilities == nil {
-		return r, fmt.Errorf("capabilities in the result of %s must be an object", MethodInitialize)
+	if raw, ok := fields["protocol_version"]; ok {
+		version, err := ParseVersion(raw)
+		if err != nil {
+			return r, fmt.Errorf("the result of %s: %w", MethodInitialize, err)
+		}
+		r.ProtocolVersion = version.String()
 	}
-	return r, nil
+	r.Capabilities, err = parseCapabilities(fields["capabilities"])
+	return r, err
 }
 
 // Approval says what happens to tool calls that would ask the user.

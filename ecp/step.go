@@ -25,8 +25,9 @@ func ParseStepParams(params json.RawMessage) (StepParams, error) {
 	return StepParams{Input: *input}, nil
 }
 
-// StepResult is what one step came to (1.2). The fields from Usage on are eca's own
-// (6.1): other runtimes drop them, and other agents do not send them.
+// StepResult is what one step came to (1.2; usage since protocol 1.0). The fields from
+// CostUSD on are eca's own (6.1): other runtimes drop them, and other agents do not send
+// them.
 type StepResult struct {
 	Status       Status
 	PublicOutput *string // what a user would see
@@ -38,8 +39,8 @@ type StepResult struct {
 
 	ToolCalls []ToolCall // in the order in which they were made; nil for null
 	Logs      *string
+	Usage     Usage // nil for null: the agent did not count
 
-	Usage      *Usage
 	CostUSD    *float64 // US dollars; nil if unknown
 	Timing     *Timing
 	Model      string // provider/name
@@ -60,15 +61,6 @@ const (
 	StopError     = "error"          // in the data of an error: what there was until then
 	StopCancelled = "cancelled"      // reset, or the runtime left
 )
-
-// Usage counts tokens.
-type Usage struct {
-	InputTokens      int `json:"input_tokens"` // without those of the cache
-	OutputTokens     int `json:"output_tokens"`
-	CacheReadTokens  int `json:"cache_read_tokens"`
-	CacheWriteTokens int `json:"cache_write_tokens"`
-	ReasoningTokens  int `json:"reasoning_tokens"` // part of OutputTokens, where a provider says so
-}
 
 // Timing of a step in milliseconds.
 type Timing struct {
@@ -101,11 +93,8 @@ func (r StepResult) MarshalJSON() ([]byte, error) {
 	}
 	maps.Copy(fields, map[string]any{
 		"status": r.Status, "public_output": r.PublicOutput, "evaluation_context": r.EvaluationContext,
-		"private_thought": r.PrivateThought, "tool_calls": r.ToolCalls, "logs": r.Logs,
+		"private_thought": r.PrivateThought, "tool_calls": r.ToolCalls, "logs": r.Logs, "usage": r.Usage,
 	})
-	if r.Usage != nil {
-		fields["usage"] = r.Usage
-	}
 	if r.CostUSD != nil {
 		fields["cost_usd"] = r.CostUSD
 	}
@@ -155,9 +144,12 @@ func ParseStepResult(raw json.RawMessage) (StepResult, error) {
 	if r.ToolCalls, err = parseToolCalls(fields["tool_calls"]); err != nil {
 		return r, fmt.Errorf("the result of %s: %w", MethodStep, err)
 	}
-	delete(fields, "status")
-	delete(fields, "tool_calls")
-	take(fields, "usage", &r.Usage)
+	if r.Usage, err = parseUsage(fields["usage"]); err != nil {
+		return r, fmt.Errorf("the result of %s: %w", MethodStep, err)
+	}
+	for _, key := range []string{"status", "tool_calls", "usage"} {
+		delete(fields, key)
+	}
 	take(fields, "cost_usd", &r.CostUSD)
 	take(fields, "timing", &r.Timing)
 	take(fields, "model", &r.Model)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -52,6 +53,35 @@ func (v Value) Get(key string) (Value, bool) {
 		}
 	}
 	return Value{}, false
+}
+
+// Duplicate returns the path of the first member whose name its object has twice; ok is
+// false if there is none.
+func (v Value) Duplicate() (path string, ok bool) {
+	seen := make(map[string]bool, len(v.Members))
+	for _, m := range v.Members {
+		if seen[m.Key] {
+			return m.Key, true
+		}
+		seen[m.Key] = true
+		if below, ok := m.Value.Duplicate(); ok {
+			return join(m.Key, below), true
+		}
+	}
+	for i, item := range v.Items {
+		if below, ok := item.Duplicate(); ok {
+			return join(fmt.Sprintf("[%d]", i), below), true
+		}
+	}
+	return "", false
+}
+
+// join puts a path behind the name of what it is in.
+func join(name, below string) string {
+	if strings.HasPrefix(below, "[") {
+		return name + below
+	}
+	return name + "." + below
 }
 
 // StringValue makes a string.

@@ -84,6 +84,9 @@ func (r Request) ValidateStrictly() error {
 			return err
 		}
 	}
+	if path, ok := r.Value().Duplicate(); ok {
+		return invalid("%s: duplicate field", path)
+	}
 	hash, err := r.HashPayload()
 	switch {
 	case errors.Is(err, ErrFloat):

@@ -15,8 +15,9 @@ type Agent struct {
 	Root   string // the workspace folder it belongs to; empty: global
 	Plugin string // the name of the plugin it belongs to; empty: none
 
-	keys  map[string]any // as under agent.<id> in the configuration
-	lines map[string]int
+	keys      map[string]any // as under agent.<id> in the configuration
+	lines     map[string]int
+	pluginDir string
 }
 
 // fragment returns the agent as configuration.
@@ -26,7 +27,7 @@ func (a Agent) fragment() config.Fragment {
 		lines[key] = line
 	}
 	return config.Fragment{
-		Source: a.File, Root: a.Root, Path: []string{"agent", a.ID},
+		Source: a.File, Root: a.Root, Plugin: a.pluginDir, Path: []string{"agent", a.ID},
 		Content: a.keys, Lines: lines,
 	}
 }

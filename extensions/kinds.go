@@ -25,7 +25,7 @@ func (g *gather) agents() {
 	parse := func(path, text string) (any, *fault) { return asAny(parseAgent(path, text)) }
 	g.look(kindAgent, search{flat: true, want: want}, g.places(nil, ".eca/agents"), parse, func(f found, item any) {
 		a := item.(Agent)
-		a.Root, a.Plugin = f.root, f.plugin.Name
+		a.Root, a.Plugin, a.pluginDir = f.root, f.plugin.Name, f.plugin.Dir
 		if first, taken := byID[a.ID]; taken {
 			g.taken(f, first.File, first.Root, first.Plugin, "agent", a.ID)
 			return

@@ -237,6 +237,8 @@ func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) 
 	switch {
 	case err != nil:
 		flt = faultf(0, "it can not be read: %v", regular.WithoutPath(err))
+	case before != nil && before.item != nil && len(bytes.TrimSpace(data)) == 0:
+		flt = faultf(0, "it is empty") // as when it is about to be written
 	case bytes.IndexByte(data, 0) >= 0:
 		flt = faultf(0, "it is no text")
 	case !e.trusted(k, f, data, in):

@@ -19,7 +19,7 @@ const (
 	ErrRateLimited     ErrorKind = "rate_limited"     // 429; RetryAfter may say when
 	ErrOverloaded      ErrorKind = "overloaded"       // 5xx
 	ErrNetwork         ErrorKind = "network"          // no connection, connection lost
-	ErrUnreachable     ErrorKind = "unreachable"      // no connection until somebody changes the configuration: certificates, proxies
+	ErrUnreachable     ErrorKind = "unreachable"      // no connection until somebody changes something: certificates, proxies, an unknown host, a server of this machine
 	ErrTimeout         ErrorKind = "timeout"          // nothing came for too long
 	ErrDeadline        ErrorKind = "deadline"         // the request as a whole took too long
 	ErrPrematureStop   ErrorKind = "premature_stop"   // the stream ended without its terminal event
@@ -100,7 +100,7 @@ func kindOf(status int, message string) ErrorKind {
 		return ErrAuth
 	case status == http.StatusTooManyRequests:
 		return ErrRateLimited
-	case refused && isInvalidImage(message):
+	case refused && isInvalidImage(message) && !IsOverflow(message):
 		return ErrInvalidImage
 	case status == http.StatusRequestEntityTooLarge || status == http.StatusBadRequest && IsOverflow(message):
 		return ErrContextOverflow
@@ -157,21 +157,25 @@ func isRateLimit(message string) bool {
 	return strings.Contains(m, "rate limit") || strings.Contains(m, "rate_limit") || strings.Contains(m, "too many requests")
 }
 
-// isInvalidImage recognises the ways providers say that they do not take an image. It has
-// to name images and what is wrong with them, so that a prompt about images that is
-// refused for something else does not count.
+// isInvalidImage recognises the ways providers say that they do not take an image, by what
+// can be wrong with one rather than by sentences: it names an image, or how one is encoded,
+// and a fault. A request without images cannot fail for that, whatever its error says.
 func isInvalidImage(message string) bool {
 	m := strings.ToLower(message)
-	if !strings.Contains(m, "image") {
-		return false
+	about := func(signs ...string) bool {
+		return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(m, sign) })
 	}
-	for _, sign := range []string{
-		"could not process", "unable to process", "failed to process", "cannot process", "unsupported image", "invalid image", "valid image", "image is not valid",
-		"invalid_image", "unknown format", "image exceeds", "image size", "image dimensions", "image media type", "support image", "image input", "decode image",
-	} {
-		if strings.Contains(m, sign) {
-			return true
-		}
+	switch {
+	case about("image", "picture", "pixel"):
+		return about(
+			"process", "decod", "pars", "load", "read", "open", "download", "fetch", "identify", "recogni",
+			"valid", "corrupt", "truncated", "malformed", "damaged", "broken", "empty",
+			"support", "not allowed", "not accepted", "does not accept", "unknown format", "media type", "media_type", "mime", "image format", "image input", "image_parse",
+			"too small", "too large", "too big", "too many", "exceed", "below", "above", "minimum", "maximum", "at least", "at most", "smaller than", "larger than", "greater than", "less than",
+			"image size", "dimension", "resolution", "aspect ratio", "megapixel", "pixels",
+		)
+	case about("base64", "data uri", "data url", "media_type", "media type", "mime type"):
+		return about("valid", "decod", "support", "malformed", "illegal", "incorrect", "padding", "pars")
 	}
 	return false
 }

@@ -61,7 +61,7 @@ func TestExchange(t *testing.T) {
 		}
 	}
 	srv.Close()
-	if got := ask(context.Background(), srv.URL+"?key=the-key", nil); !strings.HasPrefix(got, "!p: no connection to") || strings.Contains(got, "the-key") {
+	if got := ask(context.Background(), srv.URL+"?key=the-key", nil); !strings.HasPrefix(got, "!p: connection refused by") || strings.Contains(got, "the-key") {
 		t.Errorf("nobody there: %s", got)
 	}
 }

@@ -136,11 +136,14 @@ type Reasoning struct {
 	Opaque json.RawMessage
 }
 
-// ToolCall is a call the model made. Arguments is a JSON object.
+// ToolCall is a call the model made. Arguments is a JSON object. Opaque is what the
+// provider gave with it and wants back, as in Reasoning.
 type ToolCall struct {
 	ID        string
 	Name      string
 	Arguments json.RawMessage
+	API       string
+	Opaque    json.RawMessage
 }
 
 // ToolResult answers the ToolCall with the same id.
@@ -176,7 +179,7 @@ const (
 	ReasoningEnd             // ID, API, Opaque
 	ToolStart                // ID, Name
 	ToolArgs                 // ID, Text
-	ToolEnd                  // ID, Text: the whole arguments as the model wrote them
+	ToolEnd                  // ID, Text: the whole arguments as the model wrote them; API, Opaque
 	UsageDelta               // Usage; at most once
 	StopDelta                // Stop
 	RetryDelta               // Err, Retry: the request failed and will be repeated
@@ -206,6 +209,7 @@ const (
 	StopToolCalls StopReason = "tool_calls"
 	StopLength    StopReason = "length"
 	StopRefusal   StopReason = "refusal"
+	StopUnmarked  StopReason = "unmarked" // something was said, but not that this is all
 )
 
 // Usage counts tokens of one response. Input does not include cached tokens.

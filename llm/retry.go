@@ -20,6 +20,7 @@ type RetryPolicy struct {
 	Multiplier   float64
 	MaxDelay     time.Duration
 	MaxWait      time.Duration // longest Retry-After that is obeyed; beyond it, give up
+	Total        time.Duration // longest sum of the delays before repetitions of one request; 0: no bound
 	Rules        []RetryRule   // the user's, before every other classification
 
 	Jitter func() float64 // in [0,1); nil: random
@@ -103,7 +104,10 @@ func (p RetryPolicy) classify(err error) error {
 }
 
 // attempts counts what failed of one request.
-type attempts struct{ all, premature int }
+type attempts struct {
+	all, premature int
+	waited         time.Duration
+}
 
 // next says whether, and after which delay, to repeat a request that failed once more.
 func (p RetryPolicy) next(n *attempts, e *Error) (RetryInfo, bool) {
@@ -125,7 +129,8 @@ func (p RetryPolicy) next(n *attempts, e *Error) (RetryInfo, bool) {
 	}
 	var ok bool
 	info.Delay, ok = p.delay(n.all, e)
-	return info, ok
+	n.waited += info.Delay
+	return info, ok && (p.Total == 0 || n.waited <= p.Total)
 }
 
 // Continue says whether, and after which delay, to ask a model to go on with an answer

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -311,6 +312,18 @@ func TestWatchdog(t *testing.T) {
 		})
 		if after != limits.Total {
 			t.Errorf("total: %s after %s", msg, after)
+		}
+	})
+}
+
+func TestRetriesEndWithTheirTotal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := DefaultRetry()
+		policy.Total, policy.Jitter = 2*time.Minute, func() float64 { return 0.5 }
+		start := time.Now()
+		_, delays, err := drain(t.Context(), WithRetry(&flaky{errs: slices.Repeat([]error{&Error{Kind: ErrOverloaded}}, 20)}, policy))
+		if took := time.Since(start); err == nil || took > policy.Total || took < time.Minute {
+			t.Errorf("ended after %s: %v %v", took, delays, err)
 		}
 	})
 }

@@ -90,7 +90,7 @@ func silent(value any, names bool) any {
 				delete(v, key)
 			case !names && (key == "enum" || key == "const" || key == "required"):
 			default:
-				v[key] = silent(member, !names && (key == "properties" || key == "$defs" || key == "definitions" || key == "patternProperties"))
+				v[key] = silent(member, !names && hasNames(key))
 			}
 		}
 	case []any:

@@ -227,7 +227,7 @@ func playClient() error {
 		Handlers: map[string]Handler{string(wire.MethodElicitationCreate): acceptDefaults},
 	})
 	defer m.Close()
-	m.Apply(Settings{}, map[string]config.MCPServer{"s": {URL: url, ProtocolVersion: os.Getenv("MCP_CONFORMANCE_PROTOCOL_VERSION")}})
+	m.Apply(Settings{}, map[string]config.MCPServer{"s": {URL: url}})
 	m.Begin()
 	m.Settled(ctx)
 	if err := user.help(ctx, m); err != nil {

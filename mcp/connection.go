@@ -12,11 +12,13 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 // connection is one life of a server, from its start to its end: a session, and what eca
 // wants of it.
 type connection struct {
+	m       *Manager
 	session *session
 	server  wire.ServerCapabilities
 	clean   func(string) string
@@ -29,7 +31,10 @@ type connection struct {
 
 	mu    sync.Mutex // guards what follows
 	stale list       // what has to be asked for
-	calls []*activeCall
+
+	toolsListed chan struct{} // closed when the tools are listed that have changed; nil if none have
+	calls       []*activeCall
+	pages       map[string]chan struct{} // that the user was asked to open, by their ids
 }
 
 // reach starts a server or connects to it, and asks what it offers. The reason of an error
@@ -41,17 +46,22 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 	if err != nil {
 		return attempt{err: permanentError{err}}
 	}
-	if launch.Clean == nil {
-		launch.Clean = func(text string) string { return text }
+	clean := launch.Clean
+	launch.Clean = func(text string) string {
+		if clean != nil {
+			text = clean(text)
+		}
+		return visible.Text(text)
 	}
-	conn, info, err := m.open(ctx, s.name, launch, c)
+	conn, info, err := m.open(ctx, s, launch, c)
 	if err == nil {
 		offer := &Offer{
-			Server: strings.TrimSpace(info.ServerInfo.Name + " " + info.ServerInfo.Version), Protocol: info.ProtocolVersion,
+			Server: oneLine(strings.TrimSpace(info.ServerInfo.Name + " " + info.ServerInfo.Version)), Protocol: info.ProtocolVersion,
 			Instructions: cut(launch.Clean(info.Instructions), maxInstructions),
 		}
 		conn.server = info.Capabilities
 		if offer.Tools, err = conn.listTools(ctx, s); err == nil {
+			m.firstPrompts(ctx, conn, s, offer)
 			conn.session.settle(ctx)
 			conn.watch(settings, launch.URL != "")
 			return attempt{conn: conn, offer: offer}
@@ -59,6 +69,25 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 		conn.close()
 	}
 	return attempt{err: explain(ctx, err, launch.Clean)}
+}
+
+// promptsLimit bounds how long a server's prompts hold up its start.
+const promptsLimit = 5 * time.Second
+
+// firstPrompts lists the prompts of a server that starts: once it counts as running, clients
+// ask for the commands. What cannot be had in time is asked for later.
+func (m *Manager) firstPrompts(ctx context.Context, conn *connection, s *server, offer *Offer) {
+	if conn.server.Prompts != nil {
+		ctx, cancel := limited(ctx, promptsLimit)
+		defer cancel()
+		var err error
+		if offer.Prompts, err = conn.listPrompts(ctx, s); err != nil {
+			conn.outdated(promptsList)
+		}
+	}
+	if conn.server.Resources != nil {
+		conn.outdated(resourcesList)
+	}
 }
 
 // explain says in words why a start failed.
@@ -78,22 +107,20 @@ func explain(ctx context.Context, err error, clean func(string) string) error {
 }
 
 // open makes a connection over the transport that fits, and shakes hands.
-func (m *Manager) open(ctx context.Context, name string, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
+func (m *Manager) open(ctx context.Context, s *server, l Launch, c config.MCPServer) (conn *connection, info *wire.InitializeResult, err error) {
 	if l.URL != "" {
-		return m.openHTTP(ctx, name, l, c)
-	}
-	conn := m.newConnection(name, newStdio(l, m.deps.Supervisor, m.deps.Log.With("server", name)), l, c)
-	var info *wire.InitializeResult
-	err := conn.session.start(ctx)
-	if err == nil && !wire.IsModernProtocol(c.ProtocolVersion) {
-		info, err = conn.session.greet(ctx, c.ProtocolVersion)
-	}
-	if info == nil && (err == nil || answered(err) && c.ProtocolVersion == "") && conn.ctx.Err() == nil {
-		info, err = conn.greetModern(ctx, m.deps.After)
+		conn, info, err = m.openHTTP(ctx, s, l, c)
+	} else {
+		conn, info, err = m.openProgram(ctx, s, l, c)
 	}
 	if err != nil {
-		conn.close()
 		return nil, nil, err
+	}
+	if c.ProtocolVersion == "" {
+		s.remember(info.ProtocolVersion)
+	}
+	if wire.IsModernProtocol(info.ProtocolVersion) {
+		conn.session.subscribe(m.deps.After)
 	}
 	return conn, info, nil
 }
@@ -101,7 +128,7 @@ func (m *Manager) open(ctx context.Context, name string, l Launch, c config.MCPS
 func (m *Manager) newConnection(name string, t transport, l Launch, c config.MCPServer) *connection {
 	s := newSession(context.WithoutCancel(m.ctx), t)
 	conn := &connection{
-		session: s, ctx: s.ctx, clean: l.Clean, listsChanged: make(chan struct{}, 1),
+		m: m, session: s, ctx: s.ctx, clean: l.Clean, listsChanged: make(chan struct{}, 1),
 		slots: make(chan struct{}, parallelCalls(c)), limit: callLimit(c),
 	}
 	s.self = self{server: name, info: wire.Implementation{Name: "ECA", Version: m.deps.Version}, capabilities: m.capabilities()}
@@ -118,22 +145,13 @@ func (m *Manager) capabilities() map[string]any {
 	}{
 		string(wire.MethodListRoots):             {"roots", map[string]any{"listChanged": true}},
 		string(wire.MethodSamplingCreateMessage): {"sampling", struct{}{}},
-		string(wire.MethodElicitationCreate):     {"elicitation", struct{}{}},
+		string(wire.MethodElicitationCreate):     {"elicitation", map[string]any{"form": struct{}{}, "url": struct{}{}}},
 	} {
 		if handlers[method] != nil {
 			out[can.name] = can.value
 		}
 	}
 	return out
-}
-
-// greetModern shakes hands without a handshake, and asks for notifications.
-func (c *connection) greetModern(ctx context.Context, after func(time.Duration) (<-chan time.Time, func())) (*wire.InitializeResult, error) {
-	info, err := c.session.greetModern(ctx)
-	if err == nil {
-		c.session.subscribe(after)
-	}
-	return info, err
 }
 
 // lost is closed when the connection is over.
@@ -161,6 +179,8 @@ func (c *connection) notified(method string, params json.RawMessage) {
 		c.outdated(promptsList)
 	case wire.MethodNotificationResourcesListChanged:
 		c.outdated(resourcesList)
+	case string(wire.MethodNotificationElicitationComplete):
+		c.pageDone(params)
 	case "notifications/message":
 		var said struct {
 			Level string          `json:"level"`

@@ -51,17 +51,22 @@ type elicited struct {
 // outside of a call: the user would not know why.
 func (m *Manager) elicit(ctx context.Context, r ServerRequest) (any, error) {
 	var p struct {
-		Mode    string          `json:"mode"`
-		Message string          `json:"message"`
-		Schema  json.RawMessage `json:"requestedSchema"`
+		pageRequest
+		Schema json.RawMessage `json:"requestedSchema"`
 	}
 	if err := json.Unmarshal(r.Params, &p); err != nil {
 		return nil, &RPCError{wire.INVALID_PARAMS, "the parameters can not be read: " + err.Error()}
 	}
-	if p.Mode != "" && p.Mode != "form" {
-		return nil, &RPCError{wire.INVALID_PARAMS, fmt.Sprintf("the mode %.20q is not supported, only form", p.Mode)}
+	var f form
+	var err error
+	switch p.Mode {
+	case "", "form":
+		f, err = readForm(p.Schema)
+	case "url":
+		_, err = readPage(p.URL)
+	default:
+		err = fmt.Errorf("the mode %.20q is not supported, only form and url", p.Mode)
 	}
-	f, err := readForm(p.Schema)
 	if err != nil {
 		return nil, &RPCError{wire.INVALID_PARAMS, err.Error()}
 	}
@@ -71,8 +76,14 @@ func (m *Manager) elicit(ctx context.Context, r ServerRequest) (any, error) {
 	}
 	call := r.Calls[len(r.Calls)-1]
 	defer call.hold()()
-	i := interview{asker: asker, server: r.Server, call: call, message: plain(p.Message, maxAsked)}
-	content, action, err := i.fill(ctx, f)
+	var content map[string]any
+	var action string
+	if p.Mode == "url" {
+		action, err = m.elicitPage(ctx, asker, r, call, p.pageRequest)
+	} else {
+		i := interview{asker: asker, server: r.Server, call: call, message: plain(p.Message, maxAsked)}
+		content, action, err = i.fill(ctx, f)
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -80,7 +91,7 @@ func (m *Manager) elicit(ctx context.Context, r ServerRequest) (any, error) {
 		m.deps.Log.Warn("the user could not be asked what an MCP server wants to know", "server", r.Server, "err", err)
 		action = "decline"
 	}
-	if action != "accept" {
+	if action != "accept" || p.Mode == "url" {
 		return elicited{Action: action}, nil
 	}
 	return elicited{Action: action, Content: &content}, nil

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -51,6 +52,7 @@ type faulty struct {
 	tools []string
 	held  []json.RawMessage // ids of calls that wait for others
 	pages int               // of tools that were listed
+	shook []string          // requests of handshakes
 }
 
 type message struct {
@@ -110,6 +112,9 @@ func (f *faulty) answer(id json.RawMessage, result string) {
 	}
 }
 
+// hidden is a text, in JSON, of which not everything can be seen.
+const hidden = `"a\u202eb\u001b[2Jc\u200bd"`
+
 func textResult(text string) string {
 	raw, _ := json.Marshal(text)
 	return `{"content":[{"type":"text","text":` + string(raw) + `}]}`
@@ -118,8 +123,23 @@ func textResult(text string) string {
 func (f *faulty) handle(m message) {
 	switch m.Method {
 	case "initialize":
+		f.shook = append(f.shook, m.Method)
 		switch f.mode {
 		case "silent":
+			return
+		case "late": // its start took longer than eca waits for the answer to server/discover
+			f.answer(f.held[0], modernServer)
+			f.held = nil
+			f.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32022,"message":"locked"}}`)
+			return
+		case "hidden":
+			f.answer(m.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":`+hidden+`,"version":`+hidden+`},"instructions":`+hidden+`}`)
+			return
+		case "newer":
+			f.answer(m.ID, `{"protocolVersion":"2026-07-28","capabilities":{"tools":{}},"serverInfo":{"name":"newer","version":"1"}}`)
+			return
+		case "beyond":
+			f.answer(m.ID, `{"protocolVersion":"2031-01-01","capabilities":{},"serverInfo":{"name":"beyond","version":"1"}}`)
 			return
 		case "modern":
 			f.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32601,"message":"initialize is history"}}`)
@@ -131,8 +151,22 @@ func (f *faulty) handle(m message) {
 		}
 		f.answer(m.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"faulty","version":"1"},"instructions":"`+instructions+`"}`)
 	case "server/discover":
-		f.answer(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"serverInfo":{"name":"modern","version":"2"},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"modern","version":"2"}}}`)
+		f.shook = append(f.shook, m.Method)
+		f.discover(m)
+	case "prompts/list":
+		f.answer(m.ID, `{"prompts":[{"name":`+hidden+`,"description":`+hidden+`,"arguments":[{"name":`+hidden+`}]}]}`)
+	case "prompts/get":
+		for name := range m.Params.Arguments {
+			text, _ := json.Marshal(m.Params.Name + " with " + name)
+			f.answer(m.ID, `{"messages":[{"role":"user","content":{"type":"text","text":`+string(text)+`}}]}`)
+		}
+	case "resources/list":
+		f.answer(m.ID, `{"resources":[{"uri":"a:\u202eb","name":"x"},{"uri":"a:b","name":`+hidden+`,"description":`+hidden+`}]}`)
 	case "tools/list":
+		if f.mode == "hidden" {
+			f.answer(m.ID, `{"tools":[{"name":`+hidden+`,"description":`+hidden+`,"inputSchema":{"type":"object","properties":{"x":{"type":"string","description":`+hidden+`}}}}]}`)
+			return
+		}
 		f.list(m)
 	case "tools/call":
 		f.call(m)
@@ -145,6 +179,37 @@ func (f *faulty) handle(m message) {
 		if string(m.ID) == `"ours"` { // the answer to our ping
 			f.answer(f.held[0], textResult("the client answered "+string(m.Result)))
 		}
+	}
+}
+
+const modernServer = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"modern","version":"2"}}}`
+
+// discover answers server/discover, mostly in one of the ways in which older servers do that.
+func (f *faulty) discover(m message) {
+	fail := func(failed string) { f.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":` + failed + `}`) }
+	switch f.mode {
+	case "modern", "both":
+		f.answer(m.ID, modernServer)
+	case "late":
+		f.held = []json.RawMessage{m.ID}
+	case "deaf", "silent":
+	case "fragile":
+		fmt.Fprintln(os.Stderr, "unexpected message before initialize")
+		os.Exit(1)
+	case "stuck":
+		for {
+			time.Sleep(time.Hour)
+		}
+	case "agreeable":
+		f.answer(m.ID, `{}`)
+	case "odd":
+		fail(`{"code":0,"message":"","data":[1]}`)
+	case "candid":
+		fail(`{"code":-32022,"message":"no","data":{"supported":["2025-06-18"]}}`)
+	case "future":
+		fail(`{"code":-32022,"message":"no","data":{"supported":["2031-01-01"]}}`)
+	default:
+		fail(`{"code":-32601,"message":"Method not found"}`)
 	}
 }
 
@@ -165,7 +230,7 @@ func (f *faulty) list(m message) {
 	for _, name := range f.tools {
 		list = append(list, `{"name":"`+name+`","description":"`+name+` it","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"anyOf":[{"required":["text"]}]}}`)
 	}
-	for _, name := range []string{"together", "crash", "huge", "hang", "progress", "structured", "fork", "change", "pingme"} {
+	for _, name := range []string{"together", "crash", "huge", "hang", "progress", "structured", "fork", "change", "pingme", "handshake"} {
 		list = append(list, `{"name":"`+name+`","inputSchema":{"type":"object"}}`)
 	}
 	f.answer(m.ID, `{"tools":[`+strings.Join(list, ",")+`]}`)
@@ -173,6 +238,8 @@ func (f *faulty) list(m message) {
 
 func (f *faulty) call(m message) {
 	switch m.Params.Name {
+	case "a\u202eb\x1b[2Jc\u200bd":
+		f.answer(m.ID, textResult("you called "+m.Params.Name))
 	case "echo":
 		f.answer(m.ID, textResult(fmt.Sprint(m.Params.Arguments["text"])))
 	case "together": // answers when as many calls wait as the call says
@@ -204,6 +271,8 @@ func (f *faulty) call(m message) {
 		f.tools = []string{"other"}
 		f.raw(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		f.answer(m.ID, textResult("changed"))
+	case "handshake":
+		f.answer(m.ID, textResult(strings.Join(f.shook, " ")))
 	case "pingme":
 		f.held = []json.RawMessage{m.ID}
 		f.raw(`{"jsonrpc":"2.0","id":"ours","method":"ping"}`)

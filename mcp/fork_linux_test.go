@@ -57,7 +57,7 @@ func playDaemon() {
 		fmt.Println(err)
 		return
 	}
-	out, err := res.call(context.Background(), tools.Spec{Name: "fork"}, tools.Call{}, nil)
+	out, err := res.call(context.Background(), &Tool{name: "fork", spec: tools.Spec{Name: "fork"}}, tools.Call{}, nil)
 	child := res.session.transport.(*stdio).child.Pid()
 	fmt.Println(child, strings.Join(out.Outputs, ""), err)
 	select {}

@@ -12,8 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 // form is what a server wants to know from the user (elicitation in form mode): a flat
@@ -343,10 +344,5 @@ func (f field) checkText(text string) error {
 
 // plain is a text of a server without what could make it look like more than a text.
 func plain(text string, limit int) string {
-	return cut(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, "")), limit)
+	return cut(visible.Text(strings.ToValidUTF8(text, "")), limit)
 }

@@ -5,8 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -15,6 +16,15 @@ import (
 // greet shakes hands in the way that servers of all versions but the newest understand. A
 // version, if there is one, is what eca says it speaks.
 func (s *session) greet(ctx context.Context, version string) (*wire.InitializeResult, error) {
+	info, err := s.initialize(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	return info, s.initialized(ctx, info)
+}
+
+// initialize is the request of that handshake.
+func (s *session) initialize(ctx context.Context, version string) (*wire.InitializeResult, error) {
 	var info wire.InitializeResult
 	err := s.call(ctx, string(wire.MethodInitialize), map[string]any{
 		"protocolVersion": cmp.Or(version, wire.LATEST_LEGACY_PROTOCOL_VERSION), "capabilities": s.self.capabilities, "clientInfo": s.self.info,
@@ -22,60 +32,94 @@ func (s *session) greet(ctx context.Context, version string) (*wire.InitializeRe
 	if err != nil {
 		return nil, s.causeOr(err)
 	}
-	if !slices.Contains(wire.LegacyProtocolVersions(), info.ProtocolVersion) {
-		return nil, fmt.Errorf("the server speaks version %q of the protocol, which eca does not know", cut(info.ProtocolVersion, 50))
+	if v := info.ProtocolVersion; !slices.Contains(wire.LegacyProtocolVersions(), v) && v != newestVersion {
+		return nil, &versionError{[]string{v}}
 	}
-	s.agree(info.ProtocolVersion)
-	if err := s.notify(ctx, string(wire.MethodNotificationInitialized), nil); err != nil {
-		return nil, s.causeOr(err)
-	}
-	s.listening = s.transport.listen()
 	return &info, nil
 }
 
-// greetModern is for servers that refuse that: they speak a version without a handshake, in
-// which each request says what the handshake said.
-func (s *session) greetModern(ctx context.Context) (*wire.InitializeResult, error) {
-	const version = wire.ProtocolVersion20260728
-	s.agree(version)
+// initialized ends that handshake. The version that counts is the server's, also where it is
+// newer than the one that eca named.
+func (s *session) initialized(ctx context.Context, info *wire.InitializeResult) error {
+	s.agree(info.ProtocolVersion)
+	if err := s.notify(ctx, string(wire.MethodNotificationInitialized), nil); err != nil {
+		return s.causeOr(err)
+	}
+	s.listening = s.transport.listen()
+	return nil
+}
+
+// newestVersion is the version without a handshake: each request says what the handshake
+// said.
+const newestVersion = wire.ProtocolVersion20260728
+
+// versionError says that a server speaks only versions that eca does not know.
+type versionError struct{ versions []string }
+
+func (e *versionError) Error() string {
+	var names []string
+	for _, v := range e.versions[:min(len(e.versions), 5)] {
+		names = append(names, strconv.Quote(cut(v, 50)))
+	}
+	return "the server speaks version " + strings.Join(names, ", ") + " of the protocol, which eca does not know"
+}
+
+// discover asks a server of the newest version what it is. An answer without versions has
+// errNoVersions beside it: it may come from an older server that answers anything.
+func (s *session) discover(ctx context.Context) (*wire.InitializeResult, error) {
+	s.transport.agreed(newestVersion)
 	var found struct {
 		wire.DiscoverResult
 		Server *wire.Implementation `json:"serverInfo"` // where drafts had it
 	}
-	err := s.call(ctx, string(wire.MethodServerDiscover), nil, &found)
-	if offers(err, version) {
-		err = s.call(ctx, string(wire.MethodServerDiscover), nil, &found)
+	request := request{method: string(wire.MethodServerDiscover), version: newestVersion}
+	raw, err := s.ask(ctx, request)
+	if versions := supported(err); slices.Contains(versions, newestVersion) {
+		raw, err = s.ask(ctx, request)
+	} else if len(versions) > 0 {
+		return nil, &versionError{versions}
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &found)
 	}
 	if err != nil {
 		return nil, s.causeOr(err)
 	}
-	if versions := found.SupportedVersions; len(versions) > 0 && !slices.Contains(versions, version) {
-		return nil, fmt.Errorf("the server speaks versions %q of the protocol, which eca does not know", versions[:min(len(versions), 5)])
+	if versions := found.SupportedVersions; len(versions) > 0 && !slices.Contains(versions, newestVersion) {
+		return nil, &versionError{versions}
 	}
-	info := &wire.InitializeResult{ProtocolVersion: version, Capabilities: found.Capabilities, Instructions: found.Instructions}
+	info := &wire.InitializeResult{ProtocolVersion: newestVersion, Capabilities: found.Capabilities, Instructions: found.Instructions}
 	if server := found.GetResultMeta().ServerInfo(); server != nil {
 		info.ServerInfo = *server
 	} else if found.Server != nil {
 		info.ServerInfo = *found.Server
 	}
+	if len(found.SupportedVersions) == 0 {
+		return info, errNoVersions
+	}
 	return info, nil
 }
 
-// offers says whether a server that refused the version of a request names it among those
-// that it speaks.
-func offers(err error, version string) bool {
+var errNoVersions = errors.New("the server does not say which versions of the protocol it speaks")
+
+// supported returns the versions that a server named when it refused that of a request; nil
+// if it did not refuse because of that.
+func supported(err error) []string {
 	var answer *answerError
 	if !errors.As(err, &answer) || answer.details.Code != wire.UNSUPPORTED_PROTOCOL_VERSION {
-		return false
+		return nil
 	}
 	raw, err := json.Marshal(answer.details.Data)
 	if err != nil {
-		return false
+		return nil
 	}
 	var data struct {
 		Supported []string `json:"supported"`
 	}
-	return json.Unmarshal(raw, &data) == nil && slices.Contains(data.Supported, version)
+	if json.Unmarshal(raw, &data) != nil {
+		return nil
+	}
+	return data.Supported
 }
 
 // settle waits until what the server says unasked is heard: servers may ask there what they

@@ -3,11 +3,11 @@ package mcp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,50 +16,104 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// openHTTP connects to a remote server: over Streamable HTTP with a handshake, then without
-// one, then over HTTP with SSE, as long as the server refuses.
-func (m *Manager) openHTTP(ctx context.Context, name string, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
+// way is one way to reach a remote server.
+type way struct {
+	transport func() transport
+	version   string        // to speak; empty: any older one
+	limit     time.Duration // of the handshake; 0 is none
+	again     bool          // only if an earlier way may have failed by chance
+}
+
+// ways lists how a remote server is tried to be reached, in the order in which it is tried:
+// the newest version, then the older ones, then those over HTTP with SSE. An earlier success
+// comes first.
+func ways(streamable, sse func() transport, limits waits, known handshake, configured string) []way {
+	newest := way{transport: streamable, version: newestVersion}
+	older := way{transport: streamable, version: configured}
+	oldest := way{transport: sse, version: configured}
+	switch {
+	case wire.IsModernProtocol(configured):
+		return []way{newest}
+	case configured != "":
+		return []way{older, oldest}
+	case known.older():
+		return []way{older, newest, oldest}
+	}
+	probe, again := newest, newest
+	probe.limit, again.again = limits.remote, true
+	if known.version != "" {
+		probe.limit = limits.stuck
+	}
+	return []way{probe, older, again, oldest}
+}
+
+// openHTTP connects to a remote server in the first way that works.
+func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
 	address, err := url.Parse(l.URL)
 	if err != nil || address.Host == "" {
 		return nil, nil, permanentError{errors.New("the url is none")} // the text may be secret
 	}
 	client := &http.Client{Transport: withLogin(l, address, &door{next: m.deps.HTTP().Transport, host: address.Host, headers: l.Headers})}
-	log := m.deps.Log.With("server", name)
-	var first error
-	for _, way := range []struct {
-		transport transport
-		modern    bool
-	}{
-		{&streamable{client: client, address: l.URL, log: log}, false},
-		{&streamable{client: client, address: l.URL, log: log}, true},
-		{&olderHTTP{client: client, address: address, log: log}, false},
-	} {
-		if c.ProtocolVersion != "" && way.modern != wire.IsModernProtocol(c.ProtocolVersion) {
+	log := m.deps.Log.With("server", s.name)
+	list := ways(
+		func() transport { return &streamable{client: client, address: l.URL, log: log} },
+		func() transport { return &olderHTTP{client: client, address: address, log: log} },
+		m.waits, s.recall(c), c.ProtocolVersion,
+	)
+	var reason error // of the older way, unless the newest is the only one
+	again := false   // the newest version may be spoken all the same
+	for _, w := range list {
+		if w.again && !again {
 			continue
 		}
-		conn := m.newConnection(name, way.transport, l, c)
-		var info *wire.InitializeResult
-		err := conn.session.start(ctx)
-		switch {
-		case err != nil:
-		case way.modern:
-			info, err = conn.greetModern(ctx, m.deps.After)
-		default:
-			info, err = conn.session.greet(ctx, c.ProtocolVersion)
-		}
+		conn, info, err := m.try(ctx, s.name, w, l, c)
 		if err == nil {
 			return conn, info, nil
 		}
-		conn.close()
-		log.Debug("one way to reach an MCP server failed", "transport", fmt.Sprintf("%T", way.transport), "modern", way.modern, "err", l.Clean(err.Error()))
-		if ctx.Err() != nil || errors.Is(err, errUnauthorized) || first == nil && !refuses(err) {
+		log.Debug("one way to reach an MCP server failed", "version", w.version, "err", l.Clean(err.Error()))
+		again = again || errors.Is(err, errLate) || slices.Contains(supported(err), newestVersion)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, errUnauthorized) || unknownOnly(err):
 			return nil, nil, err
+		case w.version == newestVersion && len(list) > 1: // whatever an older server makes of it
+			continue
+		case reason == nil:
+			reason = err
 		}
-		if first == nil {
-			first = err
+		if !refuses(err) {
+			return nil, nil, reason
 		}
 	}
-	return nil, nil, first
+	return nil, nil, reason
+}
+
+// try connects in one way.
+func (m *Manager) try(ctx context.Context, name string, w way, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
+	if w.limit > 0 {
+		limited, cancel := context.WithTimeoutCause(ctx, w.limit, errLate)
+		defer cancel()
+		ctx = limited
+	}
+	conn := m.newConnection(name, w.transport(), l, c)
+	err := conn.session.start(ctx)
+	var info *wire.InitializeResult
+	switch {
+	case err != nil:
+	case w.version == newestVersion && c.ProtocolVersion == "":
+		if info, err = conn.session.discover(ctx); err == nil {
+			conn.session.agree(newestVersion)
+		}
+	default:
+		info, err = conn.session.speak(ctx, w.version)
+	}
+	if err == nil {
+		return conn, info, nil
+	}
+	conn.close()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return nil, nil, err
 }
 
 // refuses says whether an error may come from a server that does not know what it was asked.

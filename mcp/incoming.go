@@ -31,6 +31,7 @@ type ActiveCall struct {
 	ChatID, CallID, Agent, Tool string
 	Model                       string // full id
 
+	taskID  string                  // of the task that it became
 	hold    func() (release func()) // stops the clock of the call
 	samples *samples
 }
@@ -111,7 +112,7 @@ func (s *session) answer(ctx context.Context, method string, params json.RawMess
 	if handle == nil {
 		return nil, &wire.JSONRPCErrorDetails{Code: wire.METHOD_NOT_FOUND, Message: "eca does not know the method " + cut(method, 100)}
 	}
-	out, err := handle(ctx, ServerRequest{Server: s.self.server, Method: method, Params: params, Calls: s.calls()})
+	out, err := handle(ctx, ServerRequest{Server: s.self.server, Method: method, Params: params, Calls: concerned(s.calls(), params)})
 	if err == nil {
 		result, err = json.Marshal(out)
 	}

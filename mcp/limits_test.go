@@ -38,7 +38,7 @@ func TestLimitsOfCalls(t *testing.T) {
 				start := time.Now()
 				ended := make(chan error, 1)
 				go func() {
-					_, err := conn.call(t.Context(), tools.Spec{Name: "t"}, tools.Call{}, nil)
+					_, err := conn.call(t.Context(), &Tool{name: "t", spec: tools.Spec{Name: "t"}}, tools.Call{}, nil)
 					ended <- err
 				}()
 				token := (<-l.out).key()
@@ -70,7 +70,7 @@ func TestCallsAtATime(t *testing.T) {
 		ended := make(chan error, defaultParallel+1)
 		for range defaultParallel + 1 {
 			go func() {
-				_, err := conn.call(t.Context(), tools.Spec{Name: "t"}, tools.Call{}, nil)
+				_, err := conn.call(t.Context(), &Tool{name: "t", spec: tools.Spec{Name: "t"}}, tools.Call{}, nil)
 				ended <- err
 			}()
 		}

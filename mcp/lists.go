@@ -18,6 +18,9 @@ const (
 func (c *connection) outdated(which list) {
 	c.mu.Lock()
 	c.stale |= which
+	if which&toolsList != 0 && c.toolsListed == nil {
+		c.toolsListed = make(chan struct{})
+	}
 	c.mu.Unlock()
 	select {
 	case c.listsChanged <- struct{}{}:
@@ -32,6 +35,41 @@ func (c *connection) takeOutdated() list {
 	which := c.stale
 	c.stale = 0
 	return which
+}
+
+// listed notes that the tools were asked for since they were said to have changed.
+func (c *connection) listed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.toolsListed != nil && c.stale&toolsList == 0 {
+		close(c.toolsListed)
+		c.toolsListed = nil
+	}
+}
+
+// AwaitTools waits until the tools are listed of all servers that have said that theirs
+// changed, or ctx ends.
+func (m *Manager) AwaitTools(ctx context.Context) {
+	m.mu.Lock()
+	var pending []chan struct{}
+	var lost []<-chan struct{}
+	for _, s := range m.servers {
+		if c := s.status.Load().conn; c != nil {
+			c.mu.Lock()
+			if c.toolsListed != nil {
+				pending, lost = append(pending, c.toolsListed), append(lost, c.lost())
+			}
+			c.mu.Unlock()
+		}
+	}
+	m.mu.Unlock()
+	for i := range pending {
+		select {
+		case <-pending[i]:
+		case <-lost[i]:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // refreshed is what came of asking for lists.
@@ -79,6 +117,7 @@ func (s *server) take(r refreshed) {
 	if r.conn != s.conn { // it is a former life's
 		return
 	}
+	defer r.conn.listed()
 	for _, err := range r.errs {
 		s.m.deps.Log.Warn("a list of an MCP server could not be had", "server", s.name, "err", err)
 	}

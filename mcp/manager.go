@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -17,6 +18,8 @@ type Manager struct {
 	deps Deps
 	ctx  context.Context
 	stop context.CancelFunc
+
+	waits waits
 
 	mu       sync.Mutex // guards what follows
 	begun    bool
@@ -41,7 +44,10 @@ func New(d Deps) *Manager {
 		d.Changed = func() {}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Manager{deps: d, ctx: ctx, stop: stop, servers: map[string]*server{}, told: make(chan struct{})}
+	return &Manager{
+		deps: d, ctx: ctx, stop: stop, servers: map[string]*server{}, told: make(chan struct{}),
+		waits: waits{probe: time.Second, remote: 3 * time.Second, stuck: 10 * time.Second},
+	}
 }
 
 // Apply makes the configured servers the ones that there are: what is new is started, what

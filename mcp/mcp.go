@@ -72,6 +72,9 @@ type Deps struct {
 	Roots func() []string
 	// Asker returns the way to the user; nil, or if it returns nil: nobody can be asked.
 	Asker func() Asker
+	// OpenURL has the user's browser open an address that the user agreed to; nil: there is
+	// no browser.
+	OpenURL func(ctx context.Context, url string) error
 	// Sample has a model answer a request that the user allowed, at the cost of a chat; nil:
 	// servers can not use models. The model of the request is set by it.
 	Sample func(ctx context.Context, chatID, model string, r llm.Request) (Sampled, error)
@@ -79,6 +82,11 @@ type Deps struct {
 	// agreed to, and returns those that differ, by name, with what they said before; what was
 	// never seen counts as agreed to. Nil: all is. It may read and write files.
 	Agreed func(server string, list []Described) map[string]Before
+	// Spoken returns the version of the protocol that a server spoke the last time; empty: it
+	// is not known. Spoke records it. Nil: what was learned lasts as long as the manager.
+	// They may read and write files.
+	Spoken func(server string, c config.MCPServer) string
+	Spoke  func(server string, c config.MCPServer, version string)
 	// Agree records that the user agreed to a tool.
 	Agree func(server string, t Described)
 	// HTTP returns the client for remote servers.
@@ -105,6 +113,8 @@ type Status struct {
 	Reason string // why it failed, or what it needs; without secrets
 	// Offer is what the server offers; nil unless it runs or is on its way back.
 	Offer *Offer
+
+	conn *connection // while it runs
 }
 
 // Offer is what a server said it has.

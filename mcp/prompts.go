@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,6 +20,9 @@ type Prompt struct {
 	Server, Name string
 	Description  string
 	Arguments    []Argument
+
+	sent          string   // its name on the way to the server
+	sentArguments []string // those of the arguments
 }
 
 // Argument is one of a prompt, in the order in which the server declares them.
@@ -51,8 +55,9 @@ func (m *Manager) Prompts() []Prompt {
 // server has them; the error is fit for the user.
 func (m *Manager) Prompt(ctx context.Context, server, name string, args map[string]string) ([]event.Said, error) {
 	var out []event.Said
+	params := m.promptParams(server, name, args)
 	err := m.ask(ctx, server, func(ctx context.Context, c *connection) error {
-		raw, err := c.get(ctx, wire.MethodPromptsGet, map[string]any{"name": name, "arguments": args})
+		raw, err := c.get(ctx, wire.MethodPromptsGet, params)
 		if err != nil {
 			return err
 		}
@@ -66,6 +71,25 @@ func (m *Manager) Prompt(ctx context.Context, server, name string, args map[stri
 		return nil, fmt.Errorf("the prompt %s of the MCP server %s is empty", name, server)
 	}
 	return out, nil
+}
+
+// promptParams are the parameters of prompts/get, with the names as the server has them.
+func (m *Manager) promptParams(server, name string, args map[string]string) map[string]any {
+	sent := maps.Clone(args)
+	for _, p := range m.Prompts() {
+		if p.Server != server || p.Name != name {
+			continue
+		}
+		name = p.sent
+		for i, a := range p.Arguments {
+			if value, given := sent[a.Name]; given {
+				delete(sent, a.Name)
+				sent[p.sentArguments[i]] = value
+			}
+		}
+		break
+	}
+	return map[string]any{"name": name, "arguments": sent}
 }
 
 // said makes messages of a chat of a prompt's: neighbours of one role become one.
@@ -176,9 +200,10 @@ func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, erro
 				s.m.deps.Log.Warn("a prompt of an MCP server is left out", "server", s.name, "prompt", cut(p.Name, 100))
 				continue
 			}
-			prompt := Prompt{Server: s.name, Name: p.Name, Description: c.short(cmp.Or(p.Description, p.Title))}
+			prompt := Prompt{Server: s.name, Name: oneLine(p.Name), sent: p.Name, Description: c.short(cmp.Or(p.Description, p.Title))}
 			for _, a := range p.Arguments {
-				prompt.Arguments = append(prompt.Arguments, Argument{Name: cut(a.Name, maxToolName), Description: c.short(cmp.Or(a.Description, a.Title)), Required: a.Required})
+				prompt.sentArguments = append(prompt.sentArguments, a.Name)
+				prompt.Arguments = append(prompt.Arguments, Argument{Name: cut(oneLine(a.Name), maxToolName), Description: c.short(cmp.Or(a.Description, a.Title)), Required: a.Required})
 			}
 			out = append(out, prompt)
 		}

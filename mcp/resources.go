@@ -3,7 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -70,10 +69,13 @@ func (m *Manager) ReadResource(ctx context.Context, server, uri string) ([]event
 func resourceBlock(part wire.ResourceContents, uri string, clean func(string) string) event.Block {
 	switch part := part.(type) {
 	case wire.TextResourceContents:
+		if isEncoded(part.MIMEType, part.Text) {
+			return resourceBlock(wire.BlobResourceContents{URI: part.URI, MIMEType: part.MIMEType, Blob: part.Text}, uri, clean)
+		}
 		return event.Block{Label: cmp.Or(part.URI, uri), Text: clean(part.Text)}
 	case wire.BlobResourceContents:
 		label := cmp.Or(part.URI, uri)
-		data, err := base64.StdEncoding.DecodeString(part.Blob)
+		data, err := decodeBase64(part.Blob)
 		switch {
 		case err != nil:
 			return event.Block{Label: label, Text: "[It can not be shown: its data are no base64]"}
@@ -115,13 +117,13 @@ func (c *connection) listResources(ctx context.Context, s *server) ([]Resource, 
 			return nil, err
 		}
 		for _, r := range page.Resources {
-			if r.URI == "" || len(r.URI) > maxURI || len(out) == maxResources {
+			if r.URI == "" || oneLine(r.URI) != r.URI || len(r.URI) > maxURI || len(out) == maxResources {
 				s.m.deps.Log.Warn("a resource of an MCP server is left out", "server", s.name, "resource", cut(r.URI, 100))
 				continue
 			}
 			out = append(out, Resource{
-				Server: s.name, URI: r.URI, Name: cut(cmp.Or(r.Title, r.Name, r.URI), maxToolName),
-				Description: c.short(r.Description), MediaType: cut(r.MIMEType, maxToolName),
+				Server: s.name, URI: r.URI, Name: cut(oneLine(cmp.Or(r.Title, r.Name, r.URI)), maxToolName),
+				Description: c.short(r.Description), MediaType: cut(oneLine(r.MIMEType), maxToolName),
 			})
 		}
 		if page.NextCursor == "" || page.NextCursor == cursor {

@@ -1,7 +1,7 @@
 package mcp
 
 import (
-	"encoding/base64"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,11 +9,12 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// result makes what the model gets of what a server sent.
-func result(raw json.RawMessage) (tools.Result, error) {
+// result makes what the model gets of what a server sent for a call of a tool.
+func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 	var r struct {
 		Content    []json.RawMessage `json:"content"`
 		Structured json.RawMessage   `json:"structuredContent"`
@@ -24,12 +25,17 @@ func result(raw json.RawMessage) (tools.Result, error) {
 	}
 	got := contents(r.Content...)
 	out := tools.Result{Failed: r.IsError, Outputs: got.texts, Images: got.images}
-	// Servers send structured content as text as well, for clients that do not know it.
-	if data := string(r.Structured); data != "" && data != "null" && !got.said {
-		out.Outputs = append(out.Outputs, data)
+	if data := string(r.Structured); data != "" && data != "null" && !saysSame(r.Structured, got.said) {
+		out.Outputs = append(out.Outputs, withoutBinary(r.Structured))
 	}
 	if len(out.Outputs) == 0 {
 		out.Outputs = []string{"(the tool returned nothing)"}
+	}
+	if !r.IsError {
+		if err := schema.check(r.Structured); err != nil {
+			out.Failed = true
+			out.Outputs = append([]string{visible.Text("[" + err.Error() + "]")}, out.Outputs...)
+		}
 	}
 	return out, nil
 }
@@ -38,20 +44,39 @@ func result(raw json.RawMessage) (tools.Result, error) {
 type content struct {
 	texts  []string // what is no text is named in words
 	images []event.Image
-	said   bool // there is text of the server's own
+	said   []string // texts of the server's own
 }
 
 // contents makes that of what was sent.
 func contents(list ...json.RawMessage) (out content) {
-	add := func(text string) { out.texts = append(out.texts, text) }
-	image := func(what, media, data string) {
-		raw, err := base64.StdEncoding.DecodeString(data)
-		if err != nil {
+	add := func(text string) { out.texts = append(out.texts, visible.Text(text)) }
+	binary := func(what, media, data string) {
+		raw, err := decodeBase64(data)
+		switch {
+		case err != nil:
 			add(fmt.Sprintf("[%s can not be shown: its data are no base64]", what))
-			return
+		case strings.HasPrefix(media, "image/"):
+			add(fmt.Sprintf("[%s, %d bytes]", what, len(raw)))
+			out.images = append(out.images, event.Image{MediaType: media, Data: raw})
+		case strings.HasPrefix(media, "audio/"):
+			add(fmt.Sprintf("[%s, %d bytes: models can not hear it]", what, len(raw)))
+		default:
+			add(fmt.Sprintf("[%s, %d bytes: it is no text]", what, len(raw)))
 		}
-		add(fmt.Sprintf("[%s, %d bytes]", what, len(raw)))
-		out.images = append(out.images, event.Image{MediaType: media, Data: raw})
+	}
+	text := func(text string) {
+		out.said = append(out.said, text)
+		rest, urls := cutDataURLs(text)
+		if strings.TrimSpace(rest) != "" || len(urls) == 0 {
+			add(rest)
+		}
+		for _, u := range urls {
+			if strings.TrimSpace(rest) == "" {
+				binary("data "+u.media, u.media, u.data)
+			} else if raw, err := decodeBase64(u.data); err == nil && strings.HasPrefix(u.media, "image/") {
+				out.images = append(out.images, event.Image{MediaType: u.media, Data: raw}) // the text names it
+			}
+		}
 	}
 	for _, one := range list {
 		content, err := wire.UnmarshalContent(one)
@@ -61,25 +86,27 @@ func contents(list ...json.RawMessage) (out content) {
 		}
 		switch c := content.(type) {
 		case wire.TextContent:
-			out.said = out.said || strings.TrimSpace(c.Text) != ""
-			add(c.Text)
+			text(c.Text)
 		case wire.ImageContent:
-			image("image "+c.MIMEType, c.MIMEType, c.Data)
+			binary("image "+c.MIMEType, cmp.Or(c.MIMEType, "image/*"), c.Data)
 		case wire.AudioContent:
-			add(fmt.Sprintf("[audio %s, %d bytes: models can not hear it]", c.MIMEType, base64.StdEncoding.DecodedLen(len(c.Data))))
+			binary("audio "+c.MIMEType, "audio/*", c.Data)
 		case wire.ResourceLink:
 			add(reference(c))
 		case wire.EmbeddedResource:
 			switch res := c.Resource.(type) {
 			case wire.TextResourceContents:
-				out.said = true
-				add(fmt.Sprintf("[resource %s]\n%s", res.URI, res.Text))
-			case wire.BlobResourceContents:
-				if strings.HasPrefix(res.MIMEType, "image/") {
-					image("image "+res.MIMEType+" "+res.URI, res.MIMEType, res.Blob)
+				if isEncoded(res.MIMEType, res.Text) {
+					binary(fmt.Sprintf("resource %s (%s)", res.URI, res.MIMEType), res.MIMEType, res.Text)
 					continue
 				}
-				add(fmt.Sprintf("[resource %s (%s), %d bytes: it is no text]", res.URI, res.MIMEType, base64.StdEncoding.DecodedLen(len(res.Blob))))
+				add("[resource " + res.URI + "]\n" + res.Text)
+			case wire.BlobResourceContents:
+				what := fmt.Sprintf("resource %s (%s)", res.URI, res.MIMEType)
+				if strings.HasPrefix(res.MIMEType, "image/") {
+					what = "image " + res.MIMEType + " " + res.URI
+				}
+				binary(what, res.MIMEType, res.Blob)
 			}
 		default:
 			add(fmt.Sprintf("[content that eca does not know: %T]", c))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"runtime/debug"
 	"sync"
@@ -45,6 +46,8 @@ type server struct {
 	since    time.Time // it runs
 	again    bool      // start when it has stopped
 	waiting  []chan<- reached
+
+	handshake *handshake // belongs to the attempt that runs
 
 	refreshing <-chan refreshed // lists are asked for
 	calm       <-chan time.Time // until lists may be asked for again
@@ -186,7 +189,7 @@ func (s *server) set(next State, reason string) {
 }
 
 func (s *server) publish() {
-	s.status.Store(&Status{Name: s.name, State: s.state, Reason: s.reason, Offer: s.offer})
+	s.status.Store(&Status{Name: s.name, State: s.state, Reason: s.reason, Offer: s.offer, conn: s.conn})
 	s.m.changed()
 }
 
@@ -270,13 +273,13 @@ func (s *server) attempted(a attempt) {
 		return
 	}
 	if s.offer != nil { // until they are listed anew
-		a.offer.Prompts, a.offer.Resources = s.offer.Prompts, s.offer.Resources
+		a.offer.Resources = s.offer.Resources
+		if a.offer.Prompts == nil {
+			a.offer.Prompts = s.offer.Prompts
+		}
 	}
 	s.conn, s.offer, s.since = a.conn, a.offer, s.m.deps.Now()
 	s.set(Running, "")
-	if has := a.conn.server; has.Prompts != nil || has.Resources != nil {
-		a.conn.outdated(promptsList | resourcesList)
-	}
 	s.answer(reached{conn: a.conn})
 }
 
@@ -293,7 +296,11 @@ func (s *server) down(c *connection, cause error) {
 // fail records why a start or a life ended, and has it started again, if that may help.
 func (s *server) fail(err error) {
 	reason := err.Error()
-	s.m.deps.Log.Warn("MCP server failed", "server", s.name, "reason", reason)
+	level := slog.LevelError // editors show what has this word
+	if errors.Is(err, errUnauthorized) {
+		level = slog.LevelWarn // the user is asked to log in
+	}
+	s.m.deps.Log.Log(s.ctx, level, "MCP server failed", "server", s.name, "reason", reason)
 	var permanent permanentError
 	next := Failed
 	switch wait, more := pause(s.restarts); {

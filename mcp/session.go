@@ -1,11 +1,13 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -35,6 +37,7 @@ type session struct {
 	version  string // of the protocol; empty until it is agreed on
 	last     int64  // id of a request
 	waiting  map[string]*waiter
+	reports  map[string]func(string)       // whom progress is for, by token
 	incoming map[string]context.CancelFunc // requests of the server
 	unheard  int                           // of those, also refused ones, whose answers are not sent yet
 }
@@ -47,22 +50,21 @@ type self struct {
 }
 
 // waiter is a request that is not answered yet.
-type waiter struct {
-	answer   chan envelope
-	progress func(string)
-}
+type waiter struct{ answer chan envelope }
 
 // request is what a server is asked.
 type request struct {
 	method string
 	params any // encoded as an object, or nil
-	// progress hears of reports; it must not wait.
+	// progress hears of reports, also after the answer, until the context of the request ends:
+	// those of a task come later. It must not wait.
 	progress func(text string)
 	header   map[string]string // over HTTP
+	version  string            // of the protocol, before one is agreed on
 }
 
 func newSession(ctx context.Context, t transport) *session {
-	s := &session{transport: t, waiting: map[string]*waiter{}, incoming: map[string]context.CancelFunc{}}
+	s := &session{transport: t, waiting: map[string]*waiter{}, reports: map[string]func(string){}, incoming: map[string]context.CancelFunc{}}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	return s
 }
@@ -153,9 +155,12 @@ func (s *session) ask(ctx context.Context, r request) (json.RawMessage, error) {
 
 // exchange is one request with its answer.
 func (s *session) exchange(ctx context.Context, r request, inputs map[string]json.RawMessage) (json.RawMessage, error) {
-	w := &waiter{answer: make(chan envelope, 1), progress: r.progress}
+	w := &waiter{answer: make(chan envelope, 1)}
 	id, forget := s.expect(w)
 	defer forget()
+	if r.progress != nil {
+		s.report(ctx, id, r.progress)
+	}
 	params, err := s.encode(r, id, inputs)
 	if err != nil {
 		return nil, err
@@ -226,6 +231,22 @@ func (s *session) expect(w *waiter) (id string, forget func()) {
 	}
 }
 
+// report has progress delivered until ctx ends.
+func (s *session) report(ctx context.Context, token string, progress func(string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reports[token] = func(text string) {
+		if ctx.Err() == nil {
+			progress(text)
+		}
+	}
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.reports, token)
+	})
+}
+
 // encode returns the parameters of a request, with what the protocol wants in them.
 func (s *session) encode(r request, id string, inputs map[string]json.RawMessage) (json.RawMessage, error) {
 	params, meta := map[string]json.RawMessage{}, map[string]any{}
@@ -245,11 +266,14 @@ func (s *session) encode(r request, id string, inputs map[string]json.RawMessage
 	if r.progress != nil {
 		meta["progressToken"] = json.Number(id)
 	}
-	if s.modern() {
-		s.mu.Lock()
-		meta[wire.MetaKeyProtocolVersion] = s.version
-		s.mu.Unlock()
-		meta[wire.MetaKeyClientInfo], meta[wire.MetaKeyClientCapabilities] = s.self.info, s.self.capabilities
+	s.mu.Lock()
+	version := cmp.Or(r.version, s.version)
+	s.mu.Unlock()
+	if wire.IsModernProtocol(version) {
+		meta[wire.MetaKeyProtocolVersion] = version
+		capabilities := maps.Clone(s.self.capabilities)
+		capabilities["extensions"] = map[string]any{tasksExtension: struct{}{}}
+		meta[wire.MetaKeyClientInfo], meta[wire.MetaKeyClientCapabilities] = s.self.info, capabilities
 	}
 	if len(meta) > 0 {
 		raw, err := json.Marshal(meta)
@@ -280,8 +304,8 @@ func (s *session) notify(ctx context.Context, method string, params any) error {
 // withdraw tells the server that nobody waits for an answer any more, in the background:
 // who waited is gone.
 func (s *session) withdraw(ctx context.Context, method, id string) {
-	if method == string(wire.MethodInitialize) {
-		return // it must not be cancelled
+	if method == string(wire.MethodInitialize) || method == string(wire.MethodServerDiscover) {
+		return // it must not be cancelled, and an older server knows nothing of it yet
 	}
 	reason := context.Cause(ctx).Error()
 	s.background(func() {
@@ -328,9 +352,9 @@ func (s *session) progressed(params json.RawMessage) {
 		return
 	}
 	s.mu.Lock()
-	w := s.waiting[idKey(p.Token)]
+	progress := s.reports[idKey(p.Token)]
 	s.mu.Unlock()
-	if w == nil || w.progress == nil {
+	if progress == nil {
 		return
 	}
 	switch {
@@ -339,7 +363,7 @@ func (s *session) progressed(params json.RawMessage) {
 	case p.Message == "":
 		p.Message = p.Progress.String()
 	}
-	w.progress(p.Message)
+	progress(p.Message)
 }
 
 // errEnded is why a conversation that eca closed is over.

@@ -235,7 +235,7 @@ func TestInputRequired(t *testing.T) {
 	s.agree(wire.ProtocolVersion20260728)
 	pending := ask(t.Context(), s, request{method: "tools/call", params: map[string]any{"name": "t"}})
 	first := l.next(t)
-	for _, want := range []string{`"io.modelcontextprotocol/protocolVersion":"2026-07-28"`, `"io.modelcontextprotocol/clientCapabilities":{"roots":{}}`, `"name":"t"`} {
+	for _, want := range []string{`"io.modelcontextprotocol/protocolVersion":"2026-07-28"`, `"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}},"roots":{}}`, `"name":"t"`} {
 		if !strings.Contains(string(first.Params), want) {
 			t.Errorf("no %s in %s", want, first.Params)
 		}

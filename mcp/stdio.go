@@ -191,6 +191,18 @@ func (t *stdio) send(ctx context.Context, e envelope) error {
 	}
 }
 
+// unread says whether the child has still to read what it was sent, where that can be known.
+func (t *stdio) unread() (left, known bool) {
+	raw, err := t.in.SyscallConn()
+	if err != nil {
+		return false, false
+	}
+	if raw.Control(func(fd uintptr) { left, known = pipeHolds(fd) }) != nil {
+		return false, false
+	}
+	return left, known
+}
+
 func (t *stdio) read() {
 	r := bufio.NewReaderSize(t.out, 32<<10)
 	for {

@@ -20,7 +20,7 @@ import (
 func TestGoodServer(t *testing.T) {
 	r := newRig(t, map[string]string{"s": "good"})
 	status := r.await("s", Running)
-	if o := status.Offer; o.Server != "faulty 1" || o.Instructions != "be kind" || o.Protocol != "2025-06-18" || len(o.Tools) != 10 {
+	if o := status.Offer; o.Server != "faulty 1" || o.Instructions != "be kind" || o.Protocol != "2025-06-18" || len(o.Tools) != 11 {
 		t.Errorf("offer: %+v", o)
 	}
 	spec := r.tool("s", "echo").Spec()

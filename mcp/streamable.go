@@ -74,7 +74,7 @@ func (t *streamable) close() {
 	if t.life == nil {
 		return
 	}
-	if session, version := t.state(); session == "" || wire.IsModernProtocol(version) {
+	if session, _ := t.state(); session == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.life), farewellTime)
@@ -104,7 +104,7 @@ func (t *streamable) do(ctx context.Context, method string, body []byte, header 
 	if version != "" {
 		req.Header.Set(wire.HeaderProtocolVersion, version)
 	}
-	if session != "" && !wire.IsModernProtocol(version) {
+	if session != "" { // only an older handshake begins one
 		req.Header.Set(wire.HeaderSessionID, session)
 	}
 	for name, value := range header {

@@ -271,7 +271,7 @@ func TestConfiguredVersion(t *testing.T) {
 	r := newRig(t, nil)
 	r.m.Apply(Settings{}, map[string]config.MCPServer{
 		"old": {URL: s.URL, ProtocolVersion: "2025-03-26"}, "new": {URL: s.URL, ProtocolVersion: "2026-07-28"},
-		"modern": {Command: "good", ProtocolVersion: "2026-07-28"},
+		"modern": {Command: "both", ProtocolVersion: "2026-07-28"},
 	})
 	r.await("old", Running)
 	r.await("new", Running) // the fake answers to everything

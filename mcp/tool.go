@@ -19,6 +19,9 @@ import (
 type Tool struct {
 	spec   tools.Spec
 	server *server
+	name   string // on the way to the server
+	tasks  string // what it says about tasks: required, optional or forbidden
+	output *outputSchema
 	now    Described // what it says about itself
 	before *Before   // what it said when the user agreed; nil: the same
 }
@@ -48,14 +51,14 @@ func (t *Tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.
 		t.server.m.deps.Agree(t.server.name, t.now) // the user was shown what is different
 		conn.outdated(toolsList)
 	}
-	res, err := conn.call(ctx, t.spec, call, out)
+	res, err := conn.call(ctx, t, call, out)
 	if errors.Is(err, errForgotten) {
 		// The server forgot us and did not do anything: with a new session it can.
 		conn.session.cancel(errForgotten)
 		if conn, err = t.server.connection(ctx); err != nil {
 			return tools.Result{}, err
 		}
-		res, err = conn.call(ctx, t.spec, call, out)
+		res, err = conn.call(ctx, t, call, out)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -93,7 +96,7 @@ func callLimit(c config.MCPServer) time.Duration {
 var errLate = errors.New("no answer in time")
 
 // call calls a tool. The end of ctx cancels the call at the server.
-func (c *connection) call(ctx context.Context, spec tools.Spec, call tools.Call, out tools.Sink) (tools.Result, error) {
+func (c *connection) call(ctx context.Context, t *Tool, call tools.Call, out tools.Sink) (tools.Result, error) {
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
@@ -113,24 +116,11 @@ func (c *connection) call(ctx context.Context, spec tools.Spec, call tools.Call,
 	})
 	defer patience.Stop()
 
-	running, leave := c.enter(call, spec.Name, patience)
+	running, leave := c.enter(call, t.spec.Name, patience)
 	defer leave()
-	arguments := call.Arguments
-	if len(arguments) == 0 {
-		arguments = json.RawMessage(`{}`)
-	}
-	params := map[string]any{"name": spec.Name, "arguments": arguments}
-	raw, err := c.session.ask(ctx, request{
-		method: string(wire.MethodToolsCall), params: params, header: c.mirrored(spec, params),
-		progress: func(text string) {
-			running.heard()
-			if out != nil && text != "" {
-				out(cut(c.clean(text), maxProgress) + "\n") // whole lines are shown
-			}
-		},
-	})
+	raw, err := c.perform(ctx, t, call.Arguments, running, out)
 	if err == nil {
-		return result(raw)
+		return result(raw, t.output)
 	}
 	cause := context.Cause(ctx)
 	switch {
@@ -146,12 +136,61 @@ func (c *connection) call(ctx context.Context, spec tools.Spec, call tools.Call,
 		return tools.Result{}, unauthorized(err)
 	case errors.Is(err, errForgotten):
 		return tools.Result{}, err
+	case errors.As(err, new(callError)):
 	case !answered(err):
 		c.session.background(c.alive)
 		return tools.Result{}, fmt.Errorf("the connection broke off before the answer: %w", c.cleaned(err))
 	}
 	return tools.Result{}, c.cleaned(err)
 }
+
+// perform carries a call out, to the end of the task that it may become, and has the user
+// open the pages that the server wants before.
+func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMessage, running *activeCall, out tools.Sink) (json.RawMessage, error) {
+	if len(arguments) == 0 {
+		arguments = json.RawMessage(`{}`)
+	}
+	params := map[string]any{"name": t.name, "arguments": arguments}
+	if c.inTask(t.tasks) {
+		params["task"] = map[string]any{"ttl": maxCall.Milliseconds()}
+	}
+	say := func(text string) {
+		if out != nil && text != "" {
+			out(cut(c.clean(text), maxProgress) + "\n") // whole lines are shown
+		}
+	}
+	asked := request{
+		method: string(wire.MethodToolsCall), params: params, header: c.mirrored(t.spec, params),
+		progress: func(text string) {
+			running.heard()
+			say(text)
+		},
+	}
+	for round := 0; ; round++ {
+		raw, err := c.session.ask(ctx, asked)
+		if err == nil {
+			if task, ok := taskOf(raw); ok {
+				raw, err = c.finish(ctx, task, running, say)
+				if err != nil && !answered(err) && !errors.Is(err, errUnauthorized) {
+					err = callError(err.Error())
+				}
+			}
+		}
+		pages := pagesWanted(err)
+		if len(pages) == 0 || round == maxPageRounds {
+			return raw, err
+		}
+		if err := c.visit(ctx, running.ActiveCall, pages); err != nil {
+			return nil, callError(err.Error())
+		}
+	}
+}
+
+// callError is why a call failed that had begun: it says nothing about the connection, and
+// the call must not be made again.
+type callError string
+
+func (e callError) Error() string { return string(e) }
 
 // cleaned is an error as it may be shown.
 func (c *connection) cleaned(err error) error {
@@ -212,7 +251,11 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 		Title       string              `json:"title"`
 		Description string              `json:"description"`
 		Schema      json.RawMessage     `json:"inputSchema"`
+		Output      json.RawMessage     `json:"outputSchema"`
 		Annotations wire.ToolAnnotation `json:"annotations"`
+		Execution   struct {
+			Tasks string `json:"taskSupport"`
+		} `json:"execution"`
 	}
 	if err := json.Unmarshal(raw, &t); err != nil {
 		return t.Name, nil, err
@@ -220,7 +263,7 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 	if t.Name == "" || len(t.Name) > maxToolName {
 		return t.Name, nil, fmt.Errorf("names have 1 to %d bytes", maxToolName)
 	}
-	schema, err := objectSchema(t.Schema)
+	schema, err := objectSchema(shownSchema(t.Schema))
 	if err != nil {
 		return t.Name, nil, err
 	}
@@ -229,10 +272,10 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 			return t.Name, nil, err
 		}
 	}
-	description := cmp.Or(t.Description, t.Title, t.Annotations.Title, "The tool "+t.Name+" of the MCP server "+s.name+".")
+	description := cmp.Or(t.Description, t.Title, t.Annotations.Title, "The tool "+oneLine(t.Name)+" of the MCP server "+s.name+".")
 	description = cut(c.clean(description), maxDescription)
-	return t.Name, &Tool{server: s, now: Described{t.Name, description, schema}, spec: tools.Spec{
-		Server: s.name, Name: t.Name, Origin: "mcp", Schema: schema, Description: description, Caution: caution(t.Annotations),
+	return t.Name, &Tool{server: s, name: t.Name, tasks: t.Execution.Tasks, output: newOutputSchema(t.Output), now: Described{t.Name, description, schema}, spec: tools.Spec{
+		Server: s.name, Name: oneLine(t.Name), Origin: tools.OriginMCP, Schema: schema, Description: description, Caution: caution(t.Annotations),
 	}}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
 // What of a repository's log counts.
@@ -91,9 +92,12 @@ func (x *Index) readLog(ctx context.Context, t *tree) *logReading {
 	go func() {
 		defer close(l.done)
 		out := &limited{left: maxLog}
+		bounded, cancel := context.WithTimeout(ctx, x.gitTime)
+		defer cancel()
 		// A repository's own configuration must not make git run anything.
-		exit, err := proc.Run(ctx, proc.Spec{
+		exit, err := proc.Run(bounded, proc.Spec{
 			Path: x.opts.Git, Dir: t.root, Stdout: out, Supervisor: x.opts.Supervisor,
+			Sandbox: sandbox.Policy{Level: sandbox.ReadOnly},
 			Args: []string{
 				"-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-c", "core.hooksPath=" + os.DevNull,
 				"--no-pager", "log", "-n", strconv.Itoa(maxCommits), "--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-merges",

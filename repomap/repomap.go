@@ -25,6 +25,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -59,10 +60,16 @@ type Options struct {
 type Index struct {
 	opts  Options
 	langs func() *lang.Languages // made when first needed
+	// gitTime is how long git may take: files of a repository can make it wait for ever.
+	gitTime time.Duration
 
 	mu     sync.Mutex // guards what follows
 	trees  map[string]*tree
 	closed bool
+
+	collecting sync.Mutex // guards what follows
+	readers    int        // that read a whole repository
+	percent    int        // of garbage that was allowed before
 }
 
 // New returns an Index that knows nothing yet.
@@ -73,7 +80,7 @@ func New(o Options) *Index {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Index{opts: o, langs: sync.OnceValue(lang.New), trees: map[string]*tree{}}
+	return &Index{opts: o, langs: sync.OnceValue(lang.New), gitTime: 10 * time.Second, trees: map[string]*tree{}}
 }
 
 // tree is what is known of the files below one root.
@@ -131,6 +138,9 @@ func (x *Index) Map(ctx context.Context, root string, focus Focus) (*Map, error)
 		defer func() { <-t.turn }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+	if !t.loaded {
+		defer x.collectOften()()
 	}
 	if err := x.update(ctx, t, focus); err != nil {
 		return nil, err
@@ -196,6 +206,26 @@ func (x *Index) Close() {
 			x.save(t)
 			<-t.turn
 		default: // a Map goes on that nobody waits for
+		}
+	}
+}
+
+// collectOften has garbage collected sooner until done is called: of all that is made while a
+// whole repository is read little is kept, and memory should not have twice that.
+func (x *Index) collectOften() (done func()) {
+	const percent = 25
+	x.collecting.Lock()
+	defer x.collecting.Unlock()
+	if x.readers++; x.readers == 1 {
+		if x.percent = debug.SetGCPercent(percent); x.percent >= 0 && x.percent < percent {
+			debug.SetGCPercent(x.percent) // the user wants less
+		}
+	}
+	return func() {
+		x.collecting.Lock()
+		defer x.collecting.Unlock()
+		if x.readers--; x.readers == 0 {
+			debug.SetGCPercent(x.percent)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package repomap
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -300,7 +301,11 @@ func FuzzDecode(f *testing.F) {
 	write(f, root, shop())
 	x := New(Options{})
 	mapOf(f, x, root, Focus{})
-	whole := encode("/r", x.tree(root).order)
+	var stored bytes.Buffer
+	if err := encode(&stored, "/r", x.tree(root).order); err != nil {
+		f.Fatal(err)
+	}
+	whole := stored.Bytes()
 	f.Add(whole[:len(whole)-4])
 	f.Fuzz(func(t *testing.T, body []byte) {
 		data := appendChecksum(body)

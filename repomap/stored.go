@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,7 +66,7 @@ func (x *Index) save(t *tree) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return
 	}
-	if err := atomicfile.Write(path, encode(t.root, t.order), 0o600); err != nil {
+	if err := atomicfile.WriteFrom(path, 0o600, func(w io.Writer) error { return encode(w, t.root, t.order) }); err != nil {
 		return
 	}
 	t.dirty = 0
@@ -85,8 +86,17 @@ func (x *Index) dropOld(dir string) {
 	}
 }
 
-func encode(root string, files []*file) []byte {
-	b := append(make([]byte, 0, 1<<16), storedMagic...)
+// encode writes the stored form, in pieces: as a whole it has a quarter of the bytes of the sources.
+func encode(w io.Writer, root string, files []*file) error {
+	const piece = 1 << 18
+	var sum uint32
+	b := append(make([]byte, 0, piece), storedMagic...)
+	flush := func() error {
+		sum = crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), b)
+		_, err := w.Write(b)
+		b = b[:0]
+		return err
+	}
 	b = binary.AppendUvarint(b, storedFormat)
 	b = binary.AppendUvarint(b, lang.Version)
 	b = appendText(b, root)
@@ -110,7 +120,7 @@ func encode(root string, files []*file) []byte {
 		for i := range f.defs {
 			texts = append(append(texts, f.defs[i].Signature...), f.defs[i].Name...)
 		}
-		b = appendText(b, string(texts))
+		b = append(binary.AppendUvarint(b, uint64(len(texts))), texts...)
 		b = binary.AppendUvarint(b, uint64(len(f.defs)))
 		at := 0
 		for i := range f.defs {
@@ -132,8 +142,17 @@ func encode(root string, files []*file) []byte {
 			b = binary.LittleEndian.AppendUint64(b, name)
 		}
 		b = append(b, f.uses.Counts...)
+		if len(b) >= piece/2 {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
 	}
-	return binary.LittleEndian.AppendUint32(b, checksum(b))
+	if err := flush(); err != nil {
+		return err
+	}
+	_, err := w.Write(binary.LittleEndian.AppendUint32(b, sum))
+	return err
 }
 
 func appendText(b []byte, s string) []byte {

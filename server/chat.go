@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
@@ -53,6 +54,19 @@ func (s *Server) ChatPrompt(ctx context.Context, req protocol.Request[protocol.C
 	session, isNew, err := s.host.Engine().Open(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	if !isNew {
+		elsewhere, err := s.workspaceOf(ctx, session)
+		if err != nil {
+			return nil, err
+		}
+		if elsewhere != nil {
+			s.view(session) // who repeats the prompt knows which chat it is
+			return func(context.Context) (protocol.ChatPromptResult, error) {
+				s.refuse(id, *p.Message, fmt.Errorf("this chat belongs to another workspace (%s): start a new chat, or send the prompt again to continue it here", strings.Join(elsewhere, ", ")))
+				return failed, nil
+			}, nil
+		}
 	}
 	if id != "" && isNew {
 		s.post("chat/opened", protocol.ChatOpened{ChatID: id})
@@ -204,7 +218,7 @@ func (s *Server) ChatToolCallApprove(_ context.Context, p protocol.ToolCallParam
 
 // ChatToolCallReject implements protocol.Server.
 func (s *Server) ChatToolCallReject(_ context.Context, p protocol.ToolCallParams) error {
-	s.decide(p, chat.Decision{GoOn: p.GoOn})
+	s.decide(p, chat.Decision{GoOn: p.GoOn, Unasked: p.Unasked})
 	return nil
 }
 

@@ -16,6 +16,9 @@ func (s *Server) ChatList(_ context.Context, req protocol.Request[protocol.ChatL
 		by = chat.ByCreated
 	}
 	return func(ctx context.Context) (protocol.ChatListResult, error) {
+		if s.client().hasPage() {
+			s.pushAgain(s.ctx)
+		}
 		list, err := s.host.Engine().List(ctx, by, int(req.Params.Limit))
 		out := protocol.ChatListResult{Chats: make([]protocol.ChatSummary, len(list))}
 		for i, c := range list {
@@ -101,6 +104,9 @@ func (s *Server) ChatRemoveFlag(ctx context.Context, req protocol.Request[protoc
 // ChatUpdate implements protocol.Server.
 func (s *Server) ChatUpdate(ctx context.Context, req protocol.Request[protocol.ChatUpdateParams]) (protocol.Later[protocol.Empty], error) {
 	p := req.Params
+	if trust := p.Trust.Value; trust != nil && s.client().hasPage() {
+		s.configPush.switchTrust(*trust)
+	}
 	var edits []func(*chat.Session) *chat.Pending[event.Seq]
 	if trust := p.Trust.Value; trust != nil {
 		edits = append(edits, func(session *chat.Session) *chat.Pending[event.Seq] {
@@ -208,7 +214,7 @@ func (s *Server) ChatHistory(ctx context.Context, req protocol.Request[protocol.
 			return none, nil
 		}
 		out := none
-		m := newMapper(session.ID(), s.host.Config())
+		m := s.newMapper(session.ID())
 		_, err := replay(ctx, session, span, m, s.log, func(list []notification) {
 			for _, n := range list {
 				if c, ok := n.Params.(protocol.ContentReceived); ok {

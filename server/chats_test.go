@@ -425,11 +425,11 @@ func TestSelection(t *testing.T) {
 		want   []string
 	}{
 		{"chat/selectedModelChanged", map[string]any{"chatId": "c", "model": "mock/v", "variant": "low"}, []string{`{"chatId":"c","chat":{"variants":["high","low"],"selectVariant":"low"}}`}},
-		{"chat/selectedModelChanged", map[string]any{"chatId": "new", "model": "mock/v", "variant": nil}, []string{`{"chat":{"variants":["high","low"]}}`}},
-		{"chat/selectedModelChanged", map[string]any{"model": "mock/m"}, []string{`{"chat":{"variants":[]}}`}},
+		{"chat/selectedModelChanged", map[string]any{"chatId": "new", "model": "mock/v", "variant": nil}, []string{`{"chat":{"models":[`, `"variants":["high","low"],"selectModel":"mock/m"`, `"welcomeMessage":`}},
+		{"chat/selectedModelChanged", map[string]any{"model": "mock/m"}, []string{`{"chat":{"models":[`, `"variants":[],"selectModel":"mock/m"`}},
 		{"chat/selectedAgentChanged", map[string]any{"chatId": "c", "agent": "plan"}, []string{`"chatId":"c"`, `"selectModel":"mock/v"`, `"selectVariant":"low"`}},
-		{"chat/selectedBehaviorChanged", map[string]any{"behavior": "plan"}, []string{`{"chat":{"selectAgent":"plan","selectBehavior":"plan","defaultAgent":"plan","defaultBehavior":"plan"}}`}},
-		{"chat/selectedAgentChanged", map[string]any{"agent": "unknown"}, []string{`{"chat":{"selectAgent":"code"`}},
+		{"chat/selectedBehaviorChanged", map[string]any{"behavior": "plan"}, []string{`"selectAgent":"plan","selectBehavior":"plan"`, `"defaultAgent":"plan","defaultBehavior":"plan"`}},
+		{"chat/selectedAgentChanged", map[string]any{"agent": "unknown"}, []string{`{"chat":{"models":[`, `"selectAgent":"code"`}},
 	} {
 		mark := r.Mark()
 		r.Notify(c.method, c.params)

@@ -6,12 +6,11 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
-	"github.com/seed-dec29ce4/eca/config"
 )
 
 // The chats of subagents are shown by the view of their parent, each between the running
 // and the end of the call it works for: behind that clients drop what they hear of it
-// (eca-protocol 7.4, 8.5). They have neither progress nor status, which some clients take
+// (eca-protocol 7.4, 8.5). They have no status, and no progress but that a request is repeated, which some clients take
 // for the parent's. A subagent in the background, whose call ends at once, is not shown
 // live; replays show it where it was started.
 
@@ -24,18 +23,20 @@ type childView struct {
 
 // ofChild says whether clients hear of an event in the chat of a subagent.
 func ofChild(b event.Body) bool {
-	switch b.(type) {
-	case event.Progress, event.TurnStarted, event.TurnFinished, event.TitleChanged:
+	switch b := b.(type) {
+	case event.Progress:
+		return b.Retry // without it, nobody knows why nothing happens
+	case event.TurnStarted, event.TurnFinished, event.TitleChanged:
 		return false
 	}
 	return true
 }
 
-// newChildMapper returns a mapper for the part of a subagent's chat that belongs to a call.
-func newChildMapper(parent string, sub event.Subagent, cfg *config.Loaded) *mapper {
-	m := newMapper(sub.ChatID, cfg)
-	m.parent = parent
-	return m
+// forChild returns a mapper for the part of a subagent's chat that belongs to a call.
+func (m *mapper) forChild(sub event.Subagent) *mapper {
+	c := newMapper(sub.ChatID, m.cfg)
+	c.client, c.parent = m.client, m.chatID
+	return c
 }
 
 // showChild begins to show a subagent, if it works in this process.
@@ -48,7 +49,7 @@ func (v *view) showChild(ctx context.Context, callID string, sub event.Subagent)
 	ctx, c.quit = context.WithCancel(ctx)
 	waiting, drain := context.WithCancel(ctx)
 	c.drain = drain
-	m := newChildMapper(v.chatID, sub, v.s.host.Config())
+	m := v.mapper.forChild(sub)
 	v.children[callID] = c
 	go func() {
 		defer close(c.done)
@@ -116,7 +117,7 @@ func (v *view) endChild(ctx context.Context, turn, callID string) {
 		return
 	}
 	// The view has fallen behind and did not hear that it began.
-	m := newChildMapper(v.chatID, *call.sub, v.s.host.Config())
+	m := v.mapper.forChild(*call.sub)
 	_, err := v.session.Child(ctx, call.sub.ChatID, callID, func(e event.Event) { v.send(ctx, m.notifications(e)) })
 	if err != nil && ctx.Err() == nil {
 		v.s.log.Error("subagent can not be shown", "chat", call.sub.ChatID, "err", err)
@@ -139,7 +140,7 @@ func (r *replayer) child(callID string) []notification {
 	if call == nil || call.sub == nil {
 		return nil
 	}
-	c := newReplayer(newChildMapper(r.chatID, *call.sub, r.cfg), func(string) (chat.CallStages, bool) {
+	c := newReplayer(r.forChild(*call.sub), func(string) (chat.CallStages, bool) {
 		return chat.CallStages{}, false
 	})
 	var out []notification

@@ -11,12 +11,15 @@ import (
 // ChatQueryCommands implements protocol.Server (4.7).
 func (s *Server) ChatQueryCommands(_ context.Context, req protocol.Request[protocol.QueryParams]) (protocol.Later[protocol.QueryCommandsResult], error) {
 	query := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(string(req.Params.Query)), "/"))
-	out := protocol.QueryCommandsResult{ChatID: string(req.Params.ChatID), Commands: []protocol.ChatCommand{}}
+	out := protocol.QueryCommandsResult{ChatID: chatRef(req.Params.ChatID), Commands: []protocol.ChatCommand{}}
 	for _, c := range s.host.Commands() {
 		if !strings.Contains(strings.ToLower(c.Name), query) && !strings.Contains(strings.ToLower(c.Description), query) {
 			continue
 		}
-		args := make([]protocol.CommandArgument, len(c.Arguments))
+		var args []protocol.CommandArgument
+		if len(c.Arguments) > 0 || c.Type != "skill" { // the reference gives null for a skill without any
+			args = make([]protocol.CommandArgument, len(c.Arguments))
+		}
 		for i, a := range c.Arguments {
 			args[i] = protocol.CommandArgument(a)
 		}

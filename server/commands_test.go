@@ -54,18 +54,37 @@ func TestQueryCommands(t *testing.T) {
 		}
 		out := []string{}
 		for _, c := range res.Commands {
-			if c.Arguments == nil || c.Type != "native" || c.Description == "" {
+			if c.Arguments == nil && c.Type != "skill" || c.Type != "native" && c.Name != "eca-info" || c.Description == "" {
 				t.Errorf("%+v", c)
 			}
 			out = append(out, c.Name)
 		}
 		return strings.Join(out, " ")
 	}
-	all := "init login model resume rename compact fork costs context export import prompt-show hooks plugins plugin-install plugin-uninstall plugin-update sync-system-prompt repo-map-show config doctor skills skill-create rules subagents debug-chat"
+	all := "init login model skills skill-create costs context compact fork resume export import remote config doctor debug-chat repo-map-show rules prompt-show sync-system-prompt subagents plugins plugin-install plugin-uninstall hooks eca-info rename plugin-update help"
 	for query, want := range map[any]string{nil: all, "": all, " EXP": "export import", "/costs": "costs", "agents.MD": "init", "xyz": ""} {
 		if got := names(query); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%v: %s, want %s", query, got, want)
 		}
+	}
+}
+
+// The list of chats has the newest first, in pages; numbers stay the same as chats are added.
+func TestResumeListsTheNewestChatsFirst(t *testing.T) {
+	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps: [{text: \"An answer.\"}]\nturns: []\n"})
+	for i := range 22 {
+		ask(t, r, fmt.Sprintf("c-%d", i+1), fmt.Sprintf("prompt %d", i+1))
+	}
+	first := ask(t, r, "c-22", "/resume")
+	newest, older := strings.Index(first, "21. **"), strings.Index(first, "20. **")
+	if newest < 0 || older < newest || !strings.Contains(first, " 2. **") || strings.Contains(first, " 1. **") || !strings.Contains(first, "`/resume page 2`") {
+		t.Errorf("the first page: %s", first)
+	}
+	if second := ask(t, r, "c-22", "/resume page 2"); !strings.Contains(second, "1. **") || strings.Contains(second, "2. **") {
+		t.Errorf("the second page: %s", second)
+	}
+	if third := ask(t, r, "c-22", "/resume page 3"); !strings.Contains(third, "there is no page 3") {
+		t.Errorf("a page that does not exist: %s", third)
 	}
 }
 
@@ -86,6 +105,12 @@ func TestResume(t *testing.T) {
 
 	if got := ask(t, r, "c-2", "/resume"); !strings.Contains(got, "1. **The first**, just now") || !strings.Contains(got, "`c-1`, flags: \"here\"") || strings.Contains(got, "c-2") {
 		t.Errorf("list: %s", got)
+	}
+	if got := ask(t, r, "c-2", "/resum"); !strings.Contains(got, "did you mean `/resume`?") || strings.Contains(got, "An answer.") {
+		t.Errorf("a mistyped command: %s", got)
+	}
+	if got := ask(t, r, "c-2", "/help"); !strings.Contains(got, "- `/resume [chat]`: ") || strings.Contains(got, "An answer.") {
+		t.Errorf("help: %s", got)
 	}
 	if got := ask(t, r, "c-2", "/resume 2"); !strings.Contains(got, "there is no chat 2") {
 		t.Errorf("no such chat: %s", got)

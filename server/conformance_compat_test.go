@@ -117,7 +117,7 @@ func conformPicks(t *testing.T) {
 	r.Call("chat/prompt", map[string]any{"chatId": "known", "message": "hi"})
 	r.Await(0, "the end", fake.Finished())
 	r.Await(0, "the start", fake.Ready())
-	for id, want := range map[string]string{"fresh": `{"chat":{"variants":["low"]}}`, "known": `{"chatId":"known","chat":{"variants":["low"],"selectVariant":null}}`} {
+	for id, want := range map[string]string{"fresh": `{"chat":{"models":["mock/m","mock/v"],"agents":["code","plan"],"behaviors":["code","plan"],"variants":["low"],"selectModel":"mock/m",`, "known": `{"chatId":"known","chat":{"variants":["low"],"selectVariant":null}}`} {
 		mark := r.Mark()
 		r.Notify("chat/selectedModelChanged", map[string]any{"chatId": id, "model": "mock/v"})
 		r.Await(mark, id, fake.Contains("config/updated", want))

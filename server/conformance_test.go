@@ -207,8 +207,7 @@ func conformSilence(t *testing.T) {
 	w := newWire(t, h.daemon, "")
 	w.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
 	for id := 2; id < 20; id++ { // each a round trip in which something could come
-		w.send(`{"jsonrpc":"2.0","method":"chat/selectedAgentChanged","params":{"agent":"plan"}}`)
-		w.call(id, "chat/prompt", `{"message":"too early","chatId":"c"}`)
+		w.call(id, "chat/queryFiles", `{"query":"x"}`)
 	}
 	if heard := w.since(0, `"method":"`); len(heard) != len(w.since(0, `"data":{"method"`)) {
 		t.Errorf("heard %q", heard)

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
@@ -24,11 +22,15 @@ type notification struct {
 type mapper struct {
 	chatID string
 	parent string // of a subagent's chat
+	client client
 	cfg    *config.Loaded
 	turns  map[string]bool // turns that began in front of this client
 	calls  map[string]*callState
 	tasks  *protocol.TaskDetails // the list of tasks as it was last shown; nil if that is not known
 	told   bool                  // a status: the client knows whether the chat runs
+
+	lastUsage  event.UsageReported // of the conversation
+	afterTurns []notification      // shown when the turn is over; for test suites
 }
 
 type callState struct {
@@ -36,18 +38,29 @@ type callState struct {
 	arguments json.RawMessage
 	sub       *event.Subagent // that it starts; nil for all other calls
 	running   bool
+	judged    event.ToolJudged // empty if nothing was said of what it would do
 }
 
 // isTask says whether it is a call of the tool task.
 func (c *callState) isTask() bool { return c.Server == tools.Native && c.Name == "task" }
 
 // tasksAre shows a list of tasks without a call.
-func tasksAre(list protocol.TaskDetails) protocol.TaskList {
-	return protocol.TaskList{Type: "toolCalled", Server: tools.Native, Name: "task", Details: list}
+func (m *mapper) tasksAre(list protocol.TaskDetails) []notification {
+	if m.client.details(list) == nil {
+		return nil
+	}
+	return m.content(protocol.RoleAssistant, protocol.TaskList{Type: "toolCalled", Server: tools.Native, Name: "task", Details: list})
 }
 
 func newMapper(chatID string, cfg *config.Loaded) *mapper {
 	return &mapper{chatID: chatID, cfg: cfg, turns: map[string]bool{}, calls: map[string]*callState{}, tasks: new(taskDetails(&event.Tasks{}))}
+}
+
+// newMapper returns a mapper for the connected client.
+func (s *Server) newMapper(chatID string) *mapper {
+	m := newMapper(chatID, s.host.Config())
+	m.client = s.client()
+	return m
 }
 
 // notifications returns what an event shows. Events of a turn that began before the
@@ -87,11 +100,16 @@ func (m *mapper) notifications(e event.Event) []notification {
 		if b.Auto {
 			text = "\n── Chat auto-compacted ──\n"
 		}
+		if m.cfg != nil && m.cfg.Env == config.EnvTest { // there, a compaction is told as the reference server does
+			m.afterTurns = append(m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: "Compacted chat"}), m.content(protocol.RoleSystem, m.usage(afterCompaction(m.lastUsage, b.Summary)))...)
+			return nil
+		}
 		return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: text})
 	case event.UsageReported:
 		if b.Purpose != "" {
 			return nil
 		}
+		m.lastUsage = b
 		return m.content(protocol.RoleSystem, m.usage(b))
 	case event.TitleChanged:
 		return m.content(protocol.RoleSystem, protocol.MetadataContent{Type: "metadata", Title: b.Title})
@@ -113,10 +131,12 @@ func (m *mapper) notifications(e event.Event) []notification {
 		})
 	case event.TasksCleared:
 		m.tasks = new(taskDetails(&event.Tasks{}))
-		return m.content(protocol.RoleAssistant, tasksAre(*m.tasks))
+		return m.tasksAre(*m.tasks)
 	case event.TurnFinished:
 		delete(m.turns, e.Turn)
-		return m.finished(b)
+		out := append(m.finished(b), m.afterTurns...)
+		m.afterTurns = nil
+		return out
 	}
 	return nil
 }
@@ -131,6 +151,8 @@ func (m *mapper) finished(b event.TurnFinished) []notification {
 		return nil
 	case event.FinishedStopped:
 		out = m.status("stopping")
+	case event.FinishedInterrupted:
+		out = m.interrupted()
 	}
 	status := "idle"
 	if b.Dialog {
@@ -140,6 +162,12 @@ func (m *mapper) finished(b event.TurnFinished) []notification {
 	return append(out, m.content(protocol.RoleSystem, protocol.ProgressContent{Type: "progress", State: "finished", Reason: string(b.Reason)})...)
 }
 
+// interrupted marks a turn that eca did not live to finish: without it, half an answer looks
+// like a whole one.
+func (m *mapper) interrupted() []notification {
+	return m.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: "\nInterrupted: eca ended before this turn was finished\n"})
+}
+
 // tool maps the stages of a tool call.
 func (m *mapper) tool(body event.Body) []notification {
 	switch b := body.(type) {
@@ -147,6 +175,7 @@ func (m *mapper) tool(body event.Body) []notification {
 		c := &callState{arguments: json.RawMessage("{}"), ToolCall: protocol.ToolCall{
 			ID: b.CallID, Name: b.Name, Server: b.Server, Origin: b.Origin, Summary: b.Summary,
 		}}
+		c.Summary = c.words(c.Summary)
 		m.calls[b.CallID] = c
 		return m.content(protocol.RoleAssistant, protocol.ToolPrepare{Type: "toolCallPrepare", ToolCall: c.ToolCall})
 	case event.ToolArgsDelta:
@@ -154,27 +183,28 @@ func (m *mapper) tool(body event.Body) []notification {
 		return m.content(protocol.RoleAssistant, protocol.ToolPrepare{Type: "toolCallPrepare", ToolCall: c.ToolCall, ArgumentsText: b.Text})
 	case event.ToolJudged:
 		c := m.call(b.CallID)
-		c.arguments, c.Details = b.Arguments, details(b.Details)
+		c.arguments, c.Details = b.Arguments, m.client.details(details(b.Details))
 		if b.Details != nil {
 			c.sub = b.Details.Subagent
 		}
 		if b.Summary != "" {
-			c.Summary = summary(b)
+			c.judged = b
+			c.Summary = m.summary(c, announced)
 		}
 		return m.content(protocol.RoleAssistant, protocol.ToolRun{
 			Type: "toolCallRun", ToolCall: c.ToolCall, Arguments: c.arguments, ManualApproval: b.Manual, Permission: permission(b),
 		})
 	case event.ToolStarted:
 		c := m.call(b.CallID)
-		c.running = true
+		c.running, c.Summary = true, m.summary(c, running)
 		return m.content(protocol.RoleAssistant, protocol.ToolRunning{Type: "toolCallRunning", ToolCall: c.ToolCall, Arguments: c.arguments})
 	case event.ToolUpdated:
 		c := m.call(b.CallID)
-		c.Details = details(b.Details)
+		c.Details = m.client.details(details(b.Details))
 		return m.content(protocol.RoleAssistant, protocol.ToolRunning{Type: "toolCallRunning", ToolCall: c.ToolCall, Arguments: c.arguments})
 	case event.ToolFinished:
 		c := m.call(b.CallID)
-		c.running = false
+		c.running, c.Summary = false, m.summary(c, finished)
 		if d := details(b.Details); d != nil {
 			c.Details = d
 		} else if c.isTask() && m.tasks != nil { // it failed: clients show a list in the making until they get one
@@ -185,11 +215,22 @@ func (m *mapper) tool(body event.Body) []notification {
 		if b.Details != nil && b.Details.Tasks != nil {
 			m.tasks = new(taskDetails(b.Details.Tasks))
 		}
+		c.Details = m.client.details(c.Details)
 		called := protocol.ToolCalled{
 			Type: "toolCalled", ToolCall: c.ToolCall, Arguments: c.arguments,
-			Error: b.Failed, Outputs: []protocol.ToolOutput{}, TotalTimeMs: took(b.ElapsedMS),
+			Outputs: []protocol.ToolOutput{}, TotalTimeMs: took(b.ElapsedMS),
+		}
+		if b.Failed || c.Origin != tools.OriginMCP {
+			called.Error = &b.Failed
+		}
+		shown := map[string]bool{} // as pictures; their names are for models that do not take them
+		for _, i := range b.Images {
+			shown[fmt.Sprintf("[image %s, %d bytes]", i.MediaType, len(i.Data))] = true
 		}
 		for _, o := range b.Outputs {
+			if shown[o] {
+				continue
+			}
 			called.Outputs = append(called.Outputs, protocol.ToolOutput{Type: "text", Text: o})
 		}
 		out := m.content(protocol.RoleAssistant, called)
@@ -199,16 +240,26 @@ func (m *mapper) tool(body event.Body) []notification {
 		return out
 	case event.ToolRejected:
 		c := m.call(b.CallID)
-		c.running = false
+		c.running, c.Summary = false, m.summary(c, rejected)
+		if b.Reason == event.RejectedByConfig && c.judged.Reason != "" {
+			c.Summary += ": " + c.judged.Reason
+		}
 		out := m.content(protocol.RoleAssistant, protocol.ToolRejected{
 			Type: "toolCallRejected", ToolCall: c.ToolCall, Arguments: c.arguments, Reason: rejectReason(b.Reason),
 		})
 		if c.isTask() && m.tasks != nil {
-			out = append(out, m.content(protocol.RoleAssistant, tasksAre(*m.tasks))...)
+			out = append(out, m.tasksAre(*m.tasks)...)
 		}
 		return out
 	}
 	return nil
+}
+
+// afterCompaction estimates what a conversation takes that a summary has replaced.
+func afterCompaction(last event.UsageReported, summary string) event.UsageReported {
+	const bytesPerToken = 4
+	last.InputTokens, last.OutputTokens, last.CacheReadTokens, last.CacheWriteTokens = int64(len(summary)/bytesPerToken), 0, 0, 0
+	return last
 }
 
 // noticeRole is who says a notice. Clients show what the system says as it is written, in the
@@ -224,15 +275,6 @@ func (m *mapper) noticeRole(n event.Notice) string {
 // took is a time in milliseconds as clients are told it: at least one. The chat that VS Code,
 // the desktop client and IntelliJ share shows a bare 0 behind the name of what took none.
 func took(ms int64) int64 { return max(1, ms) }
-
-// summary is a call in a few words. Clients put the name of a file that changes behind it,
-// so it does not say that itself.
-func summary(b event.ToolJudged) string {
-	if b.Details == nil || b.Details.FileChange == nil {
-		return b.Summary
-	}
-	return strings.Replace(b.Summary, " "+filepath.Base(b.Details.FileChange.Path), "", 1)
-}
 
 // permission says what decided about a call. A call that can not run was not judged, and
 // so was one of a chat from before verdicts were kept.

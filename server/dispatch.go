@@ -135,5 +135,6 @@ func (s *Server) handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	if err := s.admits(req.Method); err != nil {
 		return nil, err
 	}
+	req.Params = s.resolveChat(req.Params)
 	return s.handleInChat(ctx, req, h)
 }

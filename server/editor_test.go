@@ -175,7 +175,7 @@ func TestEditorHasNoAnswer(t *testing.T) {
 				}
 				output, failed := r.ask(t)
 				said := strings.HasPrefix(output, "not available: ") ||
-					strings.HasPrefix(output, "the editor can not find references: ") && strings.HasSuffix(strings.TrimSpace(output), "; try grep")
+					strings.HasPrefix(output, "Editor failed to find references: ") && strings.HasSuffix(strings.TrimSpace(output), ". Use eca__grep as fallback.")
 				if !failed || !said || !strings.Contains(output, c.want) {
 					t.Errorf("failed %v: %s, want %s", failed, output, c.want)
 				}
@@ -363,13 +363,13 @@ func TestTwoQuestions(t *testing.T) {
 // A client that goes away with a request open: the daemon ends, and another one can go
 // on with the chat.
 func TestClientVanishes(t *testing.T) {
-	state := tempDir(t)
+	state, root := tempDir(t), tempDir(t)
 	for _, c := range []struct{ method, call string }{
 		{"chat/askQuestion", `ask_user {question: "Which?"}`}, {"editor/getDiagnostics", `editor_diagnostics {}`},
 	} {
 		t.Run(c.method, func(t *testing.T) { // its end closes the pipes and waits for the daemon
 			tape := "cassette: 1\ndefault:\n  steps:\n    - calls:\n        - {id: call_1, tool: eca__" + strings.Replace(c.call, " ", ", arguments: ", 1) + "}\nturns: []\n"
-			r := newRig(t, options{model: tape, state: state, init: map[string]any{"capabilities": json.RawMessage(everything)}})
+			r := newRig(t, options{model: tape, state: state, root: root, init: map[string]any{"capabilities": json.RawMessage(everything)}})
 			asked := make(chan struct{})
 			r.Answer(c.method, func(ctx context.Context, _ json.RawMessage) (any, error) {
 				close(asked)
@@ -379,7 +379,7 @@ func TestClientVanishes(t *testing.T) {
 			r.Call("chat/prompt", map[string]any{"chatId": c.method, "message": "go"})
 			<-asked
 		})
-		r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps: [{text: Done.}]\nturns: []\n", state: state})
+		r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps: [{text: Done.}]\nturns: []\n", state: state, root: root})
 		r.Call("chat/prompt", map[string]any{"chatId": c.method, "message": "again"})
 		r.Await(0, "the answer", fake.Content("text", "Done."))
 		r.mu.Lock()

@@ -185,7 +185,7 @@ func TestHookChains(t *testing.T) {
 		"a-first":  sh("preRequest", say(`{"replacedPrompt":"FIRST","additionalContext":"TWO"}`)),
 		"two":      two,
 		"out-a":    sh("postToolCall", say(`{"replacedOutput":"HIDDEN","additionalContext":"MORE"}`)),
-		"out-b":    sh("postToolCall", `grep -q '"text":"HIDDEN"' && echo '{"replacedOutput":"HIDDEN TWICE","suppressOutput":true}'`),
+		"out-b":    sh("postToolCall", `grep -q '"tool_response":"HIDDEN"' && echo '{"replacedOutput":"HIDDEN TWICE","suppressOutput":true}'`),
 		"follow-a": sh("postRequest", `grep -q '"follow_up_active":false' && echo '{"followUp":"GO"}'`),
 		"follow-b": sh("postRequest", `grep -q '"follow_up_active":false' && { echo ON >&2; exit 2; }`),
 		"broken":   sh("postRequest", say(`{"continue":"no","stopReason":7}`)),

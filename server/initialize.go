@@ -7,8 +7,10 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
@@ -23,6 +25,7 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 			roots = []string{wd}
 		}
 	}
+	s.connected.Store(new(client(strings.ToLower(string(p.ClientInfo.Name)))))
 	s.host.Connect(s.editorClient(p.Capabilities), s.asker(p.Capabilities))
 	s.host.Configure(p.InitializationOptions, roots)
 	if p.ProcessID > 0 {
@@ -34,7 +37,7 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 	agent := cfg.AgentOrDefault("")
 	ids, _ := fitting(models)
 	return protocol.Now(protocol.InitializeResult{
-		ChatWelcomeMessage: cfg.WelcomeMessage,
+		ChatWelcomeMessage: welcome(cfg.WelcomeMessage, models),
 		ServerInfo:         protocol.ServerInfo{Name: "eca", Version: s.version},
 		Models:             ids, ChatDefaultModel: models.Default,
 		ChatAgents: agents, ChatDefaultAgent: agent,
@@ -52,6 +55,9 @@ func (s *Server) Initialized(context.Context, protocol.None) error {
 		// All starts come first: a client counts as ready when all that it has heard of ended.
 		for _, t := range tasks {
 			s.notify(s.ctx, "$/progress", protocol.Progress{Type: "start", TaskID: t.ID, Title: t.Title})
+		}
+		if s.host.Config().Env == config.EnvTest {
+			s.host.AskLocalModels(s.ctx) // suites expect them in the first list
 		}
 		s.push(s.ctx)
 		for _, t := range tasks {
@@ -80,31 +86,46 @@ func (s *Server) primaryAgents() []string {
 	return out
 }
 
-// pushConfig sends what the client does not know yet (5.1).
-func (s *Server) pushConfig(ctx context.Context) {
+// pushConfig sends the whole configuration (5.1) if something of it changed, or always. One
+// client replays only the last message when its page is opened, so none leaves keys out that
+// the client cannot take from another place.
+func (s *Server) pushConfig(ctx context.Context, always bool) {
 	s.configPush.mu.Lock()
 	defer s.configPush.mu.Unlock()
 	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.primaryAgents()
 	agent := s.currentAgent()
 	ids, cut := fitting(models)
 	variants, _ := s.host.Variants(models.Default)
-	now := protocol.ChatConfig{
+	now := s.configPush.withSelection(protocol.ChatConfig{
 		Models: list(ids), Agents: list(agents), Behaviors: list(agents), Variants: list(variants),
 		SelectModel: models.Default, DefaultModel: models.Default,
 		SelectAgent: agent, DefaultAgent: agent, SelectBehavior: agent, DefaultBehavior: agent,
 		SelectVariant:  json.RawMessage("null"),
-		WelcomeMessage: cfg.WelcomeMessage,
+		WelcomeMessage: welcome(cfg.WelcomeMessage, models),
+	}, cfg.Chat.DefaultTrust)
+	news, changed := difference(s.configPush.chat, now)
+	if !changed && !always {
+		return
 	}
-	if cfg.Chat.DefaultTrust || s.configPush.chat.SelectTrust != nil {
-		now.SelectTrust = &cfg.Chat.DefaultTrust
+	s.configPush.chat = now
+	s.notify(ctx, "config/updated", protocol.ConfigUpdated{Chat: new(s.client().config(now, news))})
+	if news.Models != nil && cut > 0 {
+		s.notify(ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf(
+			"%d models are left out of the list because some editors lose long messages. They can still be used by name.", cut)})
 	}
-	if news, changed := s.configPush.difference(now); changed {
-		s.notify(ctx, "config/updated", protocol.ConfigUpdated{Chat: &news})
-		if news.Models != nil && cut > 0 {
-			s.notify(ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf(
-				"%d models are left out of the list because some editors lose long messages. They can still be used by name.", cut)})
-		}
+}
+
+// welcome is what a new chat shows. Some clients show no messages, so it says itself what a
+// user without a provider has to know.
+func welcome(text string, models chat.ModelChoice) string {
+	why := "No model can be used."
+	switch {
+	case strings.HasPrefix(models.Default, "demo/"):
+		why = "No provider is connected, so the demo model answers."
+	case len(models.IDs) > 0:
+		return text
 	}
+	return strings.TrimRight(text, "\n") + "\n\n" + why + " Type `/login` to connect a provider, or run `eca login` in a terminal.\n"
 }
 
 // currentAgent is the agent of chats that are not known yet.
@@ -119,20 +140,6 @@ func (s *Server) shownAgent() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.host.Config().AgentOrDefault(s.toolsAgent)
-}
-
-// pushVariants tells the variants of a model that the client picked for a chat that is
-// not known yet. The model itself is not told: that would be news to other chats.
-func (s *Server) pushVariants(ctx context.Context, update protocol.ChatConfig) {
-	s.configPush.mu.Lock()
-	defer s.configPush.mu.Unlock()
-	now := s.configPush.picked
-	now.Variants, now.SelectVariant = update.Variants, update.SelectVariant
-	news, changed := difference(s.configPush.picked, now)
-	s.configPush.picked = now
-	if changed {
-		s.notify(ctx, "config/updated", protocol.ConfigUpdated{Chat: &news})
-	}
 }
 
 // maxModelBytes keeps config/updated below the 60 KB that one client loses messages
@@ -162,19 +169,6 @@ func list(s []string) *[]string {
 		s = []string{}
 	}
 	return &s
-}
-
-// difference returns the fields of now that differ from before. That one is empty now can
-// not be told: an absent key means unchanged.
-func difference(before, now protocol.ChatConfig) (news protocol.ChatConfig, changed bool) {
-	b, n, out := reflect.ValueOf(before), reflect.ValueOf(now), reflect.ValueOf(&news).Elem()
-	for i := range n.NumField() {
-		if !n.Field(i).IsZero() && !reflect.DeepEqual(b.Field(i).Interface(), n.Field(i).Interface()) {
-			out.Field(i).Set(n.Field(i))
-			changed = true
-		}
-	}
-	return news, changed
 }
 
 // pushTools sends the native tools (5.2), if they changed or also if not.

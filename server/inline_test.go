@@ -115,7 +115,7 @@ func TestRewrite(t *testing.T) {
 			{"fenced", "[1 started][1 reasoning]new(1)\n[1 finished]"},
 			{"remove", "[1 started][1 finished]"},
 			{"silent", "[1 errorthe model answered without text]"},
-			{"refused", "[1 errormock answered 401 Unauthorized: bad key]"},
+			{"refused", "[1 errormock answered 401 Unauthorized: bad key. The key is providers.mock.key of ECA_CONFIG:1: change it there]"},
 			{"cut", "[1 started]half of[1 errormock closed the connection in the middle of its answer]"},
 		} {
 			mark := r.Mark()
@@ -250,7 +250,7 @@ turns:
 		"nothing": `"error":{"code":-32803,"message":"no completion for this place","type":"info"}}`,
 		"blank":   `"error":{"code":-32803,"message":"no completion for this place","type":"info"}}`,
 		"limited": `"error":{"code":-32803,"message":"mock answered 429 Too Many Requests: slow down","type":"warning"}}`,
-		"refused": `"error":{"code":-32803,"message":"mock answered 401 Unauthorized: bad key","type":"error"}}`,
+		"refused": `"error":{"code":-32803,"message":"mock answered 401 Unauthorized: bad key. The key is providers.mock.key of ECA_CONFIG:1: change it there","type":"error"}}`,
 		"long":    `"error":{"code":-32803,"message":"the answer reached the model's output limit and is not complete","type":"error"}}`,
 	} {
 		if res, err := r.TryCall("completion/inline", document(name)); err == nil {
@@ -292,11 +292,11 @@ func TestBadInline(t *testing.T) {
 	r := newInlineRig(t, options{})
 	mark := r.Mark()
 	for want, params := range map[string]any{
-		"id is missing":     rewriteParams("", "x", nil),
-		"text is missing":   rewriteParams("1", "x", map[string]any{"text": nil}),
-		"prompt is missing": rewriteParams("1", "", nil),
-		"text must not be":  rewriteParams("1", "x", map[string]any{"text": 7}),
-		"must be an object": "x",
+		"id is missing":                       rewriteParams("", "x", nil),
+		"text is missing":                     rewriteParams("1", "x", map[string]any{"text": nil}),
+		"prompt is missing":                   rewriteParams("1", "", nil),
+		"text must be a string, not a number": rewriteParams("1", "x", map[string]any{"text": 7}),
+		"must be an object":                   "x",
 	} {
 		_, _ = r.TryCall("rewrite/prompt", params)
 		r.AwaitResponse(want, `"code":-32602`, "rewrite/prompt: ", want)

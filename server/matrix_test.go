@@ -77,6 +77,8 @@ turns:
     steps: [{calls: [{id: call_11, tool: eca__read_file, arguments: {path: "${workspace}/a.gif"}}]}, {text: A picture.}]
   - user: 'delegate'
     steps: [{calls: [{id: call_8, tool: eca__spawn_agent, arguments: {agent: explorer, task: look around, activity: looking}}]}, {text: Done.}]
+  - user: 'commit'
+    steps: [{calls: [{id: call_12, tool: eca__git, arguments: {operation: commit, command: "git commit --all --message 'a message that is longer than thirty-five characters'"}}]}, {text: Done.}]
   - {user: 'look around', steps: [{text: nothing there}]}
   - {user: 'slow', steps: [{text: "one two", hang: true}]}
   - user: 'ask'

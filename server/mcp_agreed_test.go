@@ -158,3 +158,26 @@ func TestMCPLaunchChanged(t *testing.T) {
 		t.Errorf("the record:\n%s", record)
 	}
 }
+
+// Which version of the protocol a server speaks is asked once, also over restarts, until it
+// is started in another way.
+func TestMCPVersionIsRemembered(t *testing.T) {
+	state, s := tempDir(t), pulled(t, "looks")
+	h := httptest.NewServer(s)
+	t.Cleanup(func() {
+		h.CloseClientConnections()
+		h.Close()
+	})
+	for i, path := range []string{"/a", "/b"} {
+		for range 2 {
+			r := newRig(t, options{state: state, config: map[string]any{"mcpServers": map[string]any{"s": map[string]any{"url": h.URL + path}}}})
+			r.Await(0, "the server", fake.Contains("tool/serverUpdated", `"name":"s","status":"running"`))
+			r.daemon.Close()
+		}
+		s.mu.Lock()
+		if s.probes != i+1 {
+			t.Errorf("%s: asked %d times", path, s.probes)
+		}
+		s.mu.Unlock()
+	}
+}

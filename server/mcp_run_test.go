@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
@@ -25,11 +26,14 @@ type mcpServer struct {
 	lists  int
 	calls  []string
 	stream chan string
+
+	relisted chan struct{} // closed when the tools are listed that have changed
+	once     sync.Once
 }
 
 func newMCPServer(t *testing.T) *mcpServer {
 	t.Helper()
-	s := &mcpServer{stream: make(chan string, 1)}
+	s := &mcpServer{stream: make(chan string, 1), relisted: make(chan struct{})}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.CloseClientConnections()
@@ -79,6 +83,9 @@ func (s *mcpServer) answer(method, name, args string) string {
 		return `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"t","version":"1"},"instructions":"Be brief."}`
 	case "tools/list":
 		s.lists++
+		if s.extra {
+			s.once.Do(func() { close(s.relisted) })
+		}
 		list := []string{}
 		for _, tool := range []string{"look", "long", "change", "hidden", "extra"} {
 			if tool != "extra" || s.extra {
@@ -96,6 +103,12 @@ func (s *mcpServer) answer(method, name, args string) string {
 		case "change":
 			s.extra = true
 			s.stream <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+			s.mu.Unlock()
+			select { // the call is answered when its client has asked again
+			case <-s.relisted:
+			case <-time.After(30 * time.Second):
+			}
+			s.mu.Lock()
 		}
 		return `{"content":[]}`
 	}
@@ -146,9 +159,9 @@ func TestMCPTools(t *testing.T) {
 		`{"name":"look","description":"To look.","parameters":{"type":"object","properties":{"q":{"type":"string"}}},"disabled":false}`, `"name":"hidden"`, `"disabled":true}]`))
 	mark := r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "look"})
-	r.Await(mark, "a question", fake.Contains("chat/contentReceived", `"toolCallRun"`, `"id":"c2"`, `"server":"files"`, `"origin":"mcp"`, `"name":"look"`, `"manualApproval":true`, `"Calling tool: files__look"`))
+	r.Await(mark, "a question", fake.Contains("chat/contentReceived", `"toolCallRun"`, `"id":"c2"`, `"server":"files"`, `"origin":"mcp"`, `"name":"look"`, `"manualApproval":true`, `"summary":"files: look`))
 	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "c2"})
-	r.Await(mark, "the result", fake.Contains("chat/contentReceived", `"toolCalled"`, `"id":"c2"`, `"error":false`, "seen", "[image image/png, 70 bytes]", `inner`, "[resource file:///b: b]"))
+	r.Await(mark, "the result", fake.Contains("chat/contentReceived", `"toolCalled"`, `"id":"c2"`, `"error":null`, "seen", `inner`, "[resource file:///b: b]"))
 	r.Await(mark, "an error", fake.Contains("chat/contentReceived", `"toolCalled"`, `"id":"c3"`, `"error":true`, "The whole output is in "))
 	r.Await(mark, "the end", fake.Finished())
 	var where string
@@ -165,11 +178,11 @@ func TestMCPTools(t *testing.T) {
 		t.Errorf("offered: %s", got)
 	}
 
-	// A turn has the same tools to its end.
+	// What a call changes can be used in the same turn.
 	mark = r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "change"})
 	r.Await(mark, "the end", fake.Finished())
-	if got := r.offered(); got != before {
+	if got := r.offered(); got != "files__change files__extra files__long files__look" {
 		t.Errorf("offered in the turn in which they changed: %s", got)
 	}
 	r.Await(mark, "the new tool", fake.Contains("tool/serverUpdated", `"name":"files","status":"running"`, `"name":"extra"`))

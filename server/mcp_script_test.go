@@ -38,6 +38,7 @@ type scripted struct {
 	more    chan struct{}                   // closed and replaced when something is heard
 	answers map[string]chan json.RawMessage // to what was asked, by id
 	last    int
+	probes  int // of the newest version of the protocol
 }
 
 // scriptedMCP starts the server of a script, if there is one, and puts its address into the
@@ -146,6 +147,8 @@ func (s *scripted) note(m mcpMessage) {
 		s.more = make(chan struct{})
 	}()
 	switch m.Method {
+	case "server/discover":
+		s.probes++
 	case "initialize":
 		s.heard = append(s.heard, fmt.Sprintf("initialize %s\n", m.Params.Capabilities))
 	case "tools/call", "prompts/get":

@@ -47,7 +47,7 @@ func (r *loginRig) logIn(t *testing.T, a *authority) {
 func (r *loginRig) ask(t *testing.T, want ...string) {
 	t.Helper()
 	mark := r.Mark()
-	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "hi", "model": "acme/m"})
+	r.Call("chat/prompt", map[string]any{"chatId": fmt.Sprintf("c%p", r), "message": "hi", "model": "acme/m"})
 	r.Await(mark, "the answer", fake.Content("text", want...))
 	r.Await(mark, "the end", fake.Finished())
 }

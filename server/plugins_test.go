@@ -30,14 +30,14 @@ func market(t *testing.T, r *rig) (dir, address string) {
 			{"name": "base", "source": "plugins/base"},
 			{"name": "escape", "source": "../elsewhere"}
 		]}`,
-		"plugins/kit/agents/helper.md":         "---\nmode: primary\n---\nYou help.",
+		"plugins/kit/agents/helper.md":         "---\nmode: primary\ndescription: Helps at ${plugin:root}\n---\nYou help with ${plugin:root}/tools.",
 		"plugins/kit/agents/README.md":         "About the agents.",
 		"plugins/kit/commands/deploy.md":       "Deploy $1 with ${plugin:root}/deploy.sh.",
 		"plugins/kit/commands/sub/kit.md":      "The kit itself.",
-		"plugins/kit/skills/make/SKILL.md":     "---\nname: make\ndescription: Makes things\n---\nMake.",
-		"plugins/kit/rules/style.md":           "Never use tabs.",
+		"plugins/kit/skills/make/SKILL.md":     "---\nname: make\ndescription: Makes things at ${plugin:root}\n---\nMake with ${plugin:root}/make.",
+		"plugins/kit/rules/style.md":           "Never use tabs, see ${plugin:root}/style.",
 		"plugins/kit/hooks/hooks.json":         `{"greet": {"type": "preRequest", "actions": [{"type": "shell", "shell": "echo '{\"additionalContext\": \"hook at ${plugin:root}\"}'"}]}}`,
-		"plugins/kit/.mcp.json":                `{"mcpServers": {"kit-server": {"command": "${plugin:root}/server", "disabled": true}}, "defaultModel": "ignored/m"}`,
+		"plugins/kit/.mcp.json":                `{"mcpServers": {"kit-server": {"command": "${plugin:root}/server", "args": ["--at=${plugin:root}"], "env": {"AT": "${plugin:root}"}, "disabled": true}}, "defaultModel": "ignored/m"}`,
 		"plugins/kit/eca.json":                 `{"welcomeMessage": "from kit", "completion": {"model": "kit/m"}}`,
 		"plugins/base/eca.json":                `{"welcomeMessage": "from base", "rewrite": {"model": "base/m"}}`,
 		"plugins/base/rules/base.md":           "Base rule.",
@@ -103,9 +103,15 @@ func TestPlugin(t *testing.T) {
 	if cfg.WelcomeMessage != "from kit" || cfg.Completion.Model != "user/m" || cfg.Rewrite.Model != "base/m" || cfg.DefaultModel != "mock/m" {
 		t.Errorf("%q %q %q %q", cfg.WelcomeMessage, cfg.Completion.Model, cfg.Rewrite.Model, cfg.DefaultModel)
 	}
+	if s := cfg.MCPServers["kit-server"]; s.Args[0] != "--at="+root || s.Env["AT"] != root {
+		t.Errorf("the server is started with %q and %q", s.Args, s.Env)
+	}
+	if a := cfg.Agents["helper"]; a.Description != "Helps at "+root || a.SystemPrompt != "You help with "+root+"/tools." {
+		t.Errorf("the agent is %+v", a)
+	}
 	ask(t, r, "c", "/kit:deploy site")
 	body := r.lastBody(t)
-	for _, want := range []string{"Deploy site with " + root + "/deploy.sh.", "hook at " + root, "Never use tabs.", "Base rule.", `name=\"kit:make\"`} {
+	for _, want := range []string{"Deploy site with " + root + "/deploy.sh.", "hook at " + root, "Never use tabs, see " + root + "/style.", "Makes things at " + root, "Base rule.", `name=\"kit:make\"`} {
 		if !strings.Contains(strings.ReplaceAll(body, `\u003c`, "<"), want) {
 			t.Errorf("no %q in %s", want, body)
 		}
@@ -139,7 +145,7 @@ func TestPlugin(t *testing.T) {
 		t.Errorf("update: %s", got)
 	}
 	ask(t, r, "other", "Hello")
-	if body := r.lastBody(t); !strings.Contains(body, "Always use tabs.") || strings.Contains(body, "Never use tabs.") {
+	if body := r.lastBody(t); !strings.Contains(body, "Always use tabs.") || strings.Contains(body, "Never use tabs") {
 		t.Errorf("after the update: %s", body)
 	}
 	mark = r.Mark()
@@ -178,7 +184,7 @@ func TestPluginsAtStart(t *testing.T) {
 	r.Await(0, "the agent", fake.Contains("config/updated", `"code","helper","plan"`))
 	r.Await(0, "the problem", fake.Contains("$/showMessage", "the source can not be used: "+address+"/gone can not be fetched"))
 	ask(t, r, "c", "Hello")
-	if body := r.lastBody(t); !strings.Contains(body, "Never use tabs.") {
+	if body := r.lastBody(t); !strings.Contains(body, "Never use tabs") {
 		t.Error(body)
 	}
 	if got := ask(t, r, "c", "/plugin-update mine"); !strings.Contains(got, "pinned to the commit "+first) {

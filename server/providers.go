@@ -151,6 +151,13 @@ func (c *configPush) forgetProvider(id string) {
 	c.providers[id] = protocol.ProviderStatus{ID: id}
 }
 
+// forgetProviders makes the next push tell the status of every provider.
+func (c *configPush) forgetProviders() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.providers = map[string]protocol.ProviderStatus{}
+}
+
 // pushProviders sends the providers that changed (eca-protocol 4.11). At first there is
 // nothing to send: clients ask for the list when they show it.
 func (s *Server) pushProviders(ctx context.Context) {

@@ -155,7 +155,7 @@ func TestProviderLogin(t *testing.T) {
 	if res := again.Call("providers/logout", map[string]any{"provider": "acme"}); string(res) != "{}" {
 		t.Errorf("providers/logout answered %s", res)
 	}
-	again.Await(mark, "the demo model", fake.Contains("config/updated", `"models":["demo/offline"]`))
+	again.Await(mark, "that no model is left", fake.Contains("config/updated", `"models":[]`))
 	again.Await(mark, "the provider", fake.Contains("providers/updated", `{"id":"acme","configured":true,"auth":{"status":"unauthenticated"}`, `"models":[]`))
 	again.Call("chat/prompt", map[string]any{"message": "hi", "model": "acme/m"})
 	again.Await(mark, "the reason", fake.Content("text", "needs a key", `"role":"system"`))

@@ -3,23 +3,28 @@ package server
 import (
 	"cmp"
 	"context"
+	"path"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // ChatQueryContext implements protocol.Server: what a user can point at, without what
-// is chosen already (4.7). The first items are offered whatever the query says.
+// is chosen already (4.7). What is no file is offered whatever the query says, after the files that
+// it names.
 func (s *Server) ChatQueryContext(_ context.Context, req protocol.Request[protocol.QueryContextParams]) (protocol.Later[protocol.QueryContextResult], error) {
 	p, roots := req.Params, s.host.Roots()
 	return func(ctx context.Context) (protocol.QueryContextResult, error) {
 		found, err := s.host.FindFiles(ctx, roots, string(p.Query))
-		items := []protocol.ContextItem{{Type: "repoMap"}, {Type: "cursor"}}
+		named, others := byName(found, string(p.Query))
+		items := append(contextItems(named), protocol.ContextItem{Type: "repoMap"}, protocol.ContextItem{Type: "cursor"})
 		for _, root := range roots {
 			items = append(items, protocol.ContextItem{Type: "directory", Path: root})
 		}
-		items = append(items, contextItems(found)...)
+		items = append(items, contextItems(others)...)
 		items = append(items, s.resourceItems(string(p.Query))...)
 		offered := map[protocol.ContextItem]bool{}
 		for _, c := range p.Contexts {
@@ -33,8 +38,25 @@ func (s *Server) ChatQueryContext(_ context.Context, req protocol.Request[protoc
 			offered[what] = true
 			return before
 		})
-		return protocol.QueryContextResult{ChatID: string(p.ChatID), Contexts: items}, err
+		return protocol.QueryContextResult{ChatID: chatRef(p.ChatID), Contexts: items}, err
 	}, nil
+}
+
+// byName parts what was found: files whose name is, or begins with, what the user typed
+// come before all else.
+func byName(found []workspace.Found, query string) (named, others []workspace.Found) {
+	name := strings.ToLower(path.Base(filepath.ToSlash(strings.TrimSpace(query))))
+	if query == "" || strings.HasSuffix(query, "/") {
+		return nil, found
+	}
+	for _, f := range found {
+		if strings.HasPrefix(strings.ToLower(filepath.Base(f.Path)), name) {
+			named = append(named, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	return named, others
 }
 
 // chosen is a context of the client as it would be offered.
@@ -71,7 +93,7 @@ func (s *Server) ChatQueryFiles(_ context.Context, req protocol.Request[protocol
 	p, roots := req.Params, s.host.Roots()
 	return func(ctx context.Context) (protocol.QueryFilesResult, error) {
 		found, err := s.host.FindFiles(ctx, roots, string(p.Query))
-		return protocol.QueryFilesResult{ChatID: string(p.ChatID), Files: contextItems(found)}, err
+		return protocol.QueryFilesResult{ChatID: chatRef(p.ChatID), Files: contextItems(found)}, err
 	}, nil
 }
 
@@ -84,4 +106,13 @@ func contextItems(found []workspace.Found) []protocol.ContextItem {
 		}
 	}
 	return out
+}
+
+// chatRef is the chat of a query as its answer names it.
+func chatRef(id protocol.ID) *string {
+	if id == "" {
+		return nil
+	}
+	s := string(id)
+	return &s
 }

@@ -26,7 +26,7 @@ func (r *rig) globalFile() string { return filepath.Join(r.state, "config", "eca
 
 func (r *rig) workspaceFile() string { return filepath.Join(r.root, ".eca", "config.json") }
 
-// Each change of a file reaches the client as the least that says it, and a broken file
+// Each change of a file reaches the client once, with the whole configuration, and a broken file
 // counts as it was before.
 func TestReload(t *testing.T) {
 	r := newRig(t, options{})
@@ -42,33 +42,33 @@ func TestReload(t *testing.T) {
 	}
 
 	r.save(t, r.globalFile(), `{"welcomeMessage": "one", "chat": {"defaultTrust": true}}`)
-	hears("a new global file", `config/updated {"chat":{"selectTrust":true,"welcomeMessage":"one"}}`)
+	hears("a new global file", `config/updated {"chat":{"models":[ ... "selectTrust":true ... "welcomeMessage":"one"`)
 	r.save(t, r.globalFile(), `{"welcomeMessage": "one", "chat": {"defaultTrust": true}} // nothing new`)
 	r.save(t, r.workspaceFile(), `{"welcomeMessage": "two"}`)
-	hears("a new workspace file", `config/updated {"chat":{"welcomeMessage":"two"}}`)
+	hears("a new workspace file", `config/updated {"chat":{"models":[ ... "welcomeMessage":"two"`)
 	r.save(t, r.globalFile(), `{"chat": {"defaultTrust": false}}`)
-	hears("a change", `config/updated {"chat":{"selectTrust":false}}`)
+	hears("a change", `config/updated {"chat":{"models":[ ... "selectTrust":false ... "welcomeMessage":"two"`)
 	r.save(t, r.workspaceFile(), `{"welcomeMessage": "three"}`)
-	hears("another change", `config/updated {"chat":{"welcomeMessage":"three"}}`)
+	hears("another change", `config/updated {"chat":{"models":[ ... "welcomeMessage":"three"`)
 
 	r.save(t, r.workspaceFile(), "{\n  \"welcomeMessage\": four")
 	hears("a broken file", `$/showMessage {"type":"warning","message":"Configuration: `+r.workspaceFile()+`:2: column 21: ... what the file said before stays in effect`)
 	r.save(t, r.workspaceFile(), `{"welcomeMessage": "three"}`)
 	r.save(t, r.globalFile(), `{"defaultModel": "mock/other"}`)
-	hears("a change of the other file", `config/updated {"chat":{"selectModel":"mock/other","defaultModel":"mock/other"}}`)
+	hears("a change of the other file", `config/updated {"chat":{"models":[ ... "selectModel":"mock/other" ... "defaultModel":"mock/other" ... "welcomeMessage":"three"`)
 	r.save(t, r.globalFile(), `{"disabledTools": 7}`)
 	hears("a value of a wrong type",
-		`config/updated {"chat":{"selectModel":"mock/m","defaultModel":"mock/m"}}`,
+		`config/updated {"chat":{"models":[ ... "selectModel":"mock/m" ... "defaultModel":"mock/m" ... "welcomeMessage":"three"`,
 		`$/showMessage {"type":"warning","message":"Configuration: `+r.globalFile()+`:1: disabledTools must be a list of the right things, not a number`)
 	r.save(t, r.globalFile(), `{}`)
 
 	r.save(t, r.workspaceFile(), `{"welcomeMessage": "three", "agent": {"own": {}, "sub": {"mode": "subagent"}}, "defaultAgent": "plan"}`)
-	hears("agents", `config/updated {"chat":{"agents":["code","own","plan"],"behaviors":["code","own","plan"],"selectAgent":"plan","selectBehavior":"plan","defaultAgent":"plan","defaultBehavior":"plan"}}`,
+	hears("agents", `config/updated {"chat":{"models":[ ... "agents":["code","own","plan"],"behaviors":["code","own","plan"] ... "selectAgent":"plan","selectBehavior":"plan" ... "defaultAgent":"plan","defaultBehavior":"plan"`,
 		`tool/serverUpdated {"type":"native","name":"ECA","status":"running" ... "disabled":true`)
 	if err := os.Remove(r.workspaceFile()); err != nil {
 		t.Fatal(err)
 	}
-	hears("the end of the file", `config/updated {"chat":{"agents":["code","plan"],"behaviors":["code","plan"],"selectAgent":"code","selectBehavior":"code","defaultAgent":"code","defaultBehavior":"code","welcomeMessage":"`,
+	hears("the end of the file", `config/updated {"chat":{"models":[ ... "agents":["code","plan"],"behaviors":["code","plan"] ... "selectAgent":"code","selectBehavior":"code" ... "defaultAgent":"code","defaultBehavior":"code","welcomeMessage":"`,
 		`tool/serverUpdated {"type":"native","name":"ECA" ... "name":"write_file"`)
 
 	r.Await(mark, "as many messages", func(heard []fake.Message) fake.Verdict {
@@ -139,12 +139,12 @@ func TestReloadOtherFiles(t *testing.T) {
 	r.save(t, r.globalFile(), `{"welcomeMessage": "<${file:`+filepath.ToSlash(hello)+`}>"}`)
 	r.Await(0, "a missing file", fake.Contains("$/showMessage", "hello.md} cannot be read"))
 	r.save(t, hello, "hi")
-	r.Await(0, "its creation", fake.Contains("config/updated", `{"chat":{"welcomeMessage":"<hi>"}}`))
+	r.Await(0, "its creation", fake.Contains("config/updated", `{"chat":{"models":[`, `"welcomeMessage":"<hi>"`))
 
 	other := tempDir(t)
 	r.Open(other, nil)
 	r.save(t, filepath.Join(other, ".eca", "config.json"), `{"welcomeMessage": "other"}`)
-	r.Await(0, "a file of another folder", fake.Contains("config/updated", `{"chat":{"welcomeMessage":"other"}}`))
+	r.Await(0, "a file of another folder", fake.Contains("config/updated", `{"chat":{"models":[`, `"welcomeMessage":"other"`))
 }
 
 // A model that the user picked is the user's until the configuration's own is another.
@@ -153,9 +153,9 @@ func TestReloadKeepsPick(t *testing.T) {
 	r := newRig(t, options{config: map[string]any{"providers": map[string]any{"mock": map[string]any{"models": map[string]any{"v": variants}}}}})
 	r.Await(0, "the start", fake.Ready())
 	r.Notify("chat/selectedModelChanged", map[string]any{"model": "mock/v"})
-	r.Await(0, "its variants", fake.Contains("config/updated", `{"chat":{"variants":["high"]}}`))
+	r.Await(0, "its variants", fake.Contains("config/updated", `"variants":["high"],"selectModel":"mock/v"`))
 	r.save(t, r.globalFile(), `{"welcomeMessage": "new"}`)
-	r.Await(0, "the change alone", fake.Contains("config/updated", `{"chat":{"welcomeMessage":"new"}}`))
+	r.Await(0, "the change", fake.Contains("config/updated", `"variants":["high"],"selectModel":"mock/v"`, `"welcomeMessage":"new"`))
 	r.save(t, r.globalFile(), `{"welcomeMessage": "new", "defaultModel": "mock/other"}`)
-	r.Await(0, "another default", fake.Contains("config/updated", `{"chat":{"variants":[],"selectModel":"mock/other","defaultModel":"mock/other"}}`))
+	r.Await(0, "another default", fake.Contains("config/updated", `"variants":[],"selectModel":"mock/other"`, `"defaultModel":"mock/other"`))
 }

@@ -92,6 +92,9 @@ func (r *replayer) whole(e event.Event) []notification {
 		delete(r.turns, e.Turn)
 		clear(r.calls)
 		r.open = nil
+		if b.Reason == event.FinishedInterrupted && r.parent == "" {
+			return r.interrupted()
+		}
 		return nil
 	}
 	r.turns[e.Turn] = true
@@ -181,6 +184,10 @@ func (r *replayer) end(behind tail) []notification {
 		}
 	}
 	if behind == tailDead {
+		delete(r.turns, "")
+		if len(r.turns) > 0 && r.parent == "" {
+			out = append(out, r.interrupted()...)
+		}
 		clear(r.turns) // its end, when somebody writes it, is no news
 	}
 	return append(out, r.usage...)
@@ -278,7 +285,7 @@ func (v *view) showTitle(ctx context.Context, meta chat.Meta) {
 // replay shows a span. If that is where the chat ends, the view goes on behind it.
 func (v *view) replay(ctx context.Context, span chat.Span) error {
 	v.leaveChildren()
-	m := newMapper(v.chatID, v.s.host.Config())
+	m := v.s.newMapper(v.chatID)
 	maps.Copy(m.turns, v.mapper.turns)
 	m.told = v.mapper.told
 	v.mu.Lock()

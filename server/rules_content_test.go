@@ -46,7 +46,7 @@ func (r *rules) content(body []byte, id string, params map[string]any) {
 		r.breaks(body, "no such content from %s", role)
 	}
 	for _, key := range strings.Fields(form.keys) {
-		if c[key] == nil {
+		if v, given := c[key]; !given || v == nil && key != "error" {
 			r.breaks(body, "%s has no %s", kind, key)
 		}
 	}

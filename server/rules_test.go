@@ -25,7 +25,7 @@ type rules struct {
 
 	mu       sync.Mutex // guards what follows
 	broken   []string
-	began    bool              // the client has sent initialized
+	began    bool              // the client has sent more than initialize
 	asked    map[string]string // methods of requests that are not answered, by id
 	chats    map[string]*chatRules
 	nameless int            // prompts without a chat id whose chat has not been heard of
@@ -121,7 +121,7 @@ func (r *rules) sent(body []byte) {
 	if len(m.ID) > 0 {
 		r.asked[string(m.ID)] = m.Method
 	}
-	r.began = r.began || m.Method == "initialized"
+	r.began = r.began || m.Method != "initialize" // requests before initialized are served
 	var p protocol.ChatParams
 	named := protocol.Decode(m.Params, &p) == nil && p.ChatID != ""
 	switch {
@@ -238,12 +238,16 @@ func chatIDs(v any) (ids []string) {
 var allowedNulls = regexp.MustCompile(`^(` + strings.Join([]string{
 	`shutdown `,
 	`config/updated chat\.selectVariant`,
+	`chat/query(Context|Files|Commands) chatId`,
+	`chat/queryCommands commands\[\]\.arguments`,
 	`chat/open selection\.(model|variant)`,
 	`chat/(open|history) meta\.(before|after|compaction)Cursor`,
 	`jobs/(list|updated) jobs\[\]\.(summary|exitCode)`,
 	`jobs/readOutput (status|exitCode)`,
 	`chat/contentReceived content\.arguments\..*`,
 	`chat/history contents\[\]\.content\.arguments\..*`,
+	`chat/contentReceived content\.error`,
+	`chat/history contents\[\]\.content\.error`,
 	`tool/serverUpdated tools\[\]\.parameters\..*`,
 }, "|") + `)$`)
 

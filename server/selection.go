@@ -39,7 +39,7 @@ func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.Select
 		s.agent, s.toolsAgent = agent, agent
 		s.mu.Unlock()
 		s.background(func() {
-			s.pushConfig(s.ctx)
+			s.pushConfig(s.ctx, false)
 			s.pushTools(s.ctx, true)
 			s.pushMCP(s.ctx, true)
 		})
@@ -82,7 +82,7 @@ func (s *Server) ChatSelectedModelChanged(ctx context.Context, p protocol.Select
 	if err != nil {
 		return err
 	}
-	variants, _ := s.host.Variants(string(p.Model))
+	variants, usable := s.host.Variants(string(p.Model))
 	update := protocol.ChatConfig{Variants: list(variants), SelectVariant: variantJSON(nil)}
 	variant := string(p.Variant)
 	if !slices.Contains(variants, variant) {
@@ -102,7 +102,13 @@ func (s *Server) ChatSelectedModelChanged(ctx context.Context, p protocol.Select
 		})
 		return nil
 	}
-	// A chat that is not known yet brings its model with its first prompt.
-	s.background(func() { s.pushVariants(s.ctx, update) })
+	// A chat that is not known yet brings its model with its first prompt, and the model of a
+	// chat that is named is not told: it would be news to other chats.
+	sel := pickedModel{defaultModel: s.host.ModelChoice().Default, variants: update.Variants, variant: update.SelectVariant}
+	if p.ChatID == "" && usable {
+		sel.model = string(p.Model)
+	}
+	s.configPush.selectModel(sel)
+	s.background(func() { s.pushConfig(s.ctx, false) })
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -62,6 +63,7 @@ type Host interface {
 	Inline() *inline.Engine
 	// ModelChoice lists what can be used, as far as it is known without the network.
 	ModelChoice() chat.ModelChoice
+	AskLocalModels(ctx context.Context) // of servers that the user runs
 	// Variants lists the variants of a model; ok is false if the model can not be used.
 	Variants(model string) (variants []string, ok bool)
 	// SyncModels asks providers what they offer. It may take long.
@@ -117,15 +119,19 @@ type Server struct {
 	changes order // of settings
 	queues  chatQueues
 
+	connected atomic.Pointer[client] // nil before initialize
+
 	mu        sync.Mutex // guards what follows
 	lifecycle lifecycle
 	views     map[string]*view
 	rewrites  map[string]*rewrite      // that are not over, by the client's id
 	deletions map[string]chan struct{} // by chat; closed when chat/deleted is on its way
+	agent     string                   // chosen for chats that are not known yet; empty: the default
+	numbered  map[string]string        // chats by the numbers that the client has for them
+
 	// The agent whose tools the client shows: of the chat for which one was picked last. Empty:
 	// the default.
 	toolsAgent string
-	agent      string // chosen for chats that are not known yet; empty: the default
 
 	configPush configPush
 }
@@ -161,7 +167,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 		host: o.Host, version: o.Version, newID: o.NewID, log: o.Log, ctx: ctx,
 		exit: make(chan struct{}), handling: make(chan struct{}, 1),
 		views: map[string]*view{}, rewrites: map[string]*rewrite{}, deletions: map[string]chan struct{}{}, queues: chatQueues{last: map[string]chan struct{}{}},
-		configPush: configPush{begun: make(chan struct{})},
+		numbered: map[string]string{}, configPush: configPush{begun: make(chan struct{})},
 	}
 	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: s.traced(o.Trace), Log: o.Log})
 	s.methods = table(s)
@@ -219,10 +225,8 @@ func (s *Server) admits(method string) error {
 	switch {
 	case method == "initialize" || method == "exit" || method == "shutdown":
 		return nil
-	case method == "initialized" && s.lifecycle >= initializing:
-		return nil
-	case s.lifecycle < initialized:
-		return jsonrpc.Errorf(jsonrpc.CodeNotInitialized, "%s before initialized", method)
+	case s.lifecycle < initializing:
+		return jsonrpc.Errorf(jsonrpc.CodeNotInitialized, "%s before initialize", method)
 	case s.lifecycle == shutDown:
 		return jsonrpc.Errorf(jsonrpc.CodeNotInitialized, "%s after shutdown", method)
 	}

@@ -68,7 +68,7 @@ func (s *Server) view(session *chat.Session) *view {
 		s: s, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*expectedTurn{}, children: map[string]*childView{},
 		reader: session.Read(session.Next()), title: session.Meta().Title, wake: func() {}, asking: make(chan struct{}, 1),
 	}
-	v.mapper = newMapper(v.chatID, s.host.Config())
+	v.mapper = s.newMapper(v.chatID)
 	s.views[v.chatID] = v
 	go v.run(s.ctx)
 	return v

@@ -54,7 +54,7 @@ func (d Definition[A]) Build() Tool {
 		def:    d,
 		schema: resolved,
 		spec: Spec{
-			Server: Native, Name: d.Name, Origin: "native",
+			Server: Native, Name: d.Name, Origin: OriginNative,
 			Description: strings.TrimSpace(d.Description), Schema: raw, Preparing: d.Preparing, Progress: d.Progress, OwnChat: d.OwnChat, ReadOnly: d.ReadOnly,
 			PrimaryOnly: d.PrimaryOnly, For: d.For,
 		},

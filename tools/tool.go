@@ -20,6 +20,12 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
+// Origins of tools: ours, and those of MCP servers.
+const (
+	OriginNative = "native"
+	OriginMCP    = "mcp"
+)
+
 // Native is the server name of built-in tools.
 const Native = "eca"
 

@@ -8,9 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/internal/template"
 )
 
@@ -109,6 +111,47 @@ func (c *Commands) fork(ctx context.Context, in input) (string, error) {
 	return "", err
 }
 
+// help lists the commands.
+func (c *Commands) help(context.Context, input) (string, error) {
+	var b strings.Builder
+	b.WriteString("A message that begins with one of these is a command; everything else goes to the model.\n\n")
+	for _, o := range c.List() {
+		usage := "/" + o.Name
+		for _, a := range o.Arguments {
+			if a.Required {
+				usage += " <" + a.Name + ">"
+			} else {
+				usage += " [" + a.Name + "]"
+			}
+		}
+		fmt.Fprintf(&b, "- `%s`: %s\n", usage, o.Description)
+	}
+	return b.String(), nil
+}
+
+// mistyped answers what looks like a command and is none, if the name of one is near:
+// a model would only guess what was meant. Paths and other words are for the model.
+func (c *Commands) mistyped(name string) (chat.Command, bool) {
+	var names []string
+	for _, o := range c.List() {
+		names = append(names, o.Name)
+	}
+	meant := suggest.Nearest(name, names)
+	if meant == "" || !isName(name) {
+		return chat.Command{}, false
+	}
+	return c.runs(name, func(context.Context, *chat.Session) (string, error) {
+		return fmt.Sprintf("There is no command `/%s`; did you mean `/%s`? `/help` lists the commands.", name, meant), nil
+	}), true
+}
+
+// isName says whether a word can be the name of a command, and not the beginning of a path.
+func isName(word string) bool {
+	return word != "" && !strings.ContainsFunc(word, func(r rune) bool {
+		return r != '-' && r != '_' && r != ':' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+}
+
 // resume lists chats or takes over a copy of one. Numbers follow the age of the chats,
 // so that a new chat changes none.
 func (c *Commands) resume(ctx context.Context, in input) (string, error) {
@@ -118,8 +161,19 @@ func (c *Commands) resume(ctx context.Context, in input) (string, error) {
 	}
 	slices.Reverse(list)
 	list = slices.DeleteFunc(list, func(s chat.Summary) bool { return s.ID == in.session.ID() })
-	if in.arg() == "" {
-		return c.listChats(ctx, list)
+	switch page := 1; in.arg() {
+	case "page":
+		if len(in.args) > 1 {
+			if page, err = strconv.Atoi(in.args[1]); err != nil || page < 1 {
+				return "", fmt.Errorf("%q is not the number of a page", in.args[1])
+			}
+		}
+		return c.listChats(ctx, list, page)
+	case "":
+		return c.listChats(ctx, list, page)
+	}
+	if len(in.args) > 1 {
+		return "", errors.New("/resume takes one chat: a number of the list, latest, or an id")
 	}
 	id, err := find(list, in.arg())
 	if err != nil {
@@ -128,25 +182,28 @@ func (c *Commands) resume(ctx context.Context, in input) (string, error) {
 	return c.adopt(ctx, in.session, id)
 }
 
-// maxListed is how many chats a list shows.
-const maxListed = 100
+// maxListed is how many chats a page of the list shows.
+const maxListed = 20
 
-func (c *Commands) listChats(ctx context.Context, list []chat.Summary) (string, error) {
+// listChats shows a page of the chats, the newest first.
+func (c *Commands) listChats(ctx context.Context, list []chat.Summary, page int) (string, error) {
 	if len(list) == 0 {
 		return "There are no other chats of these workspace folders.", nil
 	}
 	var b strings.Builder
 	b.WriteString("`/resume` with a number, `latest` or an id goes on with a copy of that chat here.\n\n")
-	first := max(len(list)-maxListed, 0)
-	if first > 0 {
-		fmt.Fprintf(&b, "%d older chats have the numbers 1 to %d.\n\n", first, first)
+	end := len(list) - (page-1)*maxListed
+	if end <= 0 {
+		return "", fmt.Errorf("there is no page %d: the list has %s", page, count((len(list)+maxListed-1)/maxListed, "page"))
 	}
-	for i, s := range list[first:] {
+	first := max(end-maxListed, 0)
+	for i := end - 1; i >= first; i-- {
+		s := list[i]
 		title := s.Title
 		if title == "" {
 			title = "Untitled"
 		}
-		fmt.Fprintf(&b, "%d. **%s**, %s, %s, `%s`", first+i+1, title, age(c.deps.Now().Sub(s.Updated)), count(s.Messages, "message"), s.ID)
+		fmt.Fprintf(&b, "- %d. **%s**, %s, %s, `%s`", i+1, title, age(c.deps.Now().Sub(s.Updated)), count(s.Messages, "message"), s.ID)
 		flags, err := c.flags(ctx, s.ID)
 		if err != nil {
 			return "", err
@@ -155,6 +212,9 @@ func (c *Commands) listChats(ctx context.Context, list []chat.Summary) (string, 
 			fmt.Fprintf(&b, ", flags: %s", strings.Join(flags, ", "))
 		}
 		b.WriteString("\n")
+	}
+	if first > 0 {
+		fmt.Fprintf(&b, "\n%s older: `/resume page %d`\n", count(first, "chat"), page+1)
 	}
 	return b.String(), nil
 }

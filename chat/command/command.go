@@ -94,7 +94,7 @@ type Commands struct {
 
 var _ chat.Commands = (*Commands)(nil)
 
-// definition is a command with what it does: prompt, run or dialog, or it compacts.
+// definition is a command with what it does: prompt, expand, run or dialog, or it compacts.
 type definition struct {
 	Info
 	rest    bool // its last argument is the rest of the message
@@ -102,6 +102,9 @@ type definition struct {
 	prompt  func(c *Commands, rest string) (string, error)
 	run     func(c *Commands, ctx context.Context, in input) (string, error)
 	dialog  func(c *Commands) chat.Dialog
+	expand  func(c *Commands, ctx context.Context) (string, error) // a prompt that takes time to make
+	skill   bool                                                   // it is offered as a skill
+	extra   bool                                                   // the reference server does not have it
 }
 
 // input is what a command is called with.
@@ -123,58 +126,69 @@ func (in input) arg() string {
 func New(deps Deps) *Commands { return &Commands{deps: deps, list: definitions()} }
 
 func definitions() []definition {
-	file := func(what string) []Argument { return []Argument{{Name: "path", Description: what}} }
+	file := func(what string) []Argument { return []Argument{{Name: "filepath", Description: what}} }
 	return []definition{
-		{Info: Info{"init", "Write or improve AGENTS.md for this project", []Argument{{Name: "wishes", Description: "What it should pay attention to"}}}, rest: true, prompt: (*Commands).initPrompt},
-		{Info: Info{"login", "Log in to a provider of models", []Argument{{Name: "provider", Description: "Its name in the configuration"}}}, dialog: (*Commands).login},
-		{Info: Info{"model", "Show the models, or choose one for this chat", []Argument{{Name: "model", Description: "provider/model"}}}, run: (*Commands).model},
-		{Info: Info{"resume", "List earlier chats, or go on with a copy of one in this chat", []Argument{{Name: "chat", Description: "A number of the list, latest, or a chat's id"}}}, run: (*Commands).resume},
-		{Info: Info{"rename", "Give this chat a title", []Argument{{Name: "title", Description: "The title", Required: true}}}, rest: true, run: (*Commands).rename},
-		{Info: Info{"compact", "Put a summary in place of this chat's history, for the model", []Argument{{Name: "wishes", Description: "What the summary should pay attention to"}}}, rest: true, compact: true},
-		{Info: Info{"fork", "Copy this chat to a new one", nil}, run: (*Commands).fork},
+		{Info: Info{"init", "Write or improve AGENTS.md for this project", nil}, rest: true, prompt: (*Commands).initPrompt},
+		{Info: Info{"login", "Log in to a provider of models, for example github-copilot", []Argument{{Name: "provider-id", Description: "Its name in the configuration"}}}, dialog: (*Commands).login},
+		{Info: Info{"model", "Show the models, or choose one for this chat", []Argument{{Name: "full-model", Description: "provider/model"}}}, run: (*Commands).model},
+		{Info: Info{"skills", "List the skills", nil}, run: (*Commands).skills},
+		{Info: Info{"skill-create", "Write a skill from a name and what its content should be", []Argument{{Name: "name", Description: "The skill name", Required: true}, {Name: "prompt", Description: "What to consider as this skill content", Required: true}}}, rest: true, prompt: (*Commands).skillCreate},
 		{Info: Info{"costs", "Show the tokens and the cost of this chat", nil}, run: (*Commands).costs},
 		{Info: Info{"context", "Show what fills the model's context", nil}, run: (*Commands).context},
+		{Info: Info{"compact", "Put a summary in place of this chat's history, for the model", []Argument{{Name: "additional-input", Description: "What the summary should pay attention to"}}}, rest: true, compact: true},
+		{Info: Info{"fork", "Start a new chat with the history of this one", nil}, run: (*Commands).fork},
+		{Info: Info{"resume", "List earlier chats, or go on with one of them in this chat", []Argument{{Name: "chat-id", Description: "A number of the list, latest, a chat's id, or page and a number for older ones"}}}, rest: true, run: (*Commands).resume},
 		{Info: Info{"export", "Write this chat to a JSON file", file("File or folder; default: the folder for temporary files")}, run: (*Commands).export},
-		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "path", Description: "The file", Required: true}}}, run: (*Commands).importChat},
-		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "text", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
-		{Info: Info{"hooks", "Show the hooks, what they are attached to, and where they come from", nil}, run: (*Commands).hooks},
-		{Info: Info{"plugins", "Show the plugins: what is installed, and what the sources offer", []Argument{{Name: "source", Description: "A source, which is fetched if it was not yet"}}}, run: (*Commands).plugins},
-		{Info: Info{"plugin-install", "Install a plugin", []Argument{{Name: "plugin", Description: "name or name@source", Required: true}}}, run: (*Commands).pluginInstall},
-		{Info: Info{"plugin-uninstall", "Uninstall a plugin", []Argument{{Name: "plugin", Description: "name or name@source", Required: true}}}, run: (*Commands).pluginUninstall},
-		{Info: Info{"plugin-update", "Fetch the newest plugins of a source", []Argument{{Name: "source", Description: "The source's name", Required: true}}}, run: (*Commands).pluginUpdate},
-		{Info: Info{"sync-system-prompt", "Make this chat's system prompt anew, from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
-		{Info: Info{"repo-map-show", "Show the map of the repository", []Argument{{Name: "focus", Description: "Paths or names; what is connected with them comes first"}}}, rest: true, run: (*Commands).repoMapShow},
+		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "filepath", Description: "The file", Required: true}}}, run: (*Commands).importChat},
+		{Info: Info{"remote", "Show how to connect to this server from elsewhere (not implemented in this version)", nil}, run: (*Commands).remote},
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
-		{Info: Info{"doctor", "Check the installation: configuration, providers, network, chat store", nil}, run: (*Commands).doctor},
-		{Info: Info{"skills", "List the skills", nil}, run: (*Commands).skills},
-		{Info: Info{"skill-create", "Write a skill", []Argument{{Name: "name", Description: "One word", Required: true}, {Name: "prompt", Description: "What it is for", Required: true}}}, rest: true, prompt: (*Commands).skillCreate},
-		{Info: Info{"rules", "List the rules, with whom and what they are for", nil}, run: (*Commands).rules},
-		{Info: Info{"subagents", "List the agents that other agents can start", nil}, run: (*Commands).subagents},
+		{Info: Info{"doctor", "Check the installation: settings, providers, network, chat store", nil}, run: (*Commands).doctor},
 		{Info: Info{"debug-chat", "Write this chat's events to a file, for a bug report", file("File or folder; default: the folder for temporary files")}, run: (*Commands).debugChat},
+		{Info: Info{"repo-map-show", "Show the map of the repository; paths or names after it are what it is drawn around", nil}, rest: true, run: (*Commands).repoMapShow},
+		{Info: Info{"rules", "List the rules, with whom and what they are for", nil}, run: (*Commands).rules},
+		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "optional-prompt", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
+		{Info: Info{"sync-system-prompt", "Regenerate this chat's system prompt from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
+		{Info: Info{"subagents", "List the subagents and their configuration", nil}, run: (*Commands).subagents},
+		{Info: Info{"plugins", "Show the plugins: what is installed, and what the configured sources (or the one named after it) offer", nil}, rest: true, run: (*Commands).plugins},
+		{Info: Info{"plugin-install", "Install a plugin", []Argument{{Name: "plugin", Description: "Plugin name or plugin@marketplace", Required: true}}}, run: (*Commands).pluginInstall},
+		{Info: Info{"plugin-uninstall", "Uninstall a plugin", []Argument{{Name: "plugin", Description: "Plugin name", Required: true}}}, run: (*Commands).pluginUninstall},
+		{Info: Info{"hooks", "Show the hooks, what they are attached to, and their files", nil}, run: (*Commands).hooks},
+		{Info: Info{infoSkill, "Give the model a report on this eca, to find out why something does not work: version, models, providers, MCP servers, credentials", nil}, skill: true, expand: (*Commands).ecaInfo},
+		{Info: Info{"rename", "Give this chat a title", []Argument{{Name: "title", Description: "The title", Required: true}}}, rest: true, extra: true, run: (*Commands).rename},
+		{Info: Info{"plugin-update", "Fetch the newest plugins of a source", []Argument{{Name: "source", Description: "The source's name", Required: true}}}, extra: true, run: (*Commands).pluginUpdate},
+		{Info: Info{"help", "List the commands", nil}, extra: true, run: (*Commands).help},
 	}
 }
 
-// absent lists what users of the reference server may type and this version has not.
-// Sent to a model it would cost money and lead nowhere.
-func absent() []string {
-	return []string{
-		"remote",
-	}
-}
-
-// List describes the commands: our own, always in the same order, and then those that
-// the user added. Where one of these has the name of our own, ours is called.
+// List describes the commands in the order of the reference server: prompts of MCP servers,
+// native commands, skills, and the user's own commands; native commands that the reference
+// does not have are last, and left out for test suites, which compare the whole list. Where
+// one of the others has the name of a native command, the native one is called.
 func (c *Commands) List() []Offer {
-	out := make([]Offer, len(c.list))
-	for i, d := range c.list {
-		out[i] = Offer{d.Info, typeNative}
-	}
-	for _, o := range c.customs() {
-		if _, own := c.own(o.Name); !own && !slices.Contains(absent(), o.Name) {
-			out = append(out, o)
+	test := c.deps.Config().Env == config.EnvTest
+	var native, builtInSkills, extra []Offer
+	for _, d := range c.list {
+		switch {
+		case d.skill:
+			builtInSkills = append(builtInSkills, Offer{d.Info, typeSkill})
+		case !d.extra:
+			native = append(native, Offer{d.Info, typeNative})
+		case !test:
+			extra = append(extra, Offer{d.Info, typeNative})
 		}
 	}
-	return out
+	prompts, skills, commands := c.customs()
+	out := slices.Concat(prompts, native, builtInSkills, skills, commands, extra)
+	return slices.DeleteFunc(out, func(o Offer) bool {
+		d, own := c.own(o.Name)
+		return own && o.Type != typeNative && !d.skill
+	})
+}
+
+// remote says that there is no such thing yet. The name is known, because sent to a model it
+// would cost money and lead nowhere.
+func (c *Commands) remote(context.Context, input) (string, error) {
+	return "This version of eca does not have `/remote` yet.", nil
 }
 
 // own finds one of our commands.
@@ -192,14 +206,12 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 	if !ok {
 		return chat.Command{}, false
 	}
-	if slices.Contains(absent(), name) {
-		return c.runs(name, func(context.Context, *chat.Session) (string, error) {
-			return "This version of eca does not have `/" + name + "` yet.", nil
-		}), true
-	}
 	d, ok := c.own(name)
 	if !ok {
-		return c.custom(name, rest, strings.TrimPrefix(strings.TrimSpace(message), "/"))
+		if found, ok := c.custom(name, rest, strings.TrimPrefix(strings.TrimSpace(message), "/")); ok {
+			return found, true
+		}
+		return c.mistyped(name)
 	}
 	in := input{args: words(rest), rest: rest}
 	if err := d.check(in.args); err != nil {
@@ -210,6 +222,12 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 	}
 	if d.dialog != nil {
 		return chat.Command{Dialog: d.dialog(c), Text: rest}, true
+	}
+	if d.expand != nil {
+		return chat.Command{Expand: func(ctx context.Context) ([]event.Said, error) {
+			text, err := d.expand(c, ctx)
+			return []event.Said{{Role: "user", Text: text}}, err
+		}}, true
 	}
 	if d.prompt != nil {
 		text, err := d.prompt(c, rest)

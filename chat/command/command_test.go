@@ -32,7 +32,7 @@ func TestFind(t *testing.T) {
 	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }})
 	for message, want := range map[string]bool{
 		"/costs": true, " /costs\n": true, "/login": true, "/hooks x": true, "/hooks": true, "/plugins": true,
-		"/Costs": false, "/cost": false, "/costs/": false, "/": false, "/ costs": false, "costs": false, "//costs": false, `/"costs"`: false, "/usr/bin/env": false, "": false,
+		"/Costs": true, "/cost": true, "/resum": true, "/help": true, "/something-else": false, "/costs/": false, "/": false, "/ costs": false, "costs": false, "//costs": false, `/"costs"`: false, "/usr/bin/env": false, "": false,
 	} {
 		if _, ok := c.Find(message); ok != want {
 			t.Errorf("%q: %v", message, ok)

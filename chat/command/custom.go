@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,26 +46,21 @@ func (c *Commands) prompts(name, text string) chat.Command {
 }
 
 // customs describes what is not ours and can be called.
-func (c *Commands) customs() []Offer {
+func (c *Commands) customs() (prompts, skills, commands []Offer) {
 	set := c.deps.Extensions()
-	var out []Offer
 	for _, cmd := range set.Commands {
 		args := make([]Argument, len(cmd.Arguments))
 		for i, a := range cmd.Arguments {
 			args[i] = Argument(a)
 		}
-		description := cmd.Description
-		if description == "" {
-			description = cmd.File
-		}
-		out = append(out, Offer{Info{cmd.Name, description, args}, typeCustom})
+		commands = append(commands, Offer{Info{cmd.Name, cmp.Or(cmd.Description, cmd.File), args}, typeCustom})
 	}
 	for _, s := range set.Skills {
 		if _, taken := set.Command(s.Name); !taken {
-			out = append(out, Offer{Info{s.Name, s.Description, []Argument{{Name: "arguments", Description: "What its text is filled in with"}}}, typeSkill})
+			skills = append(skills, Offer{Info{s.Name, s.Description, []Argument{{Name: "arguments", Description: "What its text is filled in with"}}}, typeSkill})
 		}
 	}
-	return append(out, c.servedOffers(out)...)
+	return c.servedOffers(slices.Concat(commands, skills)), skills, commands
 }
 
 // where says what a file belongs to.
@@ -81,8 +77,9 @@ func where(root, plugin string) string {
 func (c *Commands) skills(context.Context, input) (string, error) {
 	set := c.deps.Extensions()
 	var b strings.Builder
+	fmt.Fprintf(&b, "- **%s** (built in): a report on this eca for the model\n", infoSkill)
 	if len(set.Skills) == 0 {
-		b.WriteString("There are no skills. `/skill-create` writes one.\n")
+		b.WriteString("\nThere are no skills of yours. `/skill-create` writes one.\n")
 	}
 	for _, s := range set.Skills {
 		fmt.Fprintf(&b, "- **%s** (%s): %s\n  `%s`\n", s.Name, where(s.Root, s.Plugin), s.Description, s.File)

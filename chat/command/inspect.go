@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
@@ -58,6 +60,31 @@ func (c *Commands) doctor(ctx context.Context, _ input) (string, error) {
 	return verdict + "\n" + report.Markdown(), ctx.Err()
 }
 
+// infoSkill is the built-in skill by which a model examines the eca that it runs in.
+const infoSkill = "eca-info"
+
+// ecaInfo is the prompt with what can be said about this eca.
+func (c *Commands) ecaInfo(ctx context.Context) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Below is a report on the eca that you run in. Use it to answer my next questions about its configuration. If it shows a problem, explain the cause and the remedy; otherwise say in one sentence that all is well.\n\n# eca %s\n", c.deps.Version)
+	fmt.Fprintf(&b, "\n- Workspace folders: %s\n- Default model: %s\n- Models: %s\n", list(c.deps.Roots()), c.deps.Choice().Default, list(c.deps.Choice().IDs))
+	fmt.Fprintf(&b, "- Agents: %s\n", list(slices.Sorted(maps.Keys(c.deps.Config().Agents))))
+	var skills []string
+	for _, s := range c.deps.Extensions().Skills {
+		skills = append(skills, s.Name)
+	}
+	fmt.Fprintf(&b, "- Skills: %s\n", list(append(skills, infoSkill)))
+	b.WriteString(c.deps.Doctor(ctx).Markdown())
+	return c.redactor().String(b.String()), ctx.Err()
+}
+
+func list(items []string) string {
+	if len(items) == 0 {
+		return "none"
+	}
+	return strings.Join(items, ", ")
+}
+
 // promptShow shows the request that a prompt would make.
 func (c *Commands) promptShow(ctx context.Context, in input) (string, error) {
 	req, err := in.session.Preview(in.rest).Wait(ctx)
@@ -65,14 +92,16 @@ func (c *Commands) promptShow(ctx context.Context, in input) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "What `%s` would be sent. Secrets are hidden.\n\n## System prompt\n\n%s", req.Model, fence("", req.Instructions()))
-	fmt.Fprintf(&b, "\n## Messages (%d)\n", len(req.Messages))
+	fmt.Fprintf(&b, "What `%s` would be sent. Secrets are hidden.\n\n# Instructions (System prompt)\n\n%s", req.Model, fence("", req.Instructions()))
+	if len(req.Messages) > 0 {
+		fmt.Fprintf(&b, "\n# Messages (%d)\n", len(req.Messages))
+	}
 	for _, m := range req.Messages {
 		for _, p := range m.Parts {
 			fmt.Fprintf(&b, "\n%s", part(m.Role, p))
 		}
 	}
-	fmt.Fprintf(&b, "\n## Tools (%d)\n", len(req.Tools))
+	fmt.Fprintf(&b, "\n# Tools (%d)\n\nTool schemas are sent separately from the text above.\n", len(req.Tools))
 	for _, t := range req.Tools {
 		fmt.Fprintf(&b, "\n**%s**\n\n%s%s", t.Name, fence("", t.Description), fence("json", indented(t.Schema)))
 	}

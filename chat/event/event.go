@@ -149,6 +149,10 @@ type ToolJudged struct {
 	Reason    string          `json:"reason,omitempty"`   // why, for the user
 	Summary   string          `json:"summary,omitempty"`
 	Details   *Details        `json:"details,omitempty"`
+
+	// Opaque is what the provider's API gave with the call and wants back.
+	API    string          `json:"api,omitempty"`
+	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
 
 // ToolStarted says that a call runs.
@@ -296,7 +300,8 @@ type Notice struct {
 
 // Progress says what a running turn is doing. It is volatile: shown, not stored.
 type Progress struct {
-	Text string `json:"text"`
+	Retry bool   `json:"retry,omitempty"` // it says that a request is repeated
+	Text  string `json:"text"`
 }
 
 // FinishReason says how a turn ended.
@@ -319,7 +324,9 @@ const (
 type TurnFinished struct {
 	Reason FinishReason `json:"reason"`
 	Err    string       `json:"err,omitempty"`
-	Dialog bool         `json:"dialog,omitempty"` // eca has asked the user something; prompts answer it
+	// Retryable says that the model could not be reached or was busy: the same prompt may succeed later.
+	Retryable bool `json:"retryable,omitempty"`
+	Dialog    bool `json:"dialog,omitempty"` // eca has asked the user something; prompts answer it
 }
 
 // FileChanged says that a tool call is about to change a file. It is stored before the

@@ -4,12 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/worktree"
 )
 
 // Folders returns the folders below cache (`$XDG_CACHE_HOME/eca`) in which the
@@ -63,7 +64,7 @@ func hashes(roots []string) []string {
 			abs = r
 		}
 		paths = append(paths, abs)
-		canonical = append(canonical, mainWorktree(abs))
+		canonical = append(canonical, worktree.Main(abs))
 	}
 	out := []string{hash(canonical)}
 	if old := hash(paths); old != out[0] {
@@ -77,49 +78,4 @@ func hash(paths []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(paths), ":")))
 	const length = 8
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:length]
-}
-
-// mainWorktree returns the root of the repository that a linked git worktree belongs
-// to; any other path is returned as it is.
-func mainWorktree(path string) string {
-	line, ok := strings.CutPrefix(firstLine(filepath.Join(path, ".git")), "gitdir:")
-	if !ok {
-		return path
-	}
-	gitdir := below(path, strings.TrimSpace(line))
-	common := firstLine(filepath.Join(gitdir, "commondir"))
-	if common == "" {
-		return path
-	}
-	common = below(gitdir, common)
-	if info, err := os.Stat(common); err != nil || !info.IsDir() || filepath.Base(common) != ".git" {
-		return path
-	}
-	return filepath.Dir(common)
-}
-
-func below(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path)
-	}
-	return filepath.Join(dir, path)
-}
-
-// firstLine returns the first line of a small regular file, or nothing.
-func firstLine(path string) string {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	const most = 8 << 10
-	data, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(data), "\n")
-	return strings.TrimSpace(line)
 }

@@ -201,7 +201,7 @@ func TestLinkedWorktree(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for path, content := range map[string]string{filepath.Join(linked, ".git"): "gitdir: " + private + "\n", filepath.Join(private, "commondir"): "../..\n"} {
+	for path, content := range map[string]string{filepath.Join(linked, ".git"): "gitdir: " + private + "\n", filepath.Join(private, "commondir"): "../..\n", filepath.Join(private, "gitdir"): filepath.Join(linked, ".git") + "\n"} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

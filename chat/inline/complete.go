@@ -56,6 +56,9 @@ func (e *Engine) Complete(ctx context.Context, c Cursor) (string, error) {
 			out.WriteString(strip.write(d.Text))
 		case d.Kind == llm.RetryDelta:
 			failed = d.Err
+			if d.Err.Kind == llm.ErrNetwork { // nobody waits for that while typing
+				return "", d.Err
+			}
 		}
 	}
 	out.WriteString(strip.end())

@@ -25,8 +25,8 @@ func (s *Store) Chats(ctx context.Context, roots []string) ([]Chat, error) {
 	}
 	rows, err := db.QueryContext(ctx, `SELECT id, created_at, updated_at, title, named, model, agent, variant, trust, roots,
 		(SELECT count(*) FROM messages m JOIN events e ON e.chat = m.chat AND e.seq = m.seq WHERE m.chat = id AND e.kind = ?)
-		FROM chats WHERE (? OR workspace = ?) AND parent = '' ORDER BY updated_at DESC, id`,
-		string(event.KindOf(event.UserMessage{})), len(roots) == 0, workspaceKey(roots))
+		FROM chats WHERE (? OR workspace IN (?, ?)) AND parent = '' ORDER BY updated_at DESC, id`,
+		string(event.KindOf(event.UserMessage{})), len(roots) == 0, workspaceKey(roots), folderKey(roots))
 	if err != nil {
 		return nil, fmt.Errorf("list chats: %w", err)
 	}

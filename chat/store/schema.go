@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/worktree"
 )
 
 // schemaVersion is stored in PRAGMA user_version.
@@ -148,8 +150,17 @@ func fillWorkspaces(tx *sql.Tx) error {
 }
 
 // workspaceKey names a set of folders, whatever their order and however they are
-// reached.
+// reached. The worktrees of a repository are one.
 func workspaceKey(roots []string) string {
+	main := make([]string, 0, len(roots))
+	for _, r := range roots {
+		main = append(main, worktree.Main(r))
+	}
+	return folderKey(main)
+}
+
+// folderKey is workspaceKey by the folders themselves, as it was before worktrees were one.
+func folderKey(roots []string) string {
 	keys := make([]string, 0, len(roots))
 	for _, r := range roots {
 		if real, err := filepath.EvalSymlinks(r); err == nil {

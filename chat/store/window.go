@@ -32,7 +32,7 @@ func (s *Store) List(ctx context.Context, roots []string, by chat.Order, limit i
 	var text sql.NullString
 	err = db.QueryRowContext(ctx, `SELECT group_concat(chat, '') FROM (
 		SELECT concat(created_at, ' ', updated_at, ' ', messages, ' ', octet_length(id), ' ', octet_length(title), ' ', octet_length(model), ' ', id, title, model) AS chat
-		FROM chats WHERE workspace = ? AND parent = '' ORDER BY `+order+` DESC, id DESC LIMIT ?)`, workspaceKey(roots), limit).Scan(&text)
+		FROM chats WHERE workspace IN (?, ?) AND parent = '' ORDER BY `+order+` DESC, id DESC LIMIT ?)`, workspaceKey(roots), folderKey(roots), limit).Scan(&text)
 	if err != nil {
 		return nil, fmt.Errorf("list chats: %w", err)
 	}

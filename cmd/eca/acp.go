@@ -30,10 +30,19 @@ func acpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 			if err != nil {
 				return fmt.Errorf("the working directory is unknown: %w", err)
 			}
+			here := *sf
+			if _, err := os.UserHomeDir(); err != nil && os.Getenv("XDG_STATE_HOME") == "" {
+				// Some editors start their agents with a PATH and nothing else.
+				if here.stateDir, err = os.MkdirTemp("", "eca-"); err != nil {
+					return err
+				}
+				defer func() { _ = os.RemoveAll(here.stateDir) }()
+				log.Warn("HOME is not set: chats are kept until the editor closes only; set HOME or XDG_STATE_HOME in the editor's settings")
+			}
 			return acp.Serve(cmd.Context(), stdin, stdout, acp.Options{
 				Cwd: cwd, Version: version, Log: log.Logger,
 				Open: func(p acp.Place) (*gateway.Gateway, func(), error) {
-					d, err := newDaemon(*sf, log)
+					d, err := newDaemon(here, log)
 					if err != nil {
 						return nil, nil, err
 					}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 func TestVersionAndHelp(t *testing.T) {
@@ -32,12 +33,12 @@ func TestWrongUsage(t *testing.T) {
 	here := newPlace(t)
 	for _, args := range [][]string{{}, {"frobnicate"}, {"server", "extra"}, {"server", "--log-level", "loud"}, {"server", "--log-level=loud"}} {
 		out, errOut, code := runProgram(t, here, "", args...)
-		if code != 1 || errOut == "" || out != "" {
+		if code != usage.ExitCode || errOut == "" || out != "" {
 			t.Errorf("%q: exit %d, stdout %q, stderr %q", args, code, out, errOut)
 		}
 	}
 	for _, args := range [][]string{{"exec"}, {"exec", "a", "b"}, {"exec", "--approve", "maybe", "x"}, {"exec", "--wrong", "x"}} {
-		if _, errOut, code := runProgram(t, here, "", args...); code != exitUsage || errOut == "" {
+		if _, errOut, code := runProgram(t, here, "", args...); code != usage.ExitCode || errOut == "" {
 			t.Errorf("%q: exit %d, stderr %q", args, code, errOut)
 		}
 	}
@@ -125,6 +126,26 @@ func TestExecDemo(t *testing.T) {
 	out, errOut, code := runProgram(t, here, "", "exec", "Where does this program start? Show me.")
 	if code != 0 || !strings.Contains(out, "func main() {") || !strings.Contains(errOut, "demo/offline") || !strings.Contains(errOut, "Reading main.go") {
 		t.Errorf("exit %d\nstdout: %s\nstderr: %s", code, out, errOut)
+	}
+}
+
+// The demo's quotation ends with a line, and its hint names the ways to get real answers.
+func TestDemoQuotesWholeLines(t *testing.T) {
+	here := newPlace(t)
+	text := "package main\n\nfunc main() {\n" + strings.Repeat("\tprintln(\"some rather long words\")\n", 60) + "}\n"
+	if err := os.WriteFile(filepath.Join(here.root, "main.go"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, code := runProgram(t, here, "", "exec", "Where does this program start? Show me.")
+	_, quoted, _ := strings.Cut(out, "```\n")
+	quoted, _, closed := strings.Cut(quoted, "\n```")
+	if code != 0 || !closed || !strings.HasSuffix(strings.TrimSpace(quoted), "long words\")") {
+		t.Errorf("exit %d, quoted: %q\n%s", code, quoted, errOut)
+	}
+	for _, way := range []string{"eca login", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "config.json"} {
+		if !strings.Contains(out, way) {
+			t.Errorf("the hint does not name %s: %s", way, out)
+		}
 	}
 }
 

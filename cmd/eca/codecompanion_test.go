@@ -15,6 +15,22 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
+// neovim is a Neovim 0.minor or newer.
+func neovim(t *testing.T, forWhat string, minor int) string {
+	t.Helper()
+	nvim := needs.Program(t, "nvim", "neovim")
+	version, err := exec.Command(nvim, "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := regexp.MustCompile(`NVIM v(\d+)\.(\d+)`).FindSubmatch(version); m != nil {
+		if n, _ := strconv.Atoi(string(m[2])); string(m[1]) == "0" && n < minor {
+			t.Skipf("NOT TESTED with %s: it needs Neovim 0.%d, this is %s; install a newer one, of neovim.io or of Debian's next release", forWhat, minor, m[0])
+		}
+	}
+	return nvim
+}
+
 // codecompanion is a Neovim that plays testdata/codecompanion.lua.
 func (p place) codecompanion(t *testing.T, out string) *exec.Cmd {
 	t.Helper()
@@ -23,17 +39,7 @@ func (p place) codecompanion(t *testing.T, out string) *exec.Cmd {
 	if plugin == "" || plenary == "" {
 		t.Skip("NOT TESTED with CodeCompanion: git clone https://github.com/olimorris/codecompanion.nvim and https://github.com/nvim-lua/plenary.nvim, then ECA_CODECOMPANION=DIR ECA_PLENARY=DIR")
 	}
-	nvim := needs.Program(t, "nvim", "neovim")
-	version, err := exec.Command(nvim, "--version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const wanted = 11 // what the plugin needs, of 0.x
-	if m := regexp.MustCompile(`NVIM v(\d+)\.(\d+)`).FindSubmatch(version); m != nil {
-		if n, _ := strconv.Atoi(string(m[2])); string(m[1]) == "0" && n < wanted {
-			t.Skipf("NOT TESTED with CodeCompanion: it needs Neovim 0.%d, this is %s; install a newer one, of neovim.io or of Debian's next release", wanted, m[0])
-		}
-	}
+	nvim := neovim(t, "CodeCompanion", 11)
 	script, err := filepath.Abs("testdata/codecompanion.lua")
 	if err != nil {
 		t.Fatal(err)

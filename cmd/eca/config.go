@@ -38,11 +38,6 @@ func configCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Use:   "config",
 		Short: "Show, check or describe the configuration",
 		Long:  configHelp,
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprint(stderr, cmd.UsageString())
-			return exitError{1}
-		},
 	}
 	var asJSON bool
 	check := &cobra.Command{

@@ -69,7 +69,7 @@ func TestConfigCommands(t *testing.T) {
 	if want, err := config.Schema(); err != nil || out != string(want) {
 		t.Errorf("schema: %v", err)
 	}
-	if _, stderr := run(1); !strings.Contains(stderr, "check") {
+	if _, stderr := run(2); !strings.Contains(stderr, "a command is missing") {
 		t.Errorf("without a command: %s", stderr)
 	}
 	if _, err := os.Stat(filepath.Join(here.root, "was-run")); err == nil {

@@ -112,8 +112,8 @@ func TestDoctor(t *testing.T) {
 	expect(found, "provider wrong", doctor.Problem, "key from ECA_CONFIG:2, does not list its models: wrong answered 401 Unauthorized: who is")
 	expect(found, "provider keyless", doctor.Problem, "needs a key")
 	expect(found, "provider tape", doctor.Problem, "the cassette can not be read")
-	expect(found, "provider gone", doctor.Problem, "does not answer: no connection to 127.0.0.1:1")
-	expect(found, "provider ollama", doctor.Problem, "does not list its models: ollama: no connection to 127.0.0.1:1")
+	expect(found, "provider gone", doctor.Problem, "does not answer: connection refused by 127.0.0.1:1")
+	expect(found, "provider ollama", doctor.Problem, "does not list its models: ollama: connection refused by 127.0.0.1:1")
 	expect(found, "provider openai", doctor.Problem, "ALL_PROXY is no proxy that can be used")
 	expect(found, "proxy for http://", doctor.Problem, "ALL_PROXY is no proxy that can be used")
 	expect(found, "shell", doctor.Problem, "/nowhere/shell")
@@ -122,7 +122,7 @@ func TestDoctor(t *testing.T) {
 	if code != 1 || !strings.Contains(out, "\n  PROBLEM  provider keyless: ") || !strings.Contains(stderr, "does not work") || strings.Contains(out+stderr, plantedKey) {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
-	if _, stderr, code := runProgram(t, here, "", "doctor", "--ofline"); code != 1 || !strings.Contains(stderr, "--ofline") {
+	if _, stderr, code := runProgram(t, here, "", "doctor", "--ofline"); code != 2 || !strings.Contains(stderr, "--ofline") {
 		t.Errorf("a typo: exit %d, %s", code, stderr)
 	}
 }

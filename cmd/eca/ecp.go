@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/agent"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 const ecpHelp = `Lets an evaluation runtime drive eca: the Evaluation Context Protocol over stdin and
@@ -83,7 +84,7 @@ func ecpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 func serveHTTP(ctx context.Context, a *agent.Agent, f ecpFlags, token string, stderr io.Writer) error {
 	address, err := agent.CheckAddress(f.http, token)
 	if err != nil {
-		return fmt.Errorf("--http: %w", err)
+		return usage.Errorf("--http: %w", err)
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

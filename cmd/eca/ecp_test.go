@@ -283,31 +283,42 @@ func TestECPHTTP(t *testing.T) {
 func TestECPWrongUsage(t *testing.T) {
 	here := newPlace(t)
 	for _, args := range [][]string{{"ecp", "extra"}, {"ecp", "--http", "8765"}, {"ecp", "--http", "0.0.0.0:0"}, {"ecp", "--htpp", "x"}} {
-		if out, errOut, code := runProgram(t, here, "", args...); code != 1 || errOut == "" || out != "" {
+		if out, errOut, code := runProgram(t, here, "", args...); code != 2 || errOut == "" || out != "" {
 			t.Errorf("%q: exit %d, stdout %q, stderr %q", args, code, out, errOut)
 		}
 	}
 }
 
-// referenceRuntime returns the command of the reference runtime, from ECA_ECP_RUNTIME or
-// installed for python3.
-func referenceRuntime(t *testing.T) []string {
+// referenceRuntimes returns the commands of the reference runtimes, from ECA_ECP_RUNTIME or
+// installed for python3: 0.4, which names no version of the protocol, and 0.10, which speaks
+// 1.0.
+func referenceRuntimes(t *testing.T) (out [][]string) {
 	t.Helper()
-	if path := os.Getenv("ECA_ECP_RUNTIME"); path != "" {
-		return []string{path}
+	for _, path := range filepath.SplitList(os.Getenv("ECA_ECP_RUNTIME")) {
+		out = append(out, []string{path})
 	}
-	if exec.Command("python3", "-c", "import ecp_runtime").Run() == nil {
-		return []string{"python3", "-m", "ecp_runtime.cli"}
+	if out == nil && exec.Command("python3", "-c", "import ecp_runtime").Run() == nil {
+		out = append(out, []string{"python3", "-m", "ecp_runtime.cli"})
 	}
-	t.Skip("NOT TESTED against the reference runtime: python3 -m venv DIR && DIR/bin/pip install -r .ci/python/requirements.txt, then ECA_ECP_RUNTIME=DIR/bin/ecp")
-	return nil
+	if out == nil {
+		t.Skip("NOT TESTED against the reference runtime: python3 -m venv DIR && DIR/bin/pip install -r .ci/python/requirements.txt, then ECA_ECP_RUNTIME=DIR/bin/ecp; the same with requirements-0.10.txt, then both paths with a colon between them")
+	}
+	return out
 }
 
 // The reference runtime finds the agent conformant on both transports, and its graders see
 // what they should.
 func TestECPReference(t *testing.T) {
-	reference := referenceRuntime(t)
-	needs.POSIX(t)
+	for i, reference := range referenceRuntimes(t) {
+		t.Run(fmt.Sprintf("reference %d", i+1), func(t *testing.T) {
+			t.Log(reference)
+			needs.POSIX(t)
+			testECPReference(t, reference)
+		})
+	}
+}
+
+func testECPReference(t *testing.T, reference []string) {
 	p := newProvider(t, ecpTape)
 	here := newPlace(t, p.env()...)
 	if err := os.WriteFile(filepath.Join(here.root, "notes.txt"), []byte("42"), 0o644); err != nil {
@@ -333,6 +344,9 @@ func TestECPReference(t *testing.T) {
 		if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 			t.Fatalf("%q: %v\n%s\n%s", args, err, out.String(), errOut.String())
 		}
+		if log := strings.ToLower(errOut.String()); strings.Contains(log, "legacy") || strings.Contains(log, "capabilit") {
+			t.Errorf("it warns: %s", log)
+		}
 		return report
 	}
 	for name, target := range map[string]string{"stdio": "exec " + self + " ecp", "http": url} {
@@ -349,6 +363,12 @@ func TestECPReference(t *testing.T) {
 			if report["passed"] != 9.0 || report["failed"] != 0.0 {
 				raw, _ := json.MarshalIndent(report, "", " ")
 				t.Errorf("%s", raw)
+			}
+			if audit, ok := report["audit"].(map[string]any); ok { // since 0.10
+				agent, _ := audit["agent"].(map[string]any)
+				if usage, _ := audit["usage"].(map[string]any); agent["protocol_version"] != "1.0" || usage["input_tokens"] == nil {
+					t.Errorf("%v", audit)
+				}
 			}
 		})
 	}

@@ -2,35 +2,37 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
-	"github.com/seed-dec29ce4/eca/internal/visible"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/server"
-	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // Exit codes of `eca exec`.
 const (
 	exitFailed      = 1   // the turn failed: no model, a provider's error
-	exitUsage       = 2   // wrong flags or arguments
 	exitRefused     = 3   // the answer is complete, but tool calls were refused
 	exitInterrupted = 130 // Ctrl-C
 )
 
 const execHelp = `Runs one turn without an editor and writes the answer to stdout. What tools do, and
-eca's own notices, go to stderr. Text on stdin is given to the model as context.
+eca's own notices, go to stderr. Without PROMPT, or with -, the prompt is read from
+stdin; with PROMPT, text on stdin is given to the model as context.
 
 Tool calls that need approval are decided by --approve:
   ask        ask on the terminal; without a terminal, refuse (the default)
@@ -39,33 +41,44 @@ Tool calls that need approval are decided by --approve:
   none       refuse everything that needs approval
 The model is told about a refusal and goes on.
 
-Exit codes: 0 done; 1 failed; 2 wrong usage; 3 done, but tool calls were refused;
-130 interrupted.`
+--json prints lines of JSON: first {"type":"start"} with chatId, model, agent, folder and
+version; then every notification about the chat ({"method", "params"}); at last
+{"type":"result"} with text (the final answer), exitReason, exitCode, chatId, model,
+tokens and cost in dollars where they are known, and kept (whether the chat is stored).
+
+Exit codes: 0 done; 1 failed, also when the model, agent or chat does not exist; 2 wrong
+usage; 3 done, but tool calls were refused; 130 interrupted.`
 
 // execFlags are the flags of `eca exec`.
 type execFlags struct {
-	approve string
-	json    bool
-	model   string
-	agent   string
-	chat    string
+	approve   string
+	json      bool
+	model     string
+	agent     string
+	chat      string
+	latest    bool
+	folder    string
+	ephemeral bool
+	images    []string
+	output    string
+	schema    string
 }
 
 func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	var f execFlags
 	cmd := &cobra.Command{
-		Use:   `exec "PROMPT"`,
+		Use:   "exec [PROMPT | -]",
 		Short: "Run one turn in this directory and print the answer",
 		Long:  execHelp,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || strings.TrimSpace(args[0]) == "" {
-				return usageError(stderr, errors.New("exec takes one argument: the prompt"))
+			if len(args) > 1 {
+				return usage.Errorf("the prompt is one argument: quote it")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains([]string{"ask", "auto-edit", "all", "none"}, f.approve) {
-				return usageError(stderr, fmt.Errorf("--approve must be ask, auto-edit, all or none, not %q", f.approve))
+			if err := usage.Choice("approve", f.approve, "ask", "auto-edit", "all", "none"); err != nil {
+				return err
 			}
 			level := sf.logLevel
 			if !cmd.Flags().Changed("log-level") {
@@ -73,11 +86,19 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			}
 			log, err := logger(level, stderr)
 			if err != nil {
-				return usageError(stderr, err)
+				return err
 			}
-			code, err := runExec(cmd.Context(), *sf, f, args[0], log, stdin, stdout, stderr)
+			in, err := newExecInput(f, args, stdin)
+			var wrong *usage.Error
+			if errors.As(err, &wrong) {
+				return err
+			}
+			code := exitFailed
+			if err == nil {
+				code, err = runExec(cmd.Context(), *sf, f, in, log, stdout, stderr)
+			}
 			if err != nil {
-				fmt.Fprintln(stderr, "eca:", err)
+				fmt.Fprintln(stderr, "eca exec:", err)
 			}
 			if code != 0 {
 				return exitError{code}
@@ -85,34 +106,33 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			return nil
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(stderr, err) })
-	cmd.Flags().StringVar(&f.approve, "approve", "ask", "how to decide about tool calls that ask: ask, auto-edit, all or none")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print every notification of the protocol as a line of JSON instead")
-	cmd.Flags().StringVar(&f.model, "model", "", "model to use, as provider/model")
-	cmd.Flags().StringVar(&f.agent, "agent", "", "agent to use")
-	cmd.Flags().StringVar(&f.chat, "chat", "", "id of a chat to continue")
+	flags := cmd.Flags()
+	flags.StringVar(&f.approve, "approve", "ask", "how to decide about tool calls that ask: ask, auto-edit, all or none")
+	flags.BoolVar(&f.json, "json", false, "print lines of JSON instead of the answer")
+	flags.StringVarP(&f.model, "model", "m", "", "model to use, as provider/model")
+	flags.StringVar(&f.agent, "agent", "", "agent to use")
+	flags.StringVar(&f.chat, "chat", "", "id of a chat to continue")
+	flags.BoolVar(&f.latest, "continue", false, "continue the last chat of this directory")
+	flags.StringVarP(&f.folder, "cd", "C", "", "work in this directory")
+	flags.BoolVar(&f.ephemeral, "ephemeral", false, "do not keep the chat")
+	flags.StringArrayVar(&f.images, "image", nil, "give the model this image file; repeat it for several")
+	flags.StringVarP(&f.output, "output", "o", "", "write the final answer to this file, too")
+	flags.StringVar(&f.schema, "output-schema", "", "have the model answer with JSON that matches the JSON Schema in this file")
+	cmd.MarkFlagsMutuallyExclusive("chat", "continue", "ephemeral")
 	return cmd
 }
 
-func usageError(stderr io.Writer, err error) error {
-	fmt.Fprintln(stderr, "eca exec:", err)
-	return exitError{exitUsage}
-}
+// retryTotal bounds how long eca exec repeats a request: nobody watches it who could stop.
+const retryTotal = 2 * time.Minute
 
 // runExec talks the protocol to a daemon in this process.
-func runExec(ctx context.Context, sf serverFlags, f execFlags, prompt string, log *logs, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
-	cwd, err := os.Getwd()
+func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, log *logs, stdout, stderr io.Writer) (int, error) {
+	o, err := daemonOptions(sf, log.Logger)
 	if err != nil {
 		return exitFailed, err
 	}
-	extra, err := pipedInput(stdin)
-	if err != nil {
-		return exitFailed, fmt.Errorf("read stdin: %w", err)
-	}
-	d, err := newDaemon(sf, log)
-	if err != nil {
-		return exitFailed, err
-	}
+	o.RetryTotal, o.Ephemeral = retryTotal, f.ephemeral
+	d := watchedDaemon(o, log)
 	defer d.Close()
 
 	fromClient, toServer := io.Pipe()
@@ -126,16 +146,11 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, prompt string, lo
 	alive := context.WithoutCancel(ctx)
 	go func() { served <- server.Serve(alive, fromClient, toClient, opts) }()
 
-	c := newExecClient(f, cwd, stdout, stderr)
-	c.prepare = func(ctx context.Context) {
-		d.SyncPlugins(ctx)
-		ctx, cancel := context.WithTimeout(ctx, serverPatience)
-		defer cancel()
-		d.StartMCPServers(ctx)
-	}
+	c := newExecClient(f, in.folder, stdout, stderr)
+	c.daemon = d
 	c.conn = jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Log: log.Logger})
 	c.conn.Start(alive, c.handle)
-	code, err := c.turn(ctx, alive, prompt, extra)
+	code, err := c.run(ctx, alive, in)
 	_ = c.conn.Call(alive, "shutdown", nil, nil)
 	_ = c.conn.Notify(alive, "exit", nil)
 	if serveErr := <-served; err == nil {
@@ -151,255 +166,119 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, prompt string, lo
 // later are nobody's.
 const serverPatience = 10 * time.Second
 
-// pipedInput reads stdin when something is piped into it.
-func pipedInput(stdin io.Reader) (string, error) {
-	if file, ok := stdin.(*os.File); ok {
-		info, err := file.Stat()
-		if err != nil || info.Mode()&os.ModeCharDevice != 0 {
-			return "", nil //nolint:nilerr // no usable stdin is no input
-		}
+// prepare waits for what the prompt needs, since there is no later one.
+func (c *execClient) prepare(ctx context.Context) {
+	c.daemon.SyncPlugins(ctx)
+	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	defer cancel()
+	if c.daemon.ModelChoice().Default == "" { // a local server's models are known when it was asked
+		c.daemon.SyncModels(ctx)
 	}
-	const limit = 256 << 10
-	data, err := io.ReadAll(io.LimitReader(stdin, limit+1))
-	if len(data) > limit {
-		return "", fmt.Errorf("more than %d bytes", limit)
-	}
-	return strings.ToValidUTF8(string(data), "�"), err
+	c.daemon.StartMCPServers(ctx)
 }
 
-// execClient is a client of the ECA protocol that renders to a terminal.
-type execClient struct {
-	flags          execFlags
-	cwd            *workspace.Workspace
-	stdout, stderr io.Writer
-	conn           *jsonrpc.Conn
-
-	prepare func(ctx context.Context) // what the prompt has to wait for: there is no next one
-
-	finished chan string // the reason, once the turn is over
-	asking   chan toolRun
-
-	// Owned by the reading goroutine until finished is sent.
-	midLine bool
-	refused bool
-	running map[string]bool // calls that were shown, by chat and id
-}
-
-func newExecClient(f execFlags, cwd string, stdout, stderr io.Writer) *execClient {
-	return &execClient{
-		flags: f, cwd: workspace.New(cwd), stdout: stdout, stderr: stderr,
-		finished: make(chan string, 1), asking: make(chan toolRun, 16), running: map[string]bool{},
+// check looks at what the flags and the configuration name before anything is asked of a
+// model: a misspelled agent must not become another one. It returns the chat to prompt.
+func (c *execClient) check(ctx context.Context) (chatID string, err error) {
+	cfg := c.daemon.Config()
+	if broken := cfg.Broken(); len(broken) > 0 {
+		return "", errors.New(strings.Join(broken, "; "))
 	}
-}
-
-// toolRun is a toolCallRun that waits for a decision.
-type toolRun struct {
-	ChatID  string
-	ID      string          `json:"id"`
-	Summary string          `json:"summary"`
-	Name    string          `json:"name"`
-	Args    json.RawMessage `json:"arguments"`
-	Details struct {
-		Type string `json:"type"`
-		Path string `json:"path"`
-		Diff string `json:"diff"`
-	} `json:"details"`
-}
-
-// turn runs one prompt to its end.
-func (c *execClient) turn(ctx, alive context.Context, prompt, extra string) (int, error) {
-	root := c.cwd.Roots()[0]
-	err := c.conn.Call(alive, "initialize", map[string]any{
-		"processId": nil, "clientInfo": map[string]string{"name": "eca exec", "version": version},
-		"capabilities":     map[string]any{"codeAssistant": map[string]any{"chat": true}},
-		"workspaceFolders": []map[string]string{{"uri": workspace.ToURI(root), "name": filepath.Base(root)}},
-	}, nil)
-	if err != nil {
-		return exitFailed, err
-	}
-	if err := c.conn.Notify(alive, "initialized", map[string]any{}); err != nil {
-		return exitFailed, err
-	}
-	c.prepare(ctx)
-	params := map[string]any{"message": prompt}
-	for key, v := range map[string]string{"model": c.flags.model, "agent": c.flags.agent, "chatId": c.flags.chat} {
-		if v != "" {
-			params[key] = v
-		}
-	}
-	if extra != "" {
-		params["contexts"] = []map[string]string{{"type": "text", "label": "stdin", "content": extra}}
-	}
-	var res struct{ ChatID, Status string }
-	if err := c.conn.Call(alive, "chat/prompt", params, &res); err != nil {
-		return exitFailed, err
-	}
-	interrupted := false
-	// Any other refusal is explained by content that is on its way.
-	if res.Status == "error" && !chat.ValidID(res.ChatID) {
-		return exitFailed, fmt.Errorf("the prompt was refused: %q is no valid chat id", c.flags.chat)
-	}
-	for {
-		select {
-		case call := <-c.asking:
-			approve := c.decide(ctx, call)
-			method := "chat/toolCallApprove"
-			if !approve {
-				method = "chat/toolCallReject"
-			}
-			_ = c.conn.Notify(alive, method, map[string]any{"chatId": call.ChatID, "toolCallId": call.ID, "goOn": true, "auto": c.flags.approve == "all"})
-		case <-ctx.Done():
-			interrupted = true
-			ctx = alive
-			_ = c.conn.Notify(alive, "chat/promptStop", map[string]string{"chatId": res.ChatID})
-		case <-c.conn.Done():
-			return exitFailed, errors.New("the daemon ended unexpectedly")
-		case reason := <-c.finished:
-			return c.end(res.ChatID, reason, interrupted), nil
-		}
-	}
-}
-
-func (c *execClient) end(chatID, reason string, interrupted bool) int {
-	if !c.flags.json {
-		if c.midLine {
-			fmt.Fprintln(c.stdout)
-		}
-		fmt.Fprintf(c.stderr, "Continue with: eca exec --chat %s \"...\"\n", chatID)
+	if err := checkAgent(cfg.Config, c.flags.agent); err != nil {
+		return "", err
 	}
 	switch {
-	case interrupted:
-		return exitInterrupted
-	case reason == "failed", reason == "blocked", reason == "loop":
-		return exitFailed
-	case c.refused:
-		return exitRefused
-	}
-	return 0
-}
-
-// handle receives the server's notifications.
-func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
-	if req.IsCall {
-		return nil, jsonrpc.MethodNotFound(req.Method)
-	}
-	if c.flags.json {
-		line, err := json.Marshal(map[string]any{"method": req.Method, "params": req.Params})
+	case c.flags.chat != "" && !chat.ValidID(c.flags.chat):
+		return "", fmt.Errorf("%q is not a valid chat id", c.flags.chat)
+	case c.flags.chat != "":
+		chatID = c.flags.chat
+		known, err := c.daemon.Engine().Known(ctx, chatID)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		fmt.Fprintf(c.stdout, "%s\n", line)
+		if !known || chat.IsSubagent(chatID) {
+			return "", fmt.Errorf("there is no chat %q; `eca read-chat --workspace %s` lists the chats of this directory", chatID, c.root())
+		}
+	case c.flags.latest:
+		list, err := c.daemon.Engine().List(ctx, chat.ByUpdated, 1)
+		if err != nil {
+			return "", err
+		}
+		if len(list) == 0 {
+			return "", fmt.Errorf("there is no earlier chat of %s; begin one without --continue", c.root())
+		}
+		chatID = list[0].ID
 	}
-	switch req.Method {
-	case "$/showMessage":
-		var p struct{ Message string }
-		if json.Unmarshal(req.Params, &p) == nil && !c.flags.json {
-			c.note(p.Message)
-		}
-	case "chat/contentReceived":
-		var p struct {
-			ChatID, ParentChatID, Role string
-			Content                    json.RawMessage
-		}
-		if err := json.Unmarshal(req.Params, &p); err != nil {
-			return nil, err
-		}
-		return nil, c.content(p.ChatID, p.Role, p.ParentChatID != "", p.Content)
+	if err := c.checkModel(ctx, cfg, chatID != ""); err != nil {
+		return "", err
 	}
-	return nil, nil
+	if chatID == "" {
+		chatID = uuid.NewString()
+	}
+	return chatID, nil
 }
 
-// content renders one content. Of subagents only their calls are shown: what they say is
-// for the model.
-func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMessage) error {
-	var v struct {
-		Type, ID, Text, State, Reason, Summary, Name string
-		ManualApproval, Error                        bool
-		Outputs                                      []struct{ Text string }
-		Details                                      struct{ Type, Path string }
-	}
-	if err := json.Unmarshal(raw, &v); err != nil {
+// checkModel looks at the model that the flags, or else the configuration, name.
+func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continued bool) error {
+	if c.flags.model != "" {
+		_, err := c.daemon.CheckModel(ctx, c.flags.model)
 		return err
 	}
-	if v.Details.Type == "fileChange" { // the summary leaves to clients to name it
-		v.Summary += " " + filepath.Base(v.Details.Path)
+	origin, set := cfg.Origin("defaultModel")
+	if continued || !set || origin.IsDefault() || cfg.DefaultModel == "" {
+		return nil
 	}
-	switch v.Type {
-	case "text":
-		switch {
-		case c.flags.json || subagent || role == "user":
-		case role == "assistant":
-			fmt.Fprint(c.stdout, visible.Text(v.Text))
-			c.midLine = !strings.HasSuffix(v.Text, "\n")
-		default:
-			c.note(strings.TrimSpace(v.Text))
-		}
-	case "toolCallRun":
-		if v.ManualApproval {
-			call := toolRun{ChatID: chatID}
-			if err := json.Unmarshal(raw, &call); err != nil {
-				return err
-			}
-			call.Summary = v.Summary
-			c.asking <- call
-		}
-	case "toolCallRunning":
-		if call := chatID + " " + v.ID; !c.running[call] { // a subagent's comes with each step
-			c.running[call] = true
-			c.activity("· " + v.Summary)
-		}
-	case "toolCalled":
-		if v.Error && len(v.Outputs) > 0 {
-			c.activity("  failed: " + firstLine(v.Outputs[0].Text))
-		}
-	case "toolCallRejected":
-		c.refused = true
-		c.activity("· refused: " + v.Summary)
-	case "progress":
-		if v.State == "running" && strings.HasPrefix(v.Text, "⏳") {
-			c.activity(v.Text)
-		}
-		if v.State == "finished" {
-			c.finished <- v.Reason
-		}
+	if _, err := c.daemon.CheckModel(ctx, cfg.DefaultModel); err != nil {
+		return fmt.Errorf("defaultModel (%s): %w", origin, err)
 	}
 	return nil
 }
 
-func (c *execClient) activity(line string) {
-	if !c.flags.json {
-		c.note(line)
+// checkAgent says why users cannot choose an agent by that name; "" is the default.
+func checkAgent(cfg *config.Config, name string) error {
+	a, known := cfg.Agents[name]
+	switch {
+	case name == "" || known && a.Primary() || cfg.AgentOrDefault(name) == "code" && (name == "agent" || name == "build"):
+		return nil
+	case known:
+		return fmt.Errorf("the agent %q is a subagent: other agents start it; choose one of: %s", name, strings.Join(primaryAgents(cfg), ", "))
 	}
+	hint := suggest.DidYouMean(name, primaryAgents(cfg))
+	if hint == "" {
+		hint = "; there are: " + strings.Join(primaryAgents(cfg), ", ")
+	}
+	return fmt.Errorf("there is no agent %q%s", name, hint)
 }
 
-// note writes a line of its own to stderr.
-func (c *execClient) note(line string) {
-	if c.flags.json || line == "" {
-		return
+// root is the directory that exec works in.
+func (c *execClient) root() string { return c.cwd.Roots()[0] }
+
+// execFolder is the directory to work in.
+func execFolder(flag string) (string, error) {
+	if flag == "" {
+		return os.Getwd()
 	}
-	if c.midLine {
-		fmt.Fprintln(c.stdout)
-		c.midLine = false
+	dir, err := filepath.Abs(flag)
+	if err != nil {
+		return "", err
 	}
-	fmt.Fprintln(c.stderr, visible.Text(line))
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("-C: %w", err)
+	case !info.IsDir():
+		return "", fmt.Errorf("-C: %s is not a directory", dir)
+	}
+	return dir, nil
 }
 
-// decide about a call that needs approval.
-func (c *execClient) decide(ctx context.Context, call toolRun) bool {
-	switch c.flags.approve {
-	case "all":
-		return true
-	case "none":
-		return false
-	case "auto-edit":
-		if call.Details.Type == "fileChange" && c.cwd.Contains(call.Details.Path) {
-			return true
+// primaryAgents lists the agents that users can choose.
+func primaryAgents(cfg *config.Config) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
+		if cfg.Agents[name].Primary() {
+			out = append(out, name)
 		}
 	}
-	return askTerminal(ctx, call)
-}
-
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(s, "\n")
-	return s
+	return out
 }

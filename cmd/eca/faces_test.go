@@ -28,30 +28,33 @@ func TestFaceFlags(t *testing.T) {
 	}
 	defer taken.Close()
 	here := newPlace(t)
-	for _, c := range []struct{ args, want string }{
-		{"serve --nope", "--nope"},
-		{"serve extra", "extra"},
-		{"serve --listen nonsense", "--listen"},
-		{"serve --listen 127.0.0.1:99999", "--listen"},
-		{"serve --listen 127.0.0.1:http-no", "--listen"},
-		{"serve --listen " + taken.Addr().String(), "--listen: " + taken.Addr().String() + " is in use"},
-		{"serve --listen 0.0.0.0:0", serveTokenVariable},
-		{"serve --listen [::]:0", serveTokenVariable},
-		{"serve --listen example.com:0", serveTokenVariable},
-		{"serve --listen 192.0.2.1:0", serveTokenVariable},
-		{"serve --url example.com/a2a", "--url"},
-		{"serve --url ftp://example.com", "--url"},
-		{"serve --allow-origin example.com", "--allow-origin"},
-		{"serve --allow-origin https://example.com/page", "--allow-origin"},
-		{"serve --allow-host https://example.com", "--allow-host"},
-		{"serve --log-level loud", "--log-level"},
-		{"acp extra", "extra"},
-		{"acp --log-level loud", "--log-level"},
-		{"e2a extra", "extra"},
-		{"e2a --log-level loud", "--log-level"},
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{"serve --nope", "--nope", 2},
+		{"serve extra", "extra", 2},
+		{"serve --listen nonsense", "--listen", 1},
+		{"serve --listen 127.0.0.1:99999", "--listen", 1},
+		{"serve --listen 127.0.0.1:http-no", "--listen", 1},
+		{"serve --listen " + taken.Addr().String(), "--listen: " + taken.Addr().String() + " is in use", 1},
+		{"serve --listen 0.0.0.0:0", serveTokenVariable, 1},
+		{"serve --listen [::]:0", serveTokenVariable, 1},
+		{"serve --listen example.com:0", serveTokenVariable, 1},
+		{"serve --listen 192.0.2.1:0", serveTokenVariable, 1},
+		{"serve --url example.com/a2a", "--url", 2},
+		{"serve --url ftp://example.com", "--url", 2},
+		{"serve --allow-origin example.com", "--allow-origin", 2},
+		{"serve --allow-origin https://example.com/page", "--allow-origin", 2},
+		{"serve --allow-host https://example.com", "--allow-host", 2},
+		{"serve --log-level loud", "--log-level", 2},
+		{"acp extra", "extra", 2},
+		{"acp --log-level loud", "--log-level", 2},
+		{"e2a extra", "extra", 2},
+		{"e2a --log-level loud", "--log-level", 2},
 	} {
 		out, errOut, code := runProgram(t, here, "", strings.Fields(c.args)...)
-		if code != 1 || out != "" || !strings.Contains(errOut, c.want) || strings.Count(errOut, "\n") > 2 {
+		if code != c.code || out != "" || !strings.Contains(errOut, c.want) || strings.Count(errOut, "\n") > 2 {
 			t.Errorf("%s: exit %d, stdout %q, stderr %q", c.args, code, out, errOut)
 		}
 	}

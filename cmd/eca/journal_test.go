@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/editors/fake"
@@ -73,6 +77,59 @@ func TestKillKeepsJournal(t *testing.T) {
 	if r, err := c.Verify(); err != nil || r.Lines <= lines {
 		t.Errorf("%d lines behind %d, %v", r.Lines, lines, err)
 	}
+}
+
+// Neither deleting a chat nor the end of the program waits for the journal; the next start does what
+// is left: nothing is lost, and what was said in the deleted chat is gone.
+func TestNobodyWaitsForTheJournal(t *testing.T) {
+	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n      - {text: an answer}\nturns: []\n")
+	here := newPlace(t, p.env()...)
+	state := filepath.Join(filepath.Dir(here.root), "state", "eca")
+	lock := flock.New(filepath.Join(state, "journal", "lock"))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(lock.Path()), 0o700), lock.Lock()); err != nil { // as a process that takes its time
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	first := here.serve(t)
+	first.Open(here.root, nil)
+	say := func(proc *process, chat, text string) {
+		mark := proc.Mark()
+		proc.Call("chat/prompt", map[string]any{"chatId": chat, "message": text})
+		proc.Await(mark, "the end", fake.Finished())
+	}
+	say(first, "gone", "an orange kumquat")
+	say(first, "kept", "a green papaya")
+	first.Call("chat/delete", map[string]any{"chatId": "gone"})
+	shutDown(t, first)
+	if left, err := os.ReadDir(filepath.Join(state, "journal", "pending")); err != nil || len(left) == 0 {
+		t.Errorf("pending is %v, %v", left, err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	second := here.serve(t)
+	second.Open(here.root, nil)
+	say(second, "new", "a blue plum")
+	shutDown(t, second)
+	c := chainOf(t, here)
+	if r, err := c.Verify(); err != nil || r.Erased == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for chat, want := range map[string]string{"kept": "a green papaya", "new": "a blue plum"} {
+		if got, err := c.Conversation(chat); err != nil || len(got.Turns) != 1 || got.Turns[0].Prompt != want {
+			t.Errorf("%s: %+v, %v", chat, got, err)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Join(state, "journal", "pending")); err != nil || len(left) > 0 {
+		t.Errorf("%d are pending, %v", len(left), err)
+	}
+	_ = filepath.WalkDir(state, func(path string, _ os.DirEntry, err error) error {
+		if data, _ := os.ReadFile(path); bytes.Contains(data, []byte("kumquat")) && !strings.Contains(path, ".db") { // SQLite's own files
+			t.Errorf("what was deleted is still in %s", path)
+		}
+		return err
+	})
 }
 
 // A chat with tools and a subagent is on record as what led to what, is replayed without a

@@ -21,7 +21,8 @@ const loginHelp = `Logs in to a provider of models: with an API key, or at the a
 providers.<name>.auth in the configuration names. Without a provider, lists them.
 
 A key is read from the terminal without being shown, or from standard input:
-eca login openai < key.txt`
+eca login openai < key.txt
+The provider is asked whether it accepts the key; one that it refuses is not stored.`
 
 func loginCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	var method string
@@ -43,7 +44,12 @@ func loginCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *c
 			if f, ok := stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 				l.terminal = f
 			}
-			return l.run(cmd.Context(), method)
+			err = l.run(cmd.Context(), method)
+			if cmd.Context().Err() != nil {
+				fmt.Fprintln(stderr, "eca login:", err)
+				return exitError{exitInterrupted}
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&method, "method", "", "how to log in: api-key, oauth (in a browser) or device (with a code); default: the only one, or to be chosen")
@@ -108,7 +114,7 @@ func (l login) run(ctx context.Context, method string) error {
 		return err
 	}
 	if step.Action == auth.ActionChoose {
-		if method, err = l.choose(step); err != nil {
+		if method, err = l.choose(ctx, step); err != nil {
 			return err
 		}
 		if step, err = l.d.Login(ctx, l.provider, method); err != nil {
@@ -135,7 +141,7 @@ func (l login) run(ctx context.Context, method string) error {
 }
 
 // choose asks for the method. Without a terminal it has to be said.
-func (l login) choose(step auth.Step) (string, error) {
+func (l login) choose(ctx context.Context, step auth.Step) (string, error) {
 	var keys []string
 	for _, m := range step.Methods {
 		keys = append(keys, m.Key)
@@ -147,7 +153,7 @@ func (l login) choose(step auth.Step) (string, error) {
 		fmt.Fprintf(l.out, "%s: %s\n", m.Key, m.Label)
 	}
 	fmt.Fprintf(l.out, "Method [%s]: ", keys[0])
-	line, err := l.line()
+	line, err := l.value(ctx, false)
 	if line == "" {
 		line = keys[0]
 	}
@@ -162,22 +168,63 @@ func (l login) enter(ctx context.Context, fields []auth.Field) (string, error) {
 			fmt.Fprintf(l.out, "%s: ", f.Label)
 		}
 		var err error
-		if values[f.Key], err = l.value(f.Secret); err != nil {
+		if values[f.Key], err = l.value(ctx, f.Secret); err != nil {
 			return "", err
 		}
 	}
-	return l.d.LoginInput(ctx, l.provider, values)
+	outcome, err := l.d.CheckKey(ctx, l.provider, values)
+	if err != nil {
+		return "", err
+	}
+	notice, err := l.d.LoginInput(ctx, l.provider, values)
+	return strings.TrimSpace(outcome + "\n" + notice), err
 }
 
-// value reads one value, unseen if it is secret.
-func (l login) value(secret bool) (string, error) {
-	if !secret || l.terminal == nil {
-		return l.line()
+// value reads one value, unseen if it is secret. The user can leave: with the end of the
+// input, and with a signal, which the terminal is restored for.
+func (l login) value(ctx context.Context, secret bool) (string, error) {
+	hidden := secret && l.terminal != nil
+	if hidden { // raw, since otherwise a read cannot tell the end of the input
+		state, err := term.MakeRaw(int(l.terminal.Fd()))
+		if err != nil {
+			return "", err
+		}
+		defer fmt.Fprintln(l.out)
+		defer func() { _ = term.Restore(int(l.terminal.Fd()), state) }()
 	}
-	text, err := term.ReadPassword(int(l.terminal.Fd()))
-	fmt.Fprintln(l.out)
-	return strings.TrimSpace(string(text)), err
+	type input struct {
+		text string
+		err  error
+	}
+	read := make(chan input, 1)
+	go func() { // ends with the input, or with the program
+		if !hidden {
+			text, err := l.line()
+			read <- input{text, err}
+			return
+		}
+		text, err := term.NewTerminal(readWriter{l.terminal, io.Discard}, "").ReadPassword("")
+		read <- input{strings.TrimSpace(text), err}
+	}()
+	select {
+	case in := <-read:
+		if errors.Is(in.err, io.EOF) {
+			in.err = errNotLoggedIn
+		}
+		return in.text, in.err
+	case <-ctx.Done():
+		return "", errNotLoggedIn
+	}
 }
+
+// readWriter reads a terminal and shows nothing.
+type readWriter struct {
+	io.Reader
+	io.Writer
+}
+
+// errNotLoggedIn says that the user left.
+var errNotLoggedIn = errors.New("nothing was entered, so the login is as it was")
 
 // maxLine bounds a line that is read.
 const maxLine = 64 << 10

@@ -5,7 +5,7 @@
 // stdout and all else to stderr, that no secret is in either, and that text of others is
 // printed without control characters.
 //
-// Exit codes: 0 success; 1 failure or wrong usage. `eca exec` has more, see exec.go.
+// Exit codes: 0 success; 1 failure; 2 wrong usage. `eca exec` has more, see exec.go.
 package main
 
 import (
@@ -29,6 +29,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/keychain"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 	"github.com/seed-dec29ce4/eca/server"
 )
@@ -57,12 +58,15 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := command(stdin, stdout, stderr)
 	root.SetArgs(dropUnknownFlags(root, args, stderr))
-	err := root.ExecuteContext(ctx)
+	called, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
 	if code, ok := err.(exitError); ok { //nolint:errorlint // never wrapped
 		return code.code
+	}
+	if usage.Report(stderr, err) && called.Name() != "read-chat" { // whose errors all are 1, as hooks know it
+		return usage.ExitCode
 	}
 	fmt.Fprintln(stderr, "eca:", err)
 	return 1
@@ -75,6 +79,7 @@ type serverFlags struct {
 	verbose    bool
 	configFile string
 	record     string
+	stateDir   string // where there is no home; not a flag
 }
 
 func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
@@ -85,13 +90,11 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.stdio && len(args) == 0 {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.stdio {
 				return serve(cmd.Context(), f, stdin, stdout, stderr)
 			}
-			fmt.Fprint(stderr, cmd.UsageString())
-			return exitError{1}
+			return usage.Errorf("a command is missing; eca --help lists them")
 		},
 	}
 	root.SetVersionTemplate("eca {{.Version}}\n")
@@ -129,6 +132,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		serveCommand(&f, stderr),
 		acpCommand(&f, stdin, stdout, stderr),
 	)
+	usage.Strict(root)
 	return root
 }
 
@@ -180,8 +184,11 @@ type logs struct {
 // logger returns logs to stderr.
 func logger(level string, stderr io.Writer) (*logs, error) {
 	var l slog.Level
-	if !slices.Contains([]string{"error", "warn", "info", "debug"}, level) || l.UnmarshalText([]byte(level)) != nil {
-		return nil, fmt.Errorf("--log-level must be error, warn, info or debug, not %q", level)
+	if err := usage.Choice("log-level", level, "error", "warn", "info", "debug"); err != nil {
+		return nil, err
+	}
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, err
 	}
 	out := &logs{}
 	looks := redact.New().String
@@ -211,14 +218,25 @@ func newDaemon(f serverFlags, log *logs) (*daemon.Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
+	return watchedDaemon(o, log), nil
+}
+
+// watchedDaemon assembles a daemon whose secrets are kept out of the log.
+func watchedDaemon(o daemon.Options, log *logs) *daemon.Daemon {
 	d := daemon.New(o)
 	clean := d.Clean
 	log.clean.Store(&clean)
-	return d, nil
+	return d
 }
 
 func daemonOptions(f serverFlags, log *slog.Logger) (daemon.Options, error) {
 	o := daemon.Options{Log: log, Version: version, Command: os.Args, CatalogURL: catalog.URL, Keychain: keychain.System(os.Getenv)}
+	o.StateDir = f.stateDir
+	if o.StateDir == "" {
+		if err := checkState(os.Getenv); err != nil {
+			return o, err
+		}
+	}
 	var err error
 	for path, dst := range map[string]*string{f.configFile: &o.ConfigFile, f.record: &o.RecordDir} {
 		if path == "" {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/mcp"
 )
 
@@ -33,11 +33,6 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "List, add, remove, test or allow MCP servers",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprint(stderr, cmd.UsageString())
-			return exitError{1}
-		},
 	}
 	var s config.MCPServer
 	var workspace bool
@@ -123,11 +118,11 @@ func withServers(sf serverFlags, stderr io.Writer, fn func(*daemon.Daemon) error
 func fitting(s config.MCPServer) error {
 	switch {
 	case s.Command == "" && s.URL == "":
-		return errors.New("say what the server is: eca mcp add NAME -- COMMAND [ARG...], or --url URL")
+		return usage.Errorf("say what the server is: eca mcp add NAME -- COMMAND [ARG...], or --url URL")
 	case s.URL != "" && len(s.Env) > 0:
-		return errors.New("--env is for programs, not for a --url")
+		return usage.Errorf("--env is for programs, not for a --url")
 	case s.Command != "" && len(s.Headers) > 0:
-		return errors.New("--header is for a --url, not for a program")
+		return usage.Errorf("--header is for a --url, not for a program")
 	}
 	return nil
 }

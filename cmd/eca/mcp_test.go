@@ -51,17 +51,17 @@ func TestMCPCommand(t *testing.T) {
 			t.Errorf("eca %s: exit code %d, want %d and %q:\n%s", args, got, code, want, out.String())
 		}
 	}
-	eca(1, "Usage:", "mcp")
+	eca(2, "Usage:", "mcp")
 	eca(0, "No MCP servers are configured.", "mcp", "list")
-	eca(1, "say what the server is", "mcp", "add", "s")
-	eca(1, "--env is for programs", "mcp", "add", "s", "--url", "http://x.example/", "--env", "A=b")
+	eca(2, "say what the server is", "mcp", "add", "s")
+	eca(2, "--env is for programs", "mcp", "add", "s", "--url", "http://x.example/", "--env", "A=b")
 	eca(1, "a command or a url, not both", "mcp", "add", "s", "--url", "http://x.example/", "--", "x")
 	eca(0, "Added s to "+global, "mcp", "add", "s", "--env", "A=b", "--", "sh", "server.sh")
 	eca(1, "there is an MCP server s already", "mcp", "add", "s", "--", "x")
 	eca(0, "Added web", "mcp", "add", "web", "--url", "http://127.0.0.1:1/", "--header", "X=y", "--disabled")
 	eca(0, "sh server.sh", "mcp", "list")
 	eca(0, "disabled", "mcp", "list")
-	eca(0, "s: running, sh 1, protocol 2025-06-18\ntools:\n  t  To look.\nprompts:\n  /s:p  \nresources:\n  r://x  [31mred\n", "mcp", "test", "s")
+	eca(0, "s: running, sh 1, protocol 2025-06-18\ntools:\n  t  To look.\nprompts:\n  /s:p  \nresources:\n  r://x  \\u001b[31mred\n", "mcp", "test", "s")
 	eca(1, "web: failed: ", "mcp", "test", "web")
 	eca(1, `there is no MCP server "nobody"`, "mcp", "test", "nobody")
 

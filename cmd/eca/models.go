@@ -25,7 +25,9 @@ million tokens of input, output, and reading from and writing to the cache. "-" 
 unknown. The last column says where the facts come from: config is the user's
 configuration; provider is what the provider says; models.dev is the public catalogue;
 snapshot is what this version of eca was built with; assumed is what nobody says.
---json says it for each fact.`
+--json says it for each fact.
+
+The exit code is 1 if no model can be used.`
 
 func modelsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	var asJSON bool
@@ -39,10 +41,18 @@ func modelsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			show := printTable
 			if asJSON {
-				return printJSON(providers, stdout)
+				show = printJSON
 			}
-			return printTable(providers, stdout)
+			if err := show(providers, stdout); err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(providers, func(p llm.Provider) bool { return usable(p) && len(p.Models) > 0 }) {
+				fmt.Fprintln(stderr, "eca models: no model can be used; see what providers need above, or log in: eca login PROVIDER")
+				return exitError{1}
+			}
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")

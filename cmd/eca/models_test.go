@@ -86,7 +86,7 @@ func TestModels(t *testing.T) {
 	if strings.Contains(out, "sk-") {
 		t.Errorf("a key is shown: %s", out)
 	}
-	if _, stderr, code := runProgram(t, here, "", "models", "--jsn"); code != 1 || !strings.Contains(stderr, "--jsn") {
+	if _, stderr, code := runProgram(t, here, "", "models", "--jsn"); code != 2 || !strings.Contains(stderr, "--jsn") {
 		t.Errorf("a typo: exit %d, %s", code, stderr)
 	}
 }

@@ -17,19 +17,15 @@ const explainHelp = `Says what would become of a shell command in this directory
 denied, or asked for, which rule decides and why, and which commands it consists of.
 The command is not run. Several words are joined by spaces.
 
-With --json, one document: {verdict, rule, reason, commands: [{command, effect, reason}]}.
-An effect is reads, changes or unknown.`
+With --json, one document: {verdict, rule, reason, commands: [{command, effect, reason}],
+writes, unparsed}. An effect is reads, changes or unknown; writes are the files that
+redirections write; unparsed says why the command could not be taken apart completely.`
 
 // permissionCommand is `eca permission`.
 func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "permission",
 		Short: "Explain decisions about tool calls; list and forget remembered ones",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprint(stderr, cmd.UsageString())
-			return exitError{1}
-		},
 	}
 	var agent string
 	var asJSON bool
@@ -110,11 +106,13 @@ func printExplanation(e daemon.Explanation, asJSON bool, stdout io.Writer) error
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
 		return enc.Encode(struct {
-			Verdict  string `json:"verdict"`
-			Rule     string `json:"rule"`
-			Reason   string `json:"reason"`
-			Commands []part `json:"commands"`
-		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, parts})
+			Verdict  string   `json:"verdict"`
+			Rule     string   `json:"rule"`
+			Reason   string   `json:"reason"`
+			Commands []part   `json:"commands"`
+			Writes   []string `json:"writes"`
+			Unparsed string   `json:"unparsed,omitempty"`
+		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, parts, append([]string{}, e.Writes...), e.Unparsed})
 	}
 	always := ""
 	if e.Verdict.Insist {
@@ -127,6 +125,14 @@ func printExplanation(e daemon.Explanation, asJSON bool, stdout io.Writer) error
 			line += "  (" + p.Reason + ")"
 		}
 		_, writeErr := fmt.Fprintln(stdout, "  "+line)
+		err = errors.Join(err, writeErr)
+	}
+	for _, path := range e.Writes {
+		_, writeErr := fmt.Fprintf(stdout, "  writes: > %s\n", path)
+		err = errors.Join(err, writeErr)
+	}
+	if e.Unparsed != "" {
+		_, writeErr := fmt.Fprintf(stdout, "  not parsed: %s, so commands may run that are not listed\n", e.Unparsed)
 		err = errors.Join(err, writeErr)
 	}
 	return err

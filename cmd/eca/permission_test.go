@@ -47,10 +47,21 @@ func TestPermissionExplain(t *testing.T) {
 	if out := explain(0, "explain", "--agent", "plan", "--", "make"); !strings.HasPrefix(out, "verdict: ask, also with auto-approve\n") {
 		t.Errorf("plan: %s", out)
 	}
-	for want, args := range map[string][]string{"no agent": {"explain", "--agent", "none", "--", "ls"}, "at least 1": {"explain"}, "not remembered": {"forget", "x"}, "Usage": {}} {
+	for want, args := range map[string][]string{"no agent": {"explain", "--agent", "none", "--", "ls"}, "not remembered": {"forget", "x"}} {
 		if out := explain(1, args...); !strings.Contains(out, want) {
 			t.Errorf("%q: %s", args, out)
 		}
+	}
+	for want, args := range map[string][]string{"an argument is missing": {"explain"}, "a command is missing": {}} {
+		if out := explain(2, args...); !strings.Contains(out, want) {
+			t.Errorf("%q: %s", args, out)
+		}
+	}
+	if out := explain(0, "explain", "--", "echo hi > out.txt"); !strings.Contains(out, "writes: > out.txt") {
+		t.Errorf("a redirection: %s", out)
+	}
+	if out := explain(0, "explain", "--", "if then ("); !strings.Contains(out, "not parsed: ") {
+		t.Errorf("a command that cannot be parsed: %s", out)
 	}
 	if out := explain(0, "list"); out != "Nothing is remembered.\n" {
 		t.Errorf("list: %s", out)

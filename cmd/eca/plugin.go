@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -22,11 +21,6 @@ func pluginCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Use:   "plugin",
 		Short: "Show, install, uninstall or update plugins",
 		Long:  pluginHelp,
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprint(stderr, cmd.UsageString())
-			return exitError{1}
-		},
 	}
 	add := func(use, short string, args cobra.PositionalArgs, run func(ctx context.Context, p slash.Plugins, arg string) (string, error)) {
 		cmd.AddCommand(&cobra.Command{

@@ -41,7 +41,7 @@ func TestPluginCommand(t *testing.T) {
 		{"plugin update here", 1, "is a folder; there is nothing to fetch"},
 		{"plugin uninstall one", 0, "Uninstalled one@here."},
 		{"plugin uninstall one", 1, `there is no plugin "one" installed`},
-		{"plugin", 1, "Usage:"},
+		{"plugin", 2, "Usage:"},
 	} {
 		var out bytes.Buffer
 		if code := run(t.Context(), strings.Fields(c.args), strings.NewReader(""), &out, &out); code != c.code || !strings.Contains(out.String(), c.want) {

@@ -162,7 +162,7 @@ func (p *process) wait(t testing.TB) int {
 	}()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Minute): // the journal may have much to write yet
+	case <-time.After(2 * time.Minute):
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it says what it does
 		time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
 		<-done
@@ -183,10 +183,23 @@ func (p *process) kill9(t testing.TB) {
 // runProgram runs the program to its end.
 func runProgram(t testing.TB, p place, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return runCommand(t, p.command(args...), stdin)
+}
+
+// runScript runs a shell script at a place.
+func runScript(t testing.TB, p place, script string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.Command("sh", append([]string{script}, args...)...)
+	cmd.Dir, cmd.Env = p.root, p.env
+	return runCommand(t, cmd, "")
+}
+
+func runCommand(t testing.TB, cmd *exec.Cmd, stdin string) (stdout, stderr string, code int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	cmd := p.command(args...)
 	cmd.Stdin = strings.NewReader(stdin)
+	detachTerminal(cmd) // nobody is there to be asked
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Start(); err != nil {
@@ -202,7 +215,7 @@ func runProgram(t testing.TB, p place, stdin string, args ...string) (stdout, st
 	case <-ctx.Done():
 		_ = cmd.Process.Kill()
 		<-done
-		t.Fatalf("%v does not end\nstdout: %s\nstderr: %s", args, out.String(), errOut.String())
+		t.Fatalf("%v does not end\nstdout: %s\nstderr: %s", cmd.Args, out.String(), errOut.String())
 	}
 	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
 }

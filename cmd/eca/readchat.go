@@ -22,6 +22,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/importer"
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 const readChatHelp = `Prints stored chats as lines of JSON; no server has to run.
@@ -57,7 +58,7 @@ func readChatCommand(stdout, stderr io.Writer) *cobra.Command {
 		Long:  readChatHelp,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("read-chat takes options only, not %q", strings.Join(args, " "))
+				return usage.Errorf("read-chat takes options only, not %q", strings.Join(args, " "))
 			}
 			return nil
 		},
@@ -80,11 +81,11 @@ type records = iter.Seq2[importer.Record, error]
 func readChat(ctx context.Context, f readChatFlags, now time.Time, stdout, stderr io.Writer) error {
 	switch {
 	case f.path == "" && len(f.workspaces) == 0:
-		return errors.New("missing required input source: --db-cache-path or --workspace")
+		return usage.Errorf("missing required input source: --db-cache-path or --workspace")
 	case f.path != "" && len(f.workspaces) > 0:
-		return errors.New("conflicting input sources: use --db-cache-path or --workspace, not both")
+		return usage.Errorf("conflicting input sources: use --db-cache-path or --workspace, not both")
 	case f.role != "" && f.chat == "":
-		return errors.New("--role needs --chat-id")
+		return usage.Errorf("--role needs --chat-id")
 	}
 	keep, err := newFilter(f, now)
 	if err != nil {

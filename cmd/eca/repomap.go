@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/repomap"
 )
@@ -39,7 +40,7 @@ func repomapCommand(stdout io.Writer) *cobra.Command {
 				dir = args[0]
 			}
 			if budget <= 0 {
-				return fmt.Errorf("--budget must be above 0, not %d", budget)
+				return usage.Errorf("--budget must be above 0, not %d", budget)
 			}
 			m, err := makeMap(cmd.Context(), dir, focus)
 			if err != nil {

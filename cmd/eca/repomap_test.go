@@ -36,7 +36,7 @@ func TestRepomap(t *testing.T) {
 		{[]string{"--bugdet", "1"}, "", "unknown flag"},
 		{[]string{"none"}, "", "none"},
 		{[]string{"c.txt"}, "", "c.txt is not a directory"},
-		{[]string{"a", "b"}, "", "at most 1 arg"},
+		{[]string{"a", "b"}, "", "wrong arguments"},
 	} {
 		out, stderr, code := runProgram(t, here, "", append([]string{"repomap"}, c.args...)...)
 		if out != c.out || (code == 0) != (c.fail == "") || !strings.Contains(stderr, c.fail) {

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
 	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/agent"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 const serveHelp = `Lets other agents call eca over HTTP, in the current folder: A2A (JSON-RPC at /a2a, the
@@ -127,16 +128,16 @@ func (f serveFlags) check() error {
 		return u, err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 	}
 	if _, ok := web(f.url); f.url != "" && !ok {
-		return fmt.Errorf("--url must be a URL like https://example.com/a2a, not %q", f.url)
+		return usage.Errorf("--url must be a URL like https://example.com/a2a, not %q", f.url)
 	}
 	for _, origin := range f.origins {
 		if u, ok := web(origin); !ok || strings.TrimPrefix(origin, u.Scheme+"://") != u.Host {
-			return fmt.Errorf("--allow-origin must be a page's origin like https://example.com, not %q", origin)
+			return usage.Errorf("--allow-origin must be a page's origin like https://example.com, not %q", origin)
 		}
 	}
 	for _, host := range f.hosts {
 		if strings.ContainsAny(host, "/ ") || host == "" {
-			return fmt.Errorf("--allow-host must be a name without scheme and path, like eca.example.com, not %q", host)
+			return usage.Errorf("--allow-host must be a name without scheme and path, like eca.example.com, not %q", host)
 		}
 	}
 	return nil

@@ -38,6 +38,7 @@ turns:
 	first := here.serve(t)
 	first.Open(here.root, nil)
 	first.Call("chat/prompt", map[string]any{"chatId": "c1", "message": "delegate"})
+	first.Await(0, "the one in the background", fake.Content("toolCalled", `"call_0"`))
 	first.Await(0, "the quick one", fake.Content("toolCalled", `"call_1"`, "found it"))
 	first.Await(0, "the slow one", fake.Content("text", `"chatId":"subagent-`, `"text":"on `))
 	first.kill9(t)
@@ -54,8 +55,8 @@ turns:
 	checkHistory(t, in)
 	got := transcriptOf(in)
 	for _, want := range []string{
-		"output:call_1:Result of the subagent explorer", "found it", "output:call_2:This call was interrupted.", `and resume "subagent-`,
-		`user:<subagent-report agent="general"`, "The subagent general was interrupted.", "output:call_3:Result of the subagent explorer", "at last",
+		"output:call_1:## Agent 'explorer' Result", "found it", "output:call_2:This call was interrupted.", `and resume "subagent-`,
+		`user:<subagent-report agent="general"`, "The subagent general was interrupted.", "output:call_3:## Agent 'explorer' Result", "at last",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the history has no %q: %s", want, got)

@@ -11,24 +11,29 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-// askTerminal asks on the controlling terminal, which is not stdin: that may be a
-// pipe. Without a terminal the answer is no.
-func askTerminal(ctx context.Context, call toolRun) bool {
+// askTerminal asks about a call; asked is false if there is no terminal.
+func askTerminal(ctx context.Context, call toolRun) (approve, asked bool) {
+	return askTerminalLine(ctx, call.question())
+}
+
+// askTerminalLine asks on the controlling terminal, which is not stdin: that may be a pipe.
+// Without a terminal the answer is no, and nobody was asked.
+func askTerminalLine(ctx context.Context, question string) (yes, asked bool) {
 	in, out := "/dev/tty", "/dev/tty"
 	if runtime.GOOS == "windows" {
 		in, out = "CONIN$", "CONOUT$"
 	}
 	r, err := os.OpenFile(in, os.O_RDONLY, 0)
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer r.Close()
 	w, err := os.OpenFile(out, os.O_WRONLY, 0)
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer w.Close()
-	fmt.Fprint(w, call.question())
+	fmt.Fprint(w, question)
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(r).ReadString('\n')
@@ -37,9 +42,9 @@ func askTerminal(ctx context.Context, call toolRun) bool {
 	select {
 	case line := <-answer:
 		a := strings.ToLower(strings.TrimSpace(line))
-		return a == "y" || a == "yes"
+		return a == "y" || a == "yes", true
 	case <-ctx.Done():
-		return false
+		return false, true
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,25 +16,28 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/usage"
+	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
 const trustHelp = `Trusts what a folder's own files (.eca, .agents) run, redirect or loosen: hooks, MCP
 servers, providers, commands in texts, rules that allow. Without it they have no effect.
-DIR is this directory unless you name one. What is trusted is printed, and is trusted as
-it is: when it changes, or a script of the folder that it names, it has no effect again
-until you trust it anew.
+DIR is this directory unless you name one. The command shows what would run, with scripts
+of the folder and what changed since you trusted it last, and asks; --yes trusts without
+asking. It is trusted as it is: when it changes, or a script that it names, it has no
+effect again until you trust it again.
 
---list prints what is trusted, and what of this directory is not. --revoke takes trust back
+--list prints what is trusted, and shows what of this directory is not. --revoke takes trust back
 from a folder and from those below it. eca that is running notices at once.`
 
 func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
-	var revoke, list bool
+	var revoke, list, yes bool
 	cmd := &cobra.Command{
 		Use:   "trust [DIR]",
 		Short: "Let what a folder's own configuration runs and redirects act",
 		Long:  trustHelp,
 		Args:  cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "."
 			if len(args) > 0 {
 				dir = args[0]
@@ -43,7 +47,7 @@ func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			if revoke && list {
-				return errors.New("--revoke and --list do not go together")
+				return usage.Errorf("--revoke and --list do not go together")
 			}
 			if info, err := os.Stat(dir); err != nil && !revoke {
 				return err
@@ -57,12 +61,13 @@ func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				case list:
 					return listTrust(d, stdout)
 				}
-				return trustFolder(d, dir, stdout)
+				return trustFolder(cmd.Context(), d, dir, yes, stdout)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&revoke, "revoke", false, "take trust back")
 	cmd.Flags().BoolVar(&list, "list", false, "print what is trusted")
+	cmd.Flags().BoolVar(&yes, "yes", false, "trust without asking")
 	return cmd
 }
 
@@ -70,19 +75,33 @@ func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 // extraConfigs is read once the file that names it is trusted.
 const maxTrustRounds = 4
 
-func trustFolder(d *daemon.Daemon, dir string, stdout io.Writer) error {
-	done := map[string]bool{}
+// trustFolder shows what would run and asks, unless the user said yes already.
+func trustFolder(ctx context.Context, d *daemon.Daemon, dir string, yes bool, stdout io.Writer) error {
+	trusted := false
 	for range maxTrustRounds {
 		units := d.Untrusted()
 		if len(units) == 0 {
 			break
 		}
+		if _, err := fmt.Fprintf(stdout, "%s would, when it is trusted:\n", dir); err != nil {
+			return err
+		}
+		if err := showUnits(d, units, dir, stdout); err != nil {
+			return err
+		}
+		if !yes {
+			agreed, asked := askTerminalLine(ctx, "Trust it as it is now? [y/N] ")
+			switch {
+			case !asked:
+				return errors.New("nothing was trusted: there is no terminal to ask on; with --yes it is trusted unasked")
+			case !agreed:
+				return errors.New("nothing was trusted")
+			}
+		}
 		if err := d.Trust(units); err != nil {
 			return err
 		}
-		for _, u := range units {
-			done[u.Key()] = true
-		}
+		trusted = true
 	}
 	units := d.Units()
 	if len(units) == 0 {
@@ -90,13 +109,34 @@ func trustFolder(d *daemon.Daemon, dir string, stdout io.Writer) error {
 		return err
 	}
 	word := "Already trusted"
-	if len(done) > 0 {
+	if trusted {
 		word = "Trusted"
 	}
 	if _, err := fmt.Fprintf(stdout, "%s in %s:\n", word, dir); err != nil {
 		return err
 	}
 	return printUnits(units, dir, stdout)
+}
+
+// showUnits prints what units would do, or what changed since they were trusted.
+func showUnits(d *daemon.Daemon, units []config.Unit, dir string, stdout io.Writer) error {
+	for _, u := range units {
+		if err := printUnits([]config.Unit{u}, dir, stdout); err != nil {
+			return err
+		}
+		text, changed := d.TrustText(u)
+		if changed {
+			if _, err := fmt.Fprintln(stdout, "    changed since it was trusted:"); err != nil {
+				return err
+			}
+		}
+		for line := range strings.Lines(visible.Text(text)) {
+			if _, err := fmt.Fprintf(stdout, "    %s\n", strings.TrimRight(line, "\n")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // printUnits prints a line for each thing that needs trust.
@@ -139,7 +179,7 @@ func listTrust(d *daemon.Daemon, stdout io.Writer) error {
 	}
 	if units := d.Untrusted(); len(units) > 0 && err == nil {
 		if _, err = fmt.Fprintln(stdout, "Without effect here, because not trusted:"); err == nil {
-			err = printUnits(units, units[0].Root, stdout)
+			err = showUnits(d, units, units[0].Root, stdout)
 		}
 	}
 	return err

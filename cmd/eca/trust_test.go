@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -58,7 +59,11 @@ func TestTrustCommand(t *testing.T) {
 	expect(run(0, "trust", "--list"), "No folder is trusted.", "Without effect here", "config.json:1  hooks.h", "extraConfigs")
 	expect(run(0, "config", "check"), "note: hooks.h does nothing until the folder is trusted")
 	expect(exec(false), "eca trust", "hooks.h")
-	expect(run(0, "trust"), "Trusted in "+here.root, "hooks.h", "more.json:1  mcpTimeoutSeconds")
+	if runtime.GOOS != "windows" {
+		expect(run(1, "trust"), "touch ran", "--yes")
+		exec(false)
+	}
+	expect(run(0, "trust", "--yes"), "Trusted in "+here.root, "touch ran", "more.json:1  mcpTimeoutSeconds")
 	expect(run(0, "trust"), "Already trusted")
 	if out := exec(true); strings.Contains(out, "eca trust") {
 		t.Errorf("still asked to trust:\n%s", out)
@@ -68,12 +73,13 @@ func TestTrustCommand(t *testing.T) {
 
 	write(strings.Replace(hook, "touch ran", "touch  ran", 1))
 	exec(false)
+	expect(run(0, "trust", "--list"), "changed since it was trusted", `-        "shell": "touch ran"`, `+        "shell": "touch  ran"`)
 	write(hook)
 	exec(true)
 	expect(run(0, "trust", "--revoke", filepath.Dir(here.root)), "Not trusted any more: "+here.root)
 	expect(run(0, "trust", "--revoke"), "was not trusted")
 	exec(false)
-	expect(run(1, "trust", "--revoke", "--list"), "do not go together")
+	expect(run(2, "trust", "--revoke", "--list"), "do not go together")
 	expect(run(1, "trust", "does-not-exist"), "does-not-exist")
 	expect(run(0, "trust", t.TempDir()), "needs trust")
 }

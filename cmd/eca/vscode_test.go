@@ -84,7 +84,7 @@ func TestVSCode(t *testing.T) {
 	p := newPlace(t, provider.env()...)
 	given, err := json.Marshal(map[string]any{
 		"extension": extension, "modules": modules, "chromium": chromium, "scratch": t.TempDir(),
-		"eca": self, "folders": []string{p.root}, "patience": 180_000,
+		"eca": self, "folders": []string{p.root}, "patience": 60_000,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -112,6 +112,10 @@ func (a *testAgent) say(id json.RawMessage, result any) {
 func (a *testAgent) answer(r agentRequest, line string) {
 	switch r.Method {
 	case "agent/initialize":
+		if word, rest, _ := strings.Cut(a.mode, ":"); word == "init" { // with this result
+			fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", r.ID, strings.ReplaceAll(rest, "PARAMS", line))
+			return
+		}
 		if a.mode == "nameless" {
 			a.say(r.ID, map[string]any{"name": "", "capabilities": map[string]any{}})
 			return
@@ -160,8 +164,8 @@ func (a *testAgent) step(r agentRequest, line string) {
 			fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"it broke"}}`+"\n", r.ID)
 			return
 		}
-	case "wrong-id":
-		a.say(json.RawMessage(`"`+string(r.ID)+`"`), result)
+	case "id": // with another id than that of the call
+		fmt.Fprint(a.out, withID(rest, string(r.ID))+"\n")
 		return
 	case "twice":
 		a.say(r.ID, result)
@@ -199,6 +203,11 @@ func (a *testAgent) step(r agentRequest, line string) {
 		result["public_output"] = ""
 	case "null":
 		result["public_output"], result["tool_calls"] = nil, nil
+	case "usage":
+		result["usage"] = json.RawMessage(rest)
+	case "answer": // this, from the id on
+		fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s%s}`+"\n", r.ID, rest)
+		return
 	case "say":
 		result["public_output"] = rest
 	case "status":
@@ -220,4 +229,14 @@ func (a *testAgent) step(r agentRequest, line string) {
 		_ = os.Remove(dir + "/old.txt")
 	}
 	a.say(r.ID, result)
+}
+
+// withID is an answer whose id is made of that of the call, which {} stands for; none leaves
+// it out.
+func withID(form, id string) string {
+	answer := `{"jsonrpc":"2.0","id":` + strings.ReplaceAll(form, "{}", id) + `,"result":{"status":"done","public_output":"x"}}`
+	if form == "none" {
+		answer = `{"jsonrpc":"2.0","result":{"status":"done","public_output":"x"}}`
+	}
+	return answer
 }

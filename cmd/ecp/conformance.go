@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 func conformanceCommand(s streams) *cobra.Command {
@@ -23,11 +23,11 @@ func conformanceCommand(s streams) *cobra.Command {
 		Long: `Checks that an agent keeps the protocol: initialize, step and reset, as the reference
 does. With --extended also what else a runtime may rely on; that does not decide.
 
-Exit codes: 0 it does; 1 it does not; 64 wrong usage.`,
-		Args: usage(cobra.NoArgs),
+Exit codes: 0 it does; 1 it does not; 2 wrong usage.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if target == "" {
-				return usageError{errors.New("conformance needs --target: a command line or a URL")}
+				return usage.Errorf("conformance needs --target: a command line or a URL")
 			}
 			limit, err := callTimeout(timeout)
 			if err != nil {

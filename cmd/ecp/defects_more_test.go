@@ -106,6 +106,57 @@ func testJudge(t *testing.T) {
 	}
 }
 
+// A judge that is broken is asked twice more, which stderr says, and then less patiently. It
+// is an error of the run, and counts against the agent nowhere.
+func TestBrokenJudge(t *testing.T) {
+	quiet(t)
+	var requests atomic.Int64
+	broken := atomic.Bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		if broken.Load() {
+			w.Header().Set("Retry-After-Ms", "1")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, `{"error":{"message":"the judge is at lunch"}}`)
+			return
+		}
+		fmt.Fprint(w, `{"id":"1","object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"RESULT: PASS"}}]}`)
+	}))
+	defer server.Close()
+	t.Setenv("OPENAI_API_KEY", "k")
+	t.Setenv("OPENAI_BASE_URL", server.URL+"/v1")
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("x")+", {type: llm_judge, prompt: be kind}", "x")+scenario("b", has("x")+", {type: llm_judge, prompt: be kind}", "x"))
+	for i := range 4 {
+		if out, _ := evaluated(t, m, "--json-out", file(fmt.Sprintf("run-%d.json", i))); out.code != 0 {
+			t.Fatalf("exit %d: %s", out.code, out.err)
+		}
+	}
+	requests.Store(0)
+	broken.Store(true)
+	out, r := evaluated(t, m, "--json-out", file("run-9.json"), "--junit", file("junit.xml"), "--markdown", file("r.md"), "--report", file("r.html"),
+		"--baseline", file("run-0.json"), "--max-new-fail", "0")
+	if out.code != exitError || requests.Load() != 4 || strings.Count(out.err, "trying again") != 2 || !strings.Contains(out.err, "at lunch") {
+		t.Errorf("exit %d, %d requests: %s", out.code, requests.Load(), out.err)
+	}
+	if r.Status != report.Error || r.Passed != 2 || r.Total != 2 || r.Failed != 0 || len(r.Errors) != 2 || r.Errors[0].Kind != "judge" || len(r.Baseline.NewFail) != 0 {
+		t.Errorf("%d of %d, %d failed, %+v, %+v", r.Passed, r.Total, r.Failed, r.Errors, r.Baseline)
+	}
+	for name, want := range map[string]string{"junit.xml": `failures="0" errors="2"`, "r.md": "2 of 2", "r.html": "2 / 2"} {
+		if data, err := os.ReadFile(file(name)); err != nil || !strings.Contains(string(data), want) || strings.Contains(string(data), "not passed") {
+			t.Errorf("%s lacks %q, %v", name, want, err)
+		}
+	}
+	if out := invoke(t, "trend", file("run-*.json"), "--exit-on-regression"); out.code != 0 || strings.Contains(out.out, "Flaky") || !strings.Contains(out.out, "STABLE") {
+		t.Errorf("trend: exit %d: %s", out.code, out.out)
+	}
+	if _, r := evaluated(t, m, "--repeat", "2"); r.Scenarios[0].Repeat.N != 0 {
+		t.Errorf("%+v", r.Scenarios[0].Repeat)
+	}
+}
+
 // testTrendDefects is defect 18: reports are taken in the order of their letters, one that
 // checked nothing counts as failed, and what is no report is fatal.
 func testTrendDefects(t *testing.T) {
@@ -137,6 +188,12 @@ func testTrendDefects(t *testing.T) {
 	if r = invoke(t, "trend", filepath.Join(dir, "run-[0189]*.json"), "--exit-on-regression", "--compat", "reference"); r.code != exitFailed || !strings.Contains(r.out, "DEGRADING") {
 		t.Errorf("as the reference: exit %d: %s", r.code, r.out)
 	}
+	for i, passed := range []int{10, 10, 10, 0} { // nobody needs more runs to see this
+		write(t, filepath.Join(dir, fmt.Sprintf("drop-%d.json", i)), fmt.Sprintf(`{"manifest":"d","passed":%d,"total":10,"failed":%d,"scenarios":[]}`, passed, 10-passed))
+	}
+	if r = invoke(t, "trend", filepath.Join(dir, "drop-*.json"), "--exit-on-regression"); r.code != exitFailed || !strings.Contains(r.out, "the last run passed 0 of 10 checks, the runs before it 30 of 30") {
+		t.Errorf("a sudden drop: exit %d: %s", r.code, r.out)
+	}
 	if r = invoke(t, "trend", filepath.Join(dir, "nothing*")); r.code != exitError {
 		t.Errorf("no match: exit %d", r.code)
 	}
@@ -150,16 +207,28 @@ func testSchemas(t *testing.T) {
 	step := func(text string) string { return head + "scenarios: [{name: s, steps: [" + text + "]}]\n" }
 	grader := func(text string) string { return step("{input: x, graders: [" + text + "]}") }
 	for text, want := range map[string]bool{
-		head + "scenarios: []\n":                            true,
-		"manifest_version: v1\nname: n\n":                   false,
-		head:                                                false,
-		head + "scenarios: []\nextra: 1\n":                  false,
-		strings.Replace(step(""), "v1", "v2", 1):            false,
-		strings.Replace(step(""), "name: n", "name: 3", 1):  false,
-		strings.Replace(step(""), "name: n", `name: ""`, 1): false,
-		step("{input: 42}"):                                 false,
-		step("{input: \"\", graders: null}"):                false,
-		step("{input: x, constraints: {anything: [1]}}"):    true,
+		head + "scenarios: []\n":           true,
+		"manifest_version: v1\nname: n\n":  false,
+		head:                               false,
+		head + "scenarios: []\nextra: 1\n": false,
+		head + "scenarios: []\nrequire_capabilities: on\n": true,
+		head + "scenarios: []\nrequire_capabilities: 2\n":  false,
+		step(""):           false,
+		step("{input: x}"): true,
+		head + "scenarios: [{name: s, steps: null}]\n":                                                        false,
+		head + "scenarios: [{name: s}]\n":                                                                     false,
+		head + "scenarios: [{name: s, dataset: null}]\n":                                                      false,
+		head + "scenarios: [{name: s, dataset: {type: csv, source: rows.csv}}]\n":                             true,
+		head + "scenarios: [{name: s, steps: [], dataset: {type: csv, source: rows.csv, input_column: q}}]\n": true,
+		head + "scenarios: [{name: s, dataset: {type: CSV, source: rows.csv}}]\n":                             false,
+		head + "scenarios: [{name: s, dataset: {type: csv}}]\n":                                               false,
+		head + "scenarios: [{name: s, dataset: {type: csv, source: rows.csv, colum: q}}]\n":                   false,
+		strings.Replace(step(""), "v1", "v2", 1):                                                              false,
+		strings.Replace(step(""), "name: n", "name: 3", 1):                                                    false,
+		strings.Replace(step(""), "name: n", `name: ""`, 1):                                                   false,
+		step("{input: 42}"):                              false,
+		step("{input: \"\", graders: null}"):             false,
+		step("{input: x, constraints: {anything: [1]}}"): true,
 		step("{input: x, constraints: {timeout_s: 3, max_tool_calls: 1, forbidden_tools: [a], max_cost_usd: 0.5, max_tokens: 3}}"): true,
 		step("{input: x, constraints: {timeout_s: 0}}"):                                             false,
 		step("{input: x, constraints: {timeout_s: soon}}"):                                          false,
@@ -209,6 +278,7 @@ func testSchemas(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "m.yaml")
 		write(t, path, text)
+		write(t, filepath.Join(filepath.Dir(path), "rows.csv"), "input,q\na,b\n")
 		out := invoke(t, "validate", path)
 		if bySchema := schema.Validate(instance); (bySchema == nil) != want || (out.code == 0) != want {
 			t.Errorf("%s: schema: %v; validate: %d %s", text, bySchema, out.code, out.err)

@@ -15,7 +15,7 @@ func doctorCommand(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Show what evaluations find on this machine",
-		Args:  usage(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			executable, err := os.Executable()
 			if err != nil {

@@ -58,8 +58,9 @@ func TestExamples(t *testing.T) {
 }
 
 // The reference runtime comes to the same verdicts about the examples, check by check.
-func TestExamplesReference(t *testing.T) {
-	runtime := referenceRuntime(t)
+func TestExamplesReference(t *testing.T) { references(t, testExamplesReference) }
+
+func testExamplesReference(t *testing.T, runtime []string) {
 	for path, dir := range manifests(t) {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			t.Chdir(dir)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -52,14 +53,13 @@ func TestHostile(t *testing.T) {
 	quiet(t)
 	for mode, want := range map[string]struct{ kind, say string }{
 		"hang":         {"timeout", "no answer within the time limit"},
-		"wrong-id":     {"timeout", "another id"},
 		"unterminated": {"timeout", "no answer within the time limit"},
 		"flood":        {"", ""}, // one of two limits is first
 		"long":         {"exit", "64 MiB"},
 		"crash":        {"exit", "exit code 9: out of memory"},
 		"kill":         {"exit", "the agent"},
 		"status:x":     {"protocol", "status"},
-		"nan":          {"protocol", "no JSON"},
+		"nan":          {"protocol", "invalid JSON"},
 		"closed":       {"exit", "closed its output"},
 		"stopped":      {"timeout", "no answer within the time limit"},
 		"unread":       {"timeout", "no answer within the time limit"},
@@ -120,6 +120,56 @@ func limited(t *testing.T, manifest string, met bool, say string) (result, *repo
 		}
 	}
 	return evaluated(t, manifest, "--timeout", "120")
+}
+
+// An answer with another id than that of the call is an error at once, over each transport,
+// and not only when the time is over. The next scenario runs.
+func TestWrongID(t *testing.T) {
+	quiet(t)
+	for form, say := range map[string]string{
+		`"{}"`: `the answer has the id "`, `{}.0`: "the answer has the id", `{}0`: "the answer has the id", `-1`: "the answer has the id -1",
+		`null`: "the answer has the id null", `"x"`: `the answer has the id "x"`, `[{}]`: "the answer has the id", `none`: "the answer has no id",
+	} {
+		for _, transport := range []string{"stdio", "json", "events"} {
+			t.Run(transport+" "+form, func(t *testing.T) {
+				target := agentTarget(t, "id:"+form)
+				if transport != "stdio" {
+					target = misaddressed(t, form, transport == "events")
+				}
+				_, r := evaluated(t, manifest(t, target, scenario("a", has("x"), "x")+scenario("b", has("x"), "x")), "--timeout", "20")
+				if len(r.Errors) != 2 || r.Errors[0].Kind != "protocol" || !strings.Contains(r.Errors[0].Message, say) || r.Errors[1].Scenario != "b" {
+					t.Errorf("%+v", r.Errors)
+				}
+			})
+		}
+	}
+}
+
+// misaddressed is a server that answers steps with another id. Its streams stay open.
+func misaddressed(t *testing.T, form string, events bool) (url string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var call agentRequest
+		body, _ := io.ReadAll(r.Body)
+		_ = json.Unmarshal(body, &call)
+		answer := withID(form, string(call.ID))
+		switch call.Method {
+		case "agent/initialize":
+			answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"name":"a","capabilities":{}}}`, call.ID)
+		case "agent/reset":
+			answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":true}`, call.ID)
+		}
+		if !events {
+			fmt.Fprint(w, answer)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: %s\n\n", answer)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/ecp"
 }
 
 // A run that is killed, however, leaves no agent.
@@ -183,7 +233,7 @@ func TestHostileServers(t *testing.T) {
 			for r.Context().Err() == nil {
 				fmt.Fprint(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"progress\"}\n\n")
 			}
-		}, kind: "timeout", say: "events that answer nothing"},
+		}, kind: "timeout", say: "JSON that answers nothing"},
 		"a body without end": {serve: func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
 				_, _ = w.Write(make([]byte, 1<<20))

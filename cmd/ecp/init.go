@@ -17,7 +17,7 @@ func initCommand(s streams) *cobra.Command {
 		Use:   "init [DIR]",
 		Short: "Write an example: an agent in Python and a manifest for it",
 		Long:  "Writes agent.py and manifest.yaml into DIR (ecp_eval). The agent needs Python 3 and nothing else.\n\nExit codes: 0; 1 a file is there already (see --force), or can not be written.",
-		Args:  usage(cobra.MaximumNArgs(1)),
+		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := "ecp_eval"
 			if len(args) > 0 {

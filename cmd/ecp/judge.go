@@ -12,10 +12,10 @@ import (
 
 // newJudge returns the model that is asked. It is made of eca's own parts, so that whatever
 // eca can use can judge. What it logs would be in the way here.
-func (f *runFlags) newJudge(network *netclient.Network) *daemon.Judge {
+func (f *runFlags) newJudge(network *netclient.Network, notify func(string)) *daemon.Judge {
 	executable, _ := os.Executable() // without it children run unsupervised
 	return &daemon.Judge{
-		Model: f.judge, Network: network,
+		Model: f.judge, Network: network, Notify: notify,
 		Options: daemon.Options{Getenv: os.Getenv, Log: slog.New(slog.DiscardHandler), Version: version, Supervisor: executable, Executable: executable, Keychain: keychain.System(os.Getenv)},
 	}
 }

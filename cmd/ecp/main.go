@@ -4,8 +4,8 @@
 // ecp/runtime's business. It guarantees that the exit code says the worst that happened,
 // and that nothing it started outlives it where the system can hold that.
 //
-// Exit codes: 0 all passed; 2 checks failed; 1 something went wrong: a scenario, a judge,
-// the manifest, a file; 64 wrong usage; 130 interrupted. An error wins over failed checks.
+// Exit codes: 0 all passed; 2 checks failed, or wrong usage; 1 something went wrong: a
+// scenario, a judge, the manifest, a file; 130 interrupted. An error wins over failed checks.
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 // version is set by the linker for releases.
@@ -29,7 +30,6 @@ var version = "0.1.0"
 const (
 	exitError       = 1
 	exitFailed      = 2
-	exitUsage       = 64
 	exitInterrupted = 130
 )
 
@@ -57,57 +57,29 @@ func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // run is the program, without the process around it.
 func run(ctx context.Context, args []string, s streams) int {
-	began := false
 	root := &cobra.Command{
 		Use:           "ecp",
 		Short:         "Evaluates agents that speak the Evaluation Context Protocol",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-
-		PersistentPreRun: func(*cobra.Command, []string) { began = true },
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprint(s.err, cmd.UsageString())
-			return exitCode(exitUsage)
-		},
 	}
 	root.SetVersionTemplate("ecp {{.Version}}\n")
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(runCommand(s), validateCommand(s), initCommand(s), conformanceCommand(s), trendCommand(s), doctorCommand(s))
+	usage.Strict(root)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var code exitCode
-	var usage usageError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &code):
 		return int(code)
-	case errors.As(err, &usage):
-		fmt.Fprintln(s.err, "ecp:", err)
-		return exitUsage
-	case !began: // an unknown command
-		fmt.Fprintln(s.err, "ecp:", err)
-		return exitUsage
+	case usage.Report(s.err, err):
+		return usage.ExitCode
 	}
 	fmt.Fprintln(s.err, "CRITICAL ERROR:", err)
 	return exitError
-}
-
-// usageError is a command line that can not be meant.
-type usageError struct{ err error }
-
-func (e usageError) Error() string { return e.err.Error() }
-
-// usage makes cobra's complaints about arguments usage errors.
-func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
-		}
-		return nil
-	}
 }

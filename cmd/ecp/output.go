@@ -27,7 +27,7 @@ func (f *runFlags) finish(r *report.Report, s streams) error {
 		path  string
 		write func(io.Writer) error
 	}{
-		{f.html, r.HTML}, {f.jsonOut, r.JSON}, {f.junit, r.JUnit}, {f.markdown, r.Markdown},
+		{f.html, r.HTML}, {f.jsonOut, r.JSON}, {f.auditOut, r.AuditJSON}, {f.junit, r.JUnit}, {f.markdown, r.Markdown},
 	} {
 		if out.path != "" {
 			errs = append(errs, writeFile(out.path, out.write))
@@ -35,6 +35,9 @@ func (f *runFlags) finish(r *report.Report, s streams) error {
 	}
 	if f.json {
 		errs = append(errs, r.JSON(s.out))
+	}
+	if f.export != "" {
+		fmt.Fprintf(s.err, "ecp: warning: --export %s: ecp sends results nowhere; the JSON report has all of them\n", printable(f.export))
 	}
 	summary(s.err, r)
 	if os.Getenv("GITHUB_ACTIONS") != "" {

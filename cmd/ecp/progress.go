@@ -63,6 +63,14 @@ func (p *progress) event(e runtime.Event) {
 		e.Done, e.Total, p.counts[report.Passed], p.counts[report.Failed], p.counts[report.Error], string(name))
 }
 
+// say writes a line that must not wait for the report.
+func (p *progress) say(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	fmt.Fprintln(p.w, "ecp:", printable(text))
+}
+
 func (p *progress) clear() {
 	if p.bar {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -18,16 +18,24 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// referenceRuntime is the command line of the reference runtime.
-func referenceRuntime(t *testing.T) []string {
+// references runs a test with each of the reference runtimes: 0.4, which names no version of
+// the protocol, and 0.10, which speaks 1.0.
+func references(t *testing.T, test func(t *testing.T, runtime []string)) {
 	t.Helper()
-	if path := os.Getenv("ECA_ECP_RUNTIME"); path != "" {
-		return []string{path}
+	paths := filepath.SplitList(os.Getenv("ECA_ECP_RUNTIME"))
+	if len(paths) == 0 {
+		if exec.Command("python3", "-c", "import ecp_runtime").Run() != nil {
+			t.Skip("NOT TESTED against the reference runtime: python3 -m venv DIR && DIR/bin/pip install -r .ci/python/requirements.txt, then ECA_ECP_RUNTIME=DIR/bin/ecp; the same with requirements-0.10.txt, then both paths with a colon between them")
+		}
+		test(t, []string{"python3", "-m", "ecp_runtime.cli"})
+		return
 	}
-	if exec.Command("python3", "-c", "import ecp_runtime").Run() != nil {
-		t.Skip("NOT TESTED against the reference runtime: python3 -m venv DIR && DIR/bin/pip install -r .ci/python/requirements.txt, then ECA_ECP_RUNTIME=DIR/bin/ecp")
+	for i, path := range paths {
+		t.Run(fmt.Sprintf("reference %d", i+1), func(t *testing.T) {
+			t.Log(path)
+			test(t, []string{path})
+		})
 	}
-	return []string{"python3", "-m", "ecp_runtime.cli"}
 }
 
 // referencePython is the Python that has the reference's SDK.
@@ -41,6 +49,16 @@ func referencePython(t *testing.T, runtime []string) string {
 		t.Skip("NOT TESTED against agents of the reference's SDK: DIR/bin/pip install -r .ci/python/requirements.txt")
 	}
 	return python
+}
+
+// speaks10 says whether the reference installed for a Python speaks protocol 1.0.
+func speaks10(t *testing.T, python string) bool {
+	t.Helper()
+	version, err := exec.Command(python, "-c", "import importlib.metadata as m; print(m.version('ecp-runtime'))").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !strings.HasPrefix(string(version), "0.4.")
 }
 
 // sameVerdicts runs a manifest with both runtimes and compares all that they say of the
@@ -113,8 +131,9 @@ func served(t *testing.T, command func(port string) *exec.Cmd) (url string) {
 
 // An agent made with the reference's SDK, as its init writes it, conforms, and gets the
 // verdicts that the reference gives it.
-func TestReferenceInit(t *testing.T) {
-	runtime := referenceRuntime(t)
+func TestReferenceInit(t *testing.T) { references(t, testReferenceInit) }
+
+func testReferenceInit(t *testing.T, runtime []string) {
 	quiet(t)
 	python := referencePython(t, runtime)
 	t.Chdir(t.TempDir())
@@ -131,8 +150,9 @@ func TestReferenceInit(t *testing.T) {
 }
 
 // So do agents of all the shapes that the SDK knows, on both transports.
-func TestReferenceSDK(t *testing.T) {
-	runtime := referenceRuntime(t)
+func TestReferenceSDK(t *testing.T) { references(t, testReferenceSDK) }
+
+func testReferenceSDK(t *testing.T, runtime []string) {
 	quiet(t)
 	python := referencePython(t, runtime)
 	agent, err := filepath.Abs("testdata/sdk-agent.py")
@@ -159,8 +179,9 @@ func TestReferenceSDK(t *testing.T) {
 
 // The examples of the reference's repository conform too, and get the same verdicts, those
 // that need no other package than the SDK.
-func TestReferenceExamples(t *testing.T) {
-	runtime := referenceRuntime(t)
+func TestReferenceExamples(t *testing.T) { references(t, testReferenceExamples) }
+
+func testReferenceExamples(t *testing.T, runtime []string) {
 	python := referencePython(t, runtime)
 	dir := os.Getenv("ECA_ECP_EXAMPLES")
 	if dir == "" {

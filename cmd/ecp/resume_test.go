@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -266,7 +267,7 @@ func TestWorkspaces(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "fixture", "old.txt")); err != nil {
 		t.Errorf("the fixture was changed: %v", err)
 	}
-	config, _ := r.Agent.Capabilities["config"].(map[string]any)
+	config := options(t, r.Agent, "config")
 	space, _ := config["workspace"].(string)
 	if _, err := os.Stat(space); space == "" || !os.IsNotExist(err) {
 		t.Errorf("%q is left: %v", space, err)
@@ -287,7 +288,7 @@ func TestMatrixAndDataset(t *testing.T) {
 	if len(r.Scenarios) != 8 || r.Counts.Passed != 4 || r.Scenarios[1].Name != "ask Bob, the" || r.Scenarios[7].Variant["model"] != "p/b" || r.Scenarios[7].Variant["seed"] != "2" {
 		t.Errorf("%v", statuses(r))
 	}
-	config, _ := r.Scenarios[7].Agent.Capabilities["config"].(map[string]any)
+	config := options(t, r.Scenarios[7].Agent, "config")
 	if config["model"] != "p/b" || config["seed"] != 2.0 {
 		t.Errorf("%v", config)
 	}
@@ -323,4 +324,13 @@ func TestInit(t *testing.T) {
 	if r := invoke(t, "doctor"); r.code != 0 || !strings.Contains(r.out, "python3") {
 		t.Errorf("exit %d: %s", r.code, r.out)
 	}
+}
+
+// options are those of an agent's capability.
+func options(t *testing.T, a *report.Agent, name string) (out map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal(a.Capabilities[name], &out); err != nil {
+		t.Fatalf("%s: %v", a.Capabilities[name], err)
+	}
+	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 func trendCommand(s streams) *cobra.Command {
@@ -23,18 +24,18 @@ func trendCommand(s streams) *cobra.Command {
 		Long: `Shows how the pass rate of checks has changed over the JSON reports that match PATTERN
 (** is any folder), for each manifest, in the order of their runs.
 
-Exit codes: 0; 1 no report matches; 2 a manifest degrades, with --exit-on-regression; 64 wrong usage.`,
-		Args: usage(cobra.ExactArgs(1)),
+Exit codes: 0; 1 no report matches; 2 a manifest degrades, with --exit-on-regression, or wrong usage.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if window < 1 {
-				return usageError{errors.New("--window must be 1 or more")}
+				return usage.Errorf("--window must be 1 or more")
 			}
 			if compat != "" && compat != "reference" {
-				return usageError{fmt.Errorf("--compat must be reference, not %q", compat)}
+				return usage.Errorf("--compat must be reference, not %q", compat)
 			}
 			paths, err := doublestar.FilepathGlob(args[0])
 			if err != nil {
-				return usageError{fmt.Errorf("%q is no pattern: %w", args[0], err)}
+				return usage.Errorf("%q is no pattern: %w", args[0], err)
 			}
 			trends, skipped := report.Trends(read(paths), report.TrendOptions{Window: window, Reference: compat == "reference"})
 			for _, why := range skipped {

@@ -9,13 +9,13 @@ import (
 )
 
 func validateCommand(s streams) *cobra.Command {
-	return &cobra.Command{
+	var manifest string
+	cmd := &cobra.Command{
 		Use:   "validate MANIFEST",
 		Short: "Check a manifest without running it",
-		Long:  "Checks a manifest without running it. Problems name file, line, column and key.\n\nExit codes: 0 it can be used; 1 it can not.",
-		Args:  usage(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
-			m, warnings, err := runtime.Load(args[0])
+		Long:  "Checks a manifest without running it. Problems name file, line, column and key.\n\nExit codes: 0 it can be used; 1 it cannot; 2 wrong usage.",
+		RunE: func(*cobra.Command, []string) error {
+			m, warnings, err := runtime.Load(manifest)
 			for i := range warnings {
 				fmt.Fprintln(s.err, warnings[i].Error())
 			}
@@ -28,4 +28,6 @@ func validateCommand(s streams) *cobra.Command {
 			return nil
 		},
 	}
+	manifestFlag(cmd, &manifest)
+	return cmd
 }

@@ -29,10 +29,6 @@ func journalCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "journal",
 		Short: "The record of model and tool calls: check, show, export",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("a command is missing: verify, show or export")
-		},
 	}
 	state := stateFlag(c)
 	at := func() *journal.Chain { return journal.At(state()) }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 // version is what the reference's program says, whose place this one takes.
@@ -33,11 +34,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// Exit codes.
-const (
-	exitData  = 1
-	exitUsage = 2
-)
+// exitData is the exit code for data that is wrong, and for all else that fails.
+const exitData = 1
 
 // dataError is a step that failed, and why.
 type dataError struct {
@@ -53,7 +51,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	named, err := root.ExecuteContextC(ctx)
+	err := root.ExecuteContext(ctx)
 	var data *dataError
 	switch {
 	case err == nil:
@@ -62,9 +60,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		cause := strings.ReplaceAll(data.cause.Error(), "\n", "\n    ")
 		fmt.Fprintf(stderr, "Error: %s\n\nCaused by:\n    %s\n", data.step, cause)
 		return exitData
+	case usage.Report(stderr, err):
+		return usage.ExitCode
 	}
-	fmt.Fprintf(stderr, "Error: %v\n\n%s", err, named.UsageString())
-	return exitUsage
+	fmt.Fprintln(stderr, "esrp:", err)
+	return exitData
 }
 
 func command(stdin io.Reader) *cobra.Command {
@@ -74,14 +74,13 @@ func command(stdin io.Reader) *cobra.Command {
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-		RunE:          func(*cobra.Command, []string) error { return errors.New("a command is missing") },
 	}
 	root.SetVersionTemplate("esrp {{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true
 	files := &files{stdin}
 	root.AddCommand(validateCommand(files), canonicalizeCommand(files), hashCommand(files), parseCommand(), journalCommand(), replayCommand(),
 		serveCommand(), workerCommand())
+	usage.Strict(root)
 	return root
 }
 
@@ -117,6 +116,9 @@ func validateCommand(f *files) *cobra.Command {
 				kind, kindTitle = "response", "Response"
 			}
 			r, err := decode(doc, response)
+			if err == nil {
+				err = checkUnique(doc)
+			}
 			if err != nil {
 				return &dataError{fmt.Sprintf("Failed to parse %s as ESRP %s", args[0], kind), err}
 			}
@@ -148,6 +150,19 @@ func decode(doc []byte, response bool) (record, error) {
 		return esrp.DecodeResponse(doc)
 	}
 	return esrp.DecodeRequest(doc)
+}
+
+// checkUnique refuses names that an object has twice, also in params and other free values,
+// of which readers would take different ones.
+func checkUnique(doc []byte) error {
+	v, err := esrp.Parse(doc)
+	if err != nil {
+		return err
+	}
+	if path, ok := v.Duplicate(); ok {
+		return &esrp.DecodeError{Field: path, Reason: "duplicate field"}
+	}
+	return nil
 }
 
 // decodeAny takes a response for one by its status, which requests do not have.

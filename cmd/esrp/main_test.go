@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/esrp/journal"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -36,6 +37,11 @@ const (
 	noInputs = `{"esrp_version":"1.0","request_id":"550e8400-e29b-41d4-a716-446655440000","timestamp":"2025-01-01T00:00:00Z","caller":{"system":"s"},"target":{"service":"a","operation":"b"},"inputs":[]}`
 	floats   = `{"a":[0.5]}`
 )
+
+// withField is a valid request with one more member.
+func withField(field string) string {
+	return strings.Replace(noInputs, `"inputs":[]`, field+`,"inputs":[{"name":"n","content_type":"text/plain","data":"","encoding":"utf-8"}]`, 1)
+}
 
 // TestOutputs: what the reference prints, and where (contract 10).
 func TestOutputs(t *testing.T) {
@@ -76,6 +82,11 @@ func TestFailures(t *testing.T) {
 		{"no file", "", []string{"validate", "/nowhere/x.json"}, 1, []string{"Error: Failed to read file", "\n\nCaused by:\n    "}},
 		{"no JSON", "{", []string{"validate", "-"}, 1, []string{"Failed to parse - as ESRP request", "line 1"}},
 		{"no request", "{}", []string{"validate", "-"}, 1, []string{"as ESRP request", "esrp_version: missing field"}},
+		{"a key twice in params", withField(`"params":{"a":[{"b":1,"b":2}]}`), []string{"validate", "-"}, 1, []string{"as ESRP request", "params.a[0].b: duplicate field"}},
+		{"an escaped key twice", withField(`"params":{"a":1,"\u0061":2}`), []string{"validate", "-"}, 1, []string{"params.a: duplicate field"}},
+		{"an empty key twice", withField(`"params":{"":{"":1,"":2}}`), []string{"validate", "-"}, 1, []string{"duplicate field"}},
+		{"a key twice in metadata", strings.Replace(withField(`"x":1`), `"encoding"`, `"metadata":{"k":1,"k":1},"encoding"`, 1), []string{"validate", "-"}, 1, []string{"inputs[0].metadata.k: duplicate field"}},
+		{"a key twice in details", strings.Replace(response, `"succeeded"`, `"failed","error":{"code":"UNKNOWN","message":"m","details":{"d":1,"d":2}}`, 1), []string{"validate", "-r", "-"}, 1, []string{"as ESRP response", "error.details.d: duplicate field"}},
 		{"no response", "{}", []string{"validate", "-r", "-"}, 1, []string{"as ESRP response"}},
 		{"invalid request", noInputs, []string{"validate", "-"}, 1, []string{"Error: Request validation failed\n", "empty inputs"}},
 		{"invalid response", strings.Replace(response, "succeeded", "failed", 1), []string{"validate", "-r", "-"}, 1, []string{"Response validation failed", "missing error"}},
@@ -185,7 +196,7 @@ func TestJournalCommands(t *testing.T) {
 			t.Errorf("%s: %d %q %q", args, code, out, errs)
 		}
 	}
-	if code, _, errs := call("", "journal"); code != exitUsage || !strings.Contains(errs, "Usage") {
+	if code, _, errs := call("", "journal"); code != usage.ExitCode || !strings.Contains(errs, "Usage") {
 		t.Errorf("journal alone: %d %q", code, errs)
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/keychain"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 )
 
@@ -53,7 +54,7 @@ configuration allows, and, with ecp run, any program.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.jobs < 1 || f.rate <= 0 {
-				return errors.New("--jobs and --rate must be more than 0")
+				return usage.Errorf("--jobs and --rate must be more than 0")
 			}
 			return step("Failed to serve", f.serve(cmd.Context(), cmd.ErrOrStderr()))
 		},
@@ -227,7 +228,7 @@ to that NATS, unless the URL has credentials.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if jobs < 1 {
-				return errors.New("--jobs must be more than 0")
+				return usage.Errorf("--jobs must be more than 0")
 			}
 			ctx, log := cmd.Context(), logger(cmd.ErrOrStderr())
 			d, ops, err := operations(log)

@@ -186,6 +186,25 @@ func (h *home) finished(s *running, id string, begun int) {
 	}
 }
 
+// An outage of the provider is retryable, and is not the answer of its payload afterwards.
+func TestServeProviderOutage(t *testing.T) {
+	h := newHome(t, "    - {text: back again, error: {status: 503, message: down for a moment, times: 2}}\n", "")
+	h.write("config/eca/config.json", `{"providers": {"tape": {"api": "cassette", "url": "`+filepath.Join(h.dir, "tape.yaml")+`", "models": {"m": {}},
+		"retry": {"baseDelayMs": 1, "maxRetries": 1}}}, "defaultModel": "tape/m", "chat": {"title": false}}`)
+	s := h.start("serve", "--listen", "127.0.0.1:0")
+	body := request("eca", "chat.send", "prompt", "text/plain", "are you there?", "sync")
+	status, out := s.call("POST", "/v1/execute", body)
+	if status != http.StatusBadGateway || out.Error.Code != esrp.BackendUnavailable || !out.Error.Retryable || out.Error.RetryAfterMS == nil {
+		t.Errorf("%d %+v", status, out.Error)
+	}
+	if status, out := s.call("POST", "/v1/execute", body); status != http.StatusOK || out.Outputs[0].Data != "back again" {
+		t.Errorf("%d %+v", status, out.Error)
+	}
+	if code := s.terminate(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+}
+
 // A worker that is asked to end in the middle of a job gives it back, and another one runs it.
 func TestWorkerEnds(t *testing.T) {
 	h := newHome(t, "    - {text: hi}\n", allowsShell)

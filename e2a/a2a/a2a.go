@@ -2,7 +2,7 @@
 //
 // It owns A2A's wire, 1.0 and the names and shapes of 0.3 (wire.go, legacy.go), tasks and
 // what becomes of them (task.go, store.go, records.go), who is notified of that (push.go,
-// deliver.go), the methods over JSON-RPC (rpc.go, methods.go), the agent card (card.go), and
+// deliver.go), the methods over JSON-RPC (rpc.go, methods.go) and HTTP+JSON (rest.go), the agent card (card.go), and
 // who may call over HTTP at all (access.go). Messages become E2A envelopes, and a task is
 // made of the frames that e2a/gateway answers with.
 //
@@ -34,7 +34,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Endpoint is where JSON-RPC is served; CardPath is where the agent card is.
+// Endpoint is where JSON-RPC is served, and below it HTTP+JSON; CardPath is where the agent card is.
 const (
 	Endpoint = "/a2a"
 	CardPath = "/.well-known/agent-card.json"
@@ -140,5 +140,6 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc(CardPath, s.serveCard)
 	mux.HandleFunc(Endpoint, s.serveRPC)
 	mux.HandleFunc(Endpoint+"/{$}", s.serveRPC) // some clients take the URL for a folder
+	mux.HandleFunc(Endpoint+"/", s.serveREST)
 	return mux
 }

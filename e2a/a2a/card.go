@@ -85,6 +85,7 @@ func (s *Server) card(url string) map[string]any {
 		"version":     s.version,
 		"supportedInterfaces": []any{
 			map[string]any{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+			map[string]any{"url": url, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
 			map[string]any{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
 		},
 		"capabilities":       map[string]any{"streaming": true, "pushNotifications": s.pushes(), "extendedAgentCard": true},
@@ -97,7 +98,9 @@ func (s *Server) card(url string) map[string]any {
 	}
 	if s.secured {
 		card["securitySchemes"] = map[string]any{"bearer": map[string]any{"httpAuthSecurityScheme": map[string]any{"scheme": "Bearer"}}}
-		card["securityRequirements"] = []any{map[string]any{"schemes": map[string]any{"bearer": map[string]any{"list": []any{}}}}}
+		// The SDK for Go reads a list of scopes here, those of JavaScript and Python an object
+		// with one, as Protocol Buffers write it. All of them take an empty list.
+		card["securityRequirements"] = []any{map[string]any{"schemes": map[string]any{"bearer": []any{}}}}
 	}
 	return card
 }
@@ -108,7 +111,7 @@ func (s *Server) withLegacy(card map[string]any, url string) map[string]any {
 	if s.secured {
 		card["securitySchemes"] = map[string]any{"bearer": map[string]any{
 			"httpAuthSecurityScheme": map[string]any{"scheme": "Bearer"},
-			"type":                   "http", "scheme": "bearer",
+			"type":                   "http", "scheme": "Bearer",
 		}}
 		card["security"] = []any{map[string]any{"bearer": []any{}}}
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 const (
@@ -20,12 +22,13 @@ const (
 	keepAlive = 15 * time.Second
 )
 
-// call is a request over JSON-RPC.
+// call is a request over JSON-RPC, or over HTTP+JSON.
 type call struct {
 	id     json.RawMessage
 	method string
 	params json.RawMessage
 	legacy bool   // it speaks 0.3
+	rest   bool   // it came over HTTP+JSON
 	url    string // under which it came
 }
 
@@ -37,37 +40,24 @@ func (s *Server) serveRPC(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := &call{id: json.RawMessage("null"), url: s.reached(r)}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
-		c.answer(w, http.StatusUnsupportedMediaType, nil, failure(codeContentType, "calls are application/json, not %q", r.Header.Get("Content-Type")))
-		return
-	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // servers of tests may not have it
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err == nil { // else the rest of it, which the server reads, must not take for ever
-		_ = control.SetReadDeadline(time.Time{})
-	}
-	var long *http.MaxBytesError
-	switch {
-	case errors.As(err, &long):
-		c.answer(w, http.StatusRequestEntityTooLarge, nil, failure(codeRequest, "calls have %d MiB at most", maxBody>>20))
-		return
-	case err != nil:
-		http.Error(w, "the call did not arrive", http.StatusBadRequest)
+	body, status, err := readBody(w, r)
+	if err != nil {
+		c.answer(w, status, nil, err)
 		return
 	}
 	if err := c.parse(body); err != nil {
 		c.answer(w, http.StatusOK, nil, err)
 		return
 	}
-	version := r.Header.Get("A2A-Version")
-	if version == "" {
-		version = r.URL.Query().Get("A2A-Version")
-	}
-	if !knownVersion(version) {
+	if version := asksVersion(r); !knownVersion(version) {
 		c.answer(w, http.StatusOK, nil, failure(codeVersion, "version %q of A2A is not spoken; 1.0 and 0.3 are", version))
 		return
 	}
+	s.carryOut(w, r, c)
+}
+
+// carryOut carries a call out and answers it.
+func (s *Server) carryOut(w http.ResponseWriter, r *http.Request, c *call) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
@@ -78,6 +68,40 @@ func (s *Server) serveRPC(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.answer(w, http.StatusOK, result, err)
+}
+
+// readBody reads the body of a call. The error is to be answered with the status.
+func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); r.ContentLength != 0 && (err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json")) {
+		return nil, http.StatusUnsupportedMediaType, failure(codeContentType, "calls are application/json, not %q", r.Header.Get("Content-Type"))
+	}
+	tooLong := failure(codeRequest, "calls have %d MiB at most", maxBody>>20)
+	if r.ContentLength > maxBody {
+		w.Header().Set("Connection", "close")
+		return nil, http.StatusRequestEntityTooLarge, tooLong
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // servers of tests may not have it
+	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err == nil { // else the rest of it, which the server reads, must not take for ever
+		_ = control.SetReadDeadline(time.Time{})
+	}
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return nil, http.StatusRequestEntityTooLarge, tooLong
+	case err != nil:
+		return nil, http.StatusBadRequest, failure(codeRequest, "the call did not arrive: %v", err)
+	}
+	return body, http.StatusOK, nil
+}
+
+// asksVersion is the version of A2A that a request names.
+func asksVersion(r *http.Request) string {
+	if version := r.Header.Get("A2A-Version"); version != "" {
+		return version
+	}
+	return r.URL.Query().Get("A2A-Version")
 }
 
 // knownVersion says whether a version is one that is spoken. Who names none shows by its
@@ -100,7 +124,7 @@ func (c *call) parse(body []byte) error {
 		Params  json.RawMessage `json:"params"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		return failure(codeRequest, "the call is no request of JSON-RPC: %v", err)
+		return failure(codeRequest, "the call is not a request of JSON-RPC: %v", jsonrpc.Explain(body, err))
 	}
 	if id := bytes.TrimSpace(m.ID); len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9') {
 		c.id = id
@@ -202,12 +226,21 @@ func (s *Server) await(ctx context.Context, c *call, p *sendParams, sub *subscri
 
 // answer sends the one answer of a call.
 func (c *call) answer(w http.ResponseWriter, status int, result any, err error) {
-	body, bad := json.Marshal(c.envelope(result, err))
+	kind, shown := "application/json", any(nil)
+	switch {
+	case c.rest && err != nil: // clients expect plain JSON of errors
+		status, shown = restError(err, status)
+	case c.rest:
+		kind, shown = mediaType, result
+	default:
+		shown = c.envelope(result, err)
+	}
+	body, bad := json.Marshal(shown)
 	if bad != nil {
 		http.Error(w, "the answer can not be encoded", http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // who left does not read it
 }
@@ -252,7 +285,11 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, c *call, sub
 			}
 			continue
 		}
-		body, err := json.Marshal(c.envelope(e, nil))
+		shown := any(e)
+		if !c.rest {
+			shown = c.envelope(e, nil)
+		}
+		body, err := json.Marshal(shown)
 		if err != nil {
 			s.log.Error("an event can not be encoded", "task", sub.job.id, "err", err)
 			return

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // state of a task, as A2A 1.0 writes it.
@@ -156,7 +158,7 @@ func decode(raw json.RawMessage, into any) error {
 		raw = json.RawMessage("{}")
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return failure(codeParams, "params: %v", err)
+		return failure(codeParams, "params: %v", jsonrpc.Explain(raw, err))
 	}
 	return nil
 }

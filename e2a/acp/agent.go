@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/e2a"
@@ -160,14 +161,14 @@ func (a *agent) do(c *call) (any, error) {
 // decides whether it speaks that.
 func (a *agent) initialize(c *call) (any, error) {
 	var p struct {
-		Version *json.Number `json:"protocolVersion"`
+		Version json.RawMessage `json:"protocolVersion"`
 		client
 	}
 	if err := decode(c.Params, &p); err != nil {
 		return nil, err
 	}
-	if p.Version == nil {
-		return nil, failure(codeParams, "protocolVersion is missing")
+	if version, err := strconv.ParseFloat(strings.Trim(string(p.Version), `"`), 64); err != nil || version < 0 {
+		return nil, failure(codeParams, "protocolVersion must be a number, such as %d", protocolVersion)
 	}
 	a.client, a.ready = p.client, true
 	a.log.Info("acp client", "name", p.Info.Value.Name, "version", p.Info.Value.Version)

@@ -1,8 +1,10 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/e2a"
@@ -145,8 +147,11 @@ func (k *asking) question(q question) (ends bool, err error) {
 
 func (a *agent) hasForms() bool { return a.client.Capabilities.Value.Elicitation.Value.Form != nil }
 
+// inForm asks in a form, with the options as choices. Where other words are welcome, the
+// form has a second field for them, and neither is required.
 func (k *asking) inForm(q question) (string, error) {
 	field := object{"type": "string", "title": "Answer"}
+	fields, required := object{"answer": field}, []any{"answer"}
 	message := q.Text
 	var labels []any
 	for _, o := range q.Options {
@@ -155,25 +160,28 @@ func (k *asking) inForm(q question) (string, error) {
 			message += "\n- " + o.Label + ": " + o.Description
 		}
 	}
-	if len(labels) > 0 && !q.Freeform {
+	if len(labels) > 0 {
 		field["enum"] = labels
-	} else if len(labels) > 0 {
-		field["description"] = "One of the options, or other words."
+	}
+	if len(labels) > 0 && q.Freeform {
+		fields["other"] = object{"type": "string", "title": "Another answer", "description": "Counts instead of the choice."}
+		required = []any{}
 	}
 	var answer struct {
 		Action  string `json:"action"`
 		Content struct {
-			Answer string `json:"answer"`
+			Answer lenient[string] `json:"answer"`
+			Other  lenient[string] `json:"other"`
 		} `json:"content"`
 	}
 	err := k.agent.peer.call(k.ctx, "elicitation/create", object{
 		"mode": "form", "sessionId": k.session.id, "toolCallId": q.CallID, "message": message,
-		"requestedSchema": object{"type": "object", "properties": object{"answer": field}, "required": []any{"answer"}},
+		"requestedSchema": object{"type": "object", "properties": fields, "required": required},
 	}, &answer)
 	if err != nil || answer.Action != "accept" {
 		return "", err
 	}
-	return answer.Content.Answer, nil
+	return cmp.Or(strings.TrimSpace(answer.Content.Other.Value), answer.Content.Answer.Value), nil
 }
 
 // words is a question as text.

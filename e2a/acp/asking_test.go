@@ -49,6 +49,36 @@ func TestQuestionInForm(t *testing.T) {
 	}
 }
 
+// Where other words are welcome, the options are choices all the same, and a field of its
+// own takes the words.
+func TestQuestionInFormWithOtherWords(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"action":"accept","content":{"answer":"blue"}}`:                        "blue",
+		`{"action":"accept","content":{"answer":"red","other":" light green "}}`: "light green",
+		`{"action":"accept","content":{"answer":null,"other":"none of them"}}`:   "none of them",
+	} {
+		r := newRig(t, fmt.Sprintf(asks, true))
+		c := r.connect()
+		id := c.start(r, object{"elicitation": object{"form": object{}}})
+		c.answer = func(_ string, params object) object {
+			schema := params["requestedSchema"].(object)
+			raw, _ := json.Marshal(schema["properties"])
+			if required, _ := schema["required"].([]any); !strings.Contains(string(raw), `"enum":["red","blue"]`) || !strings.Contains(string(raw), `"other":{`) || len(required) > 0 {
+				t.Errorf("%s, required %v", raw, required)
+			}
+			var out object
+			if err := json.Unmarshal([]byte(answer), &out); err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		c.call("session/prompt", prompt(id, "Paint."))
+		if told := said(c); !strings.Contains(told, want) {
+			t.Errorf("%s: told %q", answer, told)
+		}
+	}
+}
+
 // said is all text of the model.
 func said(c *client) string {
 	var out strings.Builder

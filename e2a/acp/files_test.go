@@ -112,3 +112,42 @@ default:
 		t.Errorf("told: %s", told)
 	}
 }
+
+// A client that hangs in saving a file of one session does not hold up the edits of another.
+func TestSavingClientHoldsUpNobody(t *testing.T) {
+	r := newRig(t, `
+turns:
+  - user: first
+    steps:
+      - calls: [{id: c1, tool: eca__write_file, arguments: {path: "${workspace}/a.txt", content: "a"}}]
+      - text: 'First.'
+  - user: second
+    steps:
+      - calls: [{id: c2, tool: eca__write_file, arguments: {path: "${workspace}/b.txt", content: "b"}}]
+      - text: 'Second.'
+`)
+	c := r.connect()
+	hangs := c.start(r, object{"fs": object{"writeTextFile": true}})
+	other := c.call("session/new", object{"cwd": r.Root, "mcpServers": []any{}})["sessionId"].(string)
+	c.answer = func(method string, params object) object {
+		switch {
+		case method == "session/request_permission":
+			return choosing("allow_once")(method, params)
+		case params["sessionId"] == hangs:
+			return nil
+		}
+		r.Write(filepath.Base(params["path"].(string)), params["content"].(string))
+		return object{}
+	}
+	first := c.begin("session/prompt", prompt(hangs, "first"))
+	saving := c.until(func(m object) bool { return m["method"] == "fs/write_text_file" })
+	c.call("session/prompt", prompt(other, "second"))
+	if text, err := os.ReadFile(filepath.Join(r.Root, "b.txt")); string(text) != "b" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(r.Root, "a.txt")); err == nil {
+		t.Error("the client that hangs was not waited for")
+	}
+	c.send(object{"id": saving["id"], "result": object{}})
+	c.end(first)
+}

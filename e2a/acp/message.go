@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // message is one of JSON-RPC 2.0: a request, a notification or an answer.
@@ -73,8 +75,9 @@ func readMessage(line []byte) (message, *rpcError) {
 		ID json.RawMessage `json:"id"`
 	}
 	err := json.Unmarshal(line, &m)
-	if err != nil && json.Unmarshal(line, &id) != nil {
-		return message{}, failure(codeRequest, "%v", err)
+	if err != nil {
+		_ = json.Unmarshal(line, &id) // which has what the message is answered under
+		err = jsonrpc.Explain(line, err)
 	}
 	if m.ID = bytes.TrimSpace(m.ID); len(m.ID) == 0 {
 		m.ID = id.ID
@@ -103,7 +106,7 @@ func decode(raw json.RawMessage, into any) error {
 		raw = json.RawMessage("{}")
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return failure(codeParams, "params: %v", err)
+		return failure(codeParams, "params: %v", jsonrpc.Explain(raw, err))
 	}
 	return nil
 }

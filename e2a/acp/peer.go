@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"sync"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // peer speaks to the client.
@@ -85,7 +88,10 @@ func (p *peer) call(ctx context.Context, method string, params, result any) erro
 		case m.Error != nil:
 			return m.Error
 		}
-		return json.Unmarshal(m.Result, result)
+		if err := json.Unmarshal(m.Result, result); err != nil {
+			return fmt.Errorf("the client's answer: %w", jsonrpc.Explain(m.Result, err))
+		}
+		return nil
 	case <-ctx.Done():
 		_ = p.notify("$/cancel_request", map[string]any{"requestId": json.RawMessage(id)})
 		return context.Cause(ctx)

@@ -2,7 +2,10 @@ package acp
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -82,6 +85,23 @@ func (s mcpServer) options() object {
 		return object{"command": s.Command, "args": append([]string{}, s.Args...), "env": texts(s.Env)}
 	case (s.Type == "http" || s.Type == "sse") && s.URL != "":
 		return object{"url": s.URL, "headers": texts(s.Headers)}
+	}
+	return nil
+}
+
+// checkFolder says why sessions cannot run in a folder. A path that is not absolute is left
+// to place.
+func checkFolder(path string) error {
+	if !filepath.IsAbs(path) {
+		return nil
+	}
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return failure(codeParams, "cwd: the folder %s does not exist", path)
+	case err != nil:
+		return failure(codeParams, "cwd: the folder cannot be used: %v", err)
+	case !info.IsDir():
+		return failure(codeParams, "cwd: %s is not a folder", path)
 	}
 	return nil
 }

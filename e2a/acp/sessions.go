@@ -125,6 +125,9 @@ func (a *agent) sessionNew(c *call) (any, error) {
 	if err := decode(c.Params, &w); err != nil {
 		return nil, err
 	}
+	if err := checkFolder(w.Cwd); err != nil {
+		return nil, err
+	}
 	p, err := a.open(w)
 	if err != nil {
 		return nil, err
@@ -163,6 +166,9 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 	}
 	defer a.leave(p)
 	if _, err := p.do(c.ctx, a.envelope(c, e2a.MethodSessionLoad, nil), nil); err != nil {
+		return nil, err
+	}
+	if err := checkFolder(w.Cwd); err != nil { // a session that does not exist is the first thing to say
 		return nil, err
 	}
 	s, err := a.begin(c.ctx, c, p, w.SessionID)
@@ -242,6 +248,9 @@ func (a *agent) listing(cwd string) (*place, error) {
 	p := a.use(func(_ string, p *place) bool { return len(p.Folders) == 1 && p.Folders[0] == cwd })
 	if p != nil {
 		return p, nil
+	}
+	if err := checkFolder(cwd); err != nil {
+		return nil, err
 	}
 	return a.open(where{Cwd: cwd})
 }

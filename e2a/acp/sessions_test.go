@@ -222,3 +222,75 @@ func TestSlashCommand(t *testing.T) {
 		t.Errorf("the change is not told; the last update is %v", last)
 	}
 }
+
+// Sessions begin only in folders that exist, and nothing begins before initialize.
+func TestFoldersThatDoNotExist(t *testing.T) {
+	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
+	file := r.Write("file.txt", "x")
+	c := r.connect()
+	for _, method := range []string{
+		"authenticate", "session/new", "session/load", "session/resume", "session/list", "session/delete", "session/close", "session/prompt",
+		"session/set_mode", "session/set_config_option", "no/such",
+	} {
+		if code, why := c.fails(method, object{"sessionId": "x", "cwd": r.Root, "mcpServers": []any{}, "prompt": []any{}}); code != -32600 || !strings.Contains(why, "initialize") {
+			t.Errorf("%s before initialize: %d %s", method, code, why)
+		}
+	}
+	id := c.start(r, nil)
+	c.call("session/close", object{"sessionId": id})
+	for cwd, says := range map[string]string{r.Root + "/none": "does not exist", file: "is not a folder", file + "/below": "cwd", "sub": "absolute"} {
+		for _, method := range []string{"session/new", "session/load", "session/resume", "session/list"} {
+			code, why := c.fails(method, object{"cwd": cwd, "mcpServers": []any{}, "sessionId": id})
+			if code == -32002 && method != "session/new" && method != "session/list" { // there is no such session in that folder
+				continue
+			}
+			if code != -32602 || !strings.Contains(why, says) || !strings.Contains(why, "cwd") {
+				t.Errorf("%s in %s: %d %s", method, cwd, code, why)
+			}
+		}
+	}
+}
+
+// Errors name the members of the protocol, with JSON's types, and nothing of Go.
+func TestErrorsNameTheProtocol(t *testing.T) {
+	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
+	c := r.connect()
+	if _, why := c.fails("initialize", object{"protocolVersion": "one"}); why != "protocolVersion must be a number, such as 1" {
+		t.Error(why)
+	}
+	id := c.start(r, nil)
+	for _, v := range []struct {
+		method string
+		params any
+		want   string
+	}{
+		{"session/new", object{"cwd": 5, "mcpServers": []any{}}, "params: cwd must be a string, not a number"},
+		{"session/new", object{"cwd": r.Root, "mcpServers": "none"}, "params: mcpServers must be an array, not a string"},
+		{"session/load", object{"cwd": object{}, "sessionId": id}, "params: cwd must be a string, not an object"},
+		{"session/resume", object{"cwd": r.Root, "sessionId": []any{1}}, "params: sessionId must be a string, not an array"},
+		{"session/prompt", object{"sessionId": id, "prompt": "hi"}, "params: prompt must be an array, not a string"},
+		{"session/prompt", object{"sessionId": true, "prompt": []any{}}, "params: sessionId must be a string, not a boolean"},
+		{"session/set_mode", object{"sessionId": id, "modeId": 3}, "params: modeId must be a string, not a number"},
+		{"session/set_config_option", object{"sessionId": id, "configId": 3, "value": "x"}, "params: configId must be a string, not a number"},
+		{"authenticate", object{"methodId": 3}, "params: methodId must be a string, not a number"},
+		{"session/close", "x", "params: the value must be an object, not a string"},
+	} {
+		c.next++
+		c.sent[c.next] = v.method
+		c.send(object{"id": c.next, "method": v.method, "params": v.params})
+		failure, _ := c.end(c.next)["error"].(object)
+		if failure["message"] != v.want || failure["code"] != -32602.0 {
+			t.Errorf("%s %v: %v, want %q", v.method, v.params, failure, v.want)
+		}
+	}
+	for line, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":90,"method":3}`:          "method must be a string, not a number",
+		`{"jsonrpc":2,"id":90,"method":"initialize"}`:   "jsonrpc must be a string, not a number",
+		`{"jsonrpc":"2.0","id":90,"error":"cancelled"}`: "error must be an object, not a string",
+	} {
+		c.line(line)
+		if failure, _ := c.message()["error"].(object); failure["message"] != want {
+			t.Errorf("%s: %v, want %q", line, failure, want)
+		}
+	}
+}

@@ -13,6 +13,7 @@ func (f *failure) Error() string { return f.code + ": " + f.message }
 
 // Codes of failures.
 const (
+	codeBadJSON       = "E2A.INVALID_JSON"
 	codeUnknownMethod = "E2A.UNKNOWN_METHOD"
 	codeBadParams     = "E2A.INVALID_PARAMS"
 	codeNotFound      = "E2A.NOT_FOUND"

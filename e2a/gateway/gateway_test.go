@@ -285,6 +285,12 @@ func TestBadLines(t *testing.T) {
 		if got := *f.RequestID + " " + code(t, f); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
+		if kind := f.Provenance.Details["kind"] == "json_parse_error"; kind != strings.HasSuffix(want, "INVALID_JSON") {
+			t.Errorf("%s: provenance %v", line, f.Provenance)
+		}
+		if message := fmt.Sprint(f.Body["message"]); strings.Contains(message, "Go ") || strings.Contains(message, "interface") {
+			t.Errorf("%s: %s", line, message)
+		}
 	}
 	c.line("")
 	if f := c.call(map[string]any{}); f.Kind != e2a.KindComplete {

@@ -98,6 +98,9 @@ func (g *Gateway) take(ctx context.Context, l line, send Send, running *sync.Wai
 	if bad != nil {
 		s := e2a.NewStream(e, g.newID, g.now)
 		if r, err := s.Fail(bad.code, bad.message, nil); err == nil {
+			if bad.code == codeBadJSON {
+				r.Provenance.Details = map[string]any{"kind": "json_parse_error"} // e2a.md 7
+			}
 			_ = send(r) // Serve ends if it failed
 		}
 		return
@@ -119,7 +122,7 @@ func (g *Gateway) take(ctx context.Context, l line, send Send, running *sync.Wai
 func readEnvelope(l line) (e2a.Envelope, *failure) {
 	unnamed := "invalid-json"
 	if l.err != nil {
-		return e2a.Envelope{RequestID: &unnamed}, fail("E2A.INVALID_JSON", "%v", l.err)
+		return e2a.Envelope{RequestID: &unnamed}, fail(codeBadJSON, "%v", l.err)
 	}
 	e, err := e2a.DecodeEnvelope(l.text)
 	if err == nil {
@@ -127,7 +130,7 @@ func readEnvelope(l line) (e2a.Envelope, *failure) {
 	}
 	var field *e2a.FieldError
 	if !errors.As(err, &field) {
-		return e2a.Envelope{RequestID: &unnamed}, fail("E2A.INVALID_JSON", "%v", err)
+		return e2a.Envelope{RequestID: &unnamed}, fail(codeBadJSON, "%v", err)
 	}
 	var named struct {
 		RequestID any `json:"request_id"`

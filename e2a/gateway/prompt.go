@@ -1,10 +1,8 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
-	"html"
-	"net/url"
-	"path/filepath"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/contexts"
@@ -13,15 +11,17 @@ import (
 
 // prompt is what the user says: text, and what it points at.
 type prompt struct {
-	text string
-	refs []contexts.Ref
+	text    string
+	refs    []contexts.Ref
+	leftOut []string // attachments that no model could use, and why
 }
 
 // seeContext is said for a prompt that has nothing but attachments.
 const seeContext = "(see attached context)"
 
-// promptOf reads the content blocks or the text of an envelope (e2a.md 4, 5.8).
-func promptOf(e e2a.Envelope) (prompt, error) {
+// promptOf reads the content blocks or the text of an envelope (e2a.md 4, 5.8). What cannot
+// be used is named to the model in the prompt and to the user by leftOut.
+func promptOf(ctx context.Context, e e2a.Envelope) (prompt, error) {
 	method := e2a.MethodPrompt
 	e.Method = &method // chat.send says it in the same words
 	blocks, ok := e2a.ACPPromptParams(e)["prompt"].([]any)
@@ -32,17 +32,19 @@ func promptOf(e e2a.Envelope) (prompt, error) {
 	}
 	var p prompt
 	var texts []string
-	for _, b := range blocks {
-		block, ok := b.(map[string]any)
-		if !ok {
-			continue
+	for i, b := range blocks {
+		read, err := readBlock(ctx, b)
+		if err != nil {
+			read.leftOut = fmt.Sprintf("prompt[%d]: %v", i, err)
 		}
-		text, ref := readBlock(block)
-		if text != "" {
-			texts = append(texts, text)
+		if read.text != "" {
+			texts = append(texts, read.text)
 		}
-		if ref.Type != "" {
-			p.refs = append(p.refs, ref)
+		if read.ref.Type != "" {
+			p.refs = append(p.refs, read.ref)
+		}
+		if read.leftOut != "" {
+			p.leftOut = append(p.leftOut, read.leftOut)
 		}
 	}
 	p.text = strings.TrimSpace(strings.Join(texts, "\n"))
@@ -51,75 +53,19 @@ func promptOf(e e2a.Envelope) (prompt, error) {
 			p.text = strings.TrimSpace(s)
 		}
 	}
-	if p.text == "" && len(p.refs) > 0 {
+	switch {
+	case p.text != "":
+	case len(p.refs) > 0:
 		p.text = seeContext
-	}
-	if p.text == "" {
+	case len(p.leftOut) > 0:
+		return p, fail(codeBadParams, "the prompt has nothing that can be used: %s", strings.Join(p.leftOut, "; "))
+	default:
 		return p, fail(codeBadParams, "the prompt says nothing: params.prompt, content_blocks, text, content and query are empty")
 	}
+	if len(p.leftOut) > 0 {
+		p.refs = append(p.refs, contexts.Ref{
+			Type: "text", Label: "attachments", Text: "The user attached what you cannot see: " + strings.Join(p.leftOut, "; ") + ".",
+		})
+	}
 	return p, nil
-}
-
-// readBlock reads a content block. One that is malformed, or of a kind that nobody knows,
-// says nothing.
-func readBlock(b map[string]any) (text string, ref contexts.Ref) {
-	str := func(o map[string]any, keys ...string) string {
-		for _, key := range keys {
-			if s, ok := o[key].(string); ok && s != "" {
-				return s
-			}
-		}
-		return ""
-	}
-	switch b["type"] {
-	case "text":
-		return str(b, "text"), ref
-	case "image":
-		return "", image(str(b, "data"), str(b, "mime_type", "mimeType"))
-	case "resource":
-		r, _ := b["resource"].(map[string]any)
-		if t := str(r, "text"); t != "" {
-			return fmt.Sprintf("<context uri=\"%s\">\n%s\n</context>", html.EscapeString(str(r, "uri")), t), ref
-		}
-		return "", image(str(r, "blob"), str(r, "mime_type", "mimeType"))
-	case "resource_link":
-		uri := str(b, "uri")
-		if path := localPath(uri); path != "" {
-			return "", contexts.Ref{Type: "file", Path: path}
-		}
-		if uri != "" {
-			return fmt.Sprintf("[Linked resource] %s: %s", str(b, "name", "uri"), uri), ref
-		}
-	}
-	return "", ref
-}
-
-// image is a context for a picture of a kind that models take.
-func image(data, mime string) contexts.Ref {
-	switch mime {
-	case "image/png", "image/jpeg", "image/webp", "image/gif":
-		if data != "" {
-			return contexts.Ref{Type: "image", Base64: data}
-		}
-	}
-	return contexts.Ref{}
-}
-
-// localPath returns the path that a URI names on this machine, or nothing.
-func localPath(uri string) string {
-	if filepath.IsAbs(uri) {
-		return uri
-	}
-	u, err := url.Parse(uri)
-	if err != nil || u.Scheme != "file" {
-		return ""
-	}
-	path := u.Path
-	if u.Host != "" && u.Host != "localhost" {
-		return filepath.FromSlash("//" + u.Host + path)
-	}
-	if len(path) > 2 && path[0] == '/' && path[2] == ':' { // a drive
-		path = path[1:]
-	}
-	return filepath.FromSlash(path)
 }

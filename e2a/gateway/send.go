@@ -12,7 +12,7 @@ import (
 
 // chatSend runs a turn and tells all that happens in it.
 func (a *answer) chatSend(ctx context.Context) error {
-	said, err := promptOf(a.envelope)
+	said, err := promptOf(ctx, a.envelope)
 	if err != nil {
 		return err
 	}
@@ -40,12 +40,12 @@ func (a *answer) chatSend(ctx context.Context) error {
 	if trust, ok := a.envelope.Params["trust"].(bool); ok {
 		p.Trust = &trust
 	}
-	return a.turn(ctx, session, p)
+	return a.turn(ctx, session, p, said.leftOut)
 }
 
 // turn submits a prompt and follows its turn to the end. If nobody follows any more, the
-// turn is stopped.
-func (a *answer) turn(ctx context.Context, session *chat.Session, p chat.Prompt) error {
+// turn is stopped. leftOut is told to the user first.
+func (a *answer) turn(ctx context.Context, session *chat.Session, p chat.Prompt, leftOut []string) error {
 	m := newMapper(a)
 	m.session = session
 	defer a.g.pending.forget(m)
@@ -67,6 +67,12 @@ func (a *answer) turn(ctx context.Context, session *chat.Session, p chat.Prompt)
 		return err
 	}
 	a.accepted()
+	if len(leftOut) > 0 {
+		if err := m.custom("notice", map[string]any{"text": "Left out of the prompt: " + strings.Join(leftOut, "; ") + "\n\n"}); err != nil {
+			session.Cancel()
+			return err
+		}
+	}
 	events := make(chan event.Event)
 	failed := make(chan error, 1)
 	reading := make(chan struct{})

@@ -35,6 +35,10 @@ const readyTime = 10 * time.Second
 // each scenario, and some never call reset (defect 1 of the contract). With an error,
 // nothing has changed.
 func (a *Agent) initialize(ctx context.Context, params json.RawMessage, _ time.Time) (any, *ecp.Error) {
+	version, refused := ecp.NegotiateParams(params)
+	if refused != nil {
+		return nil, refused
+	}
 	cfg, err := ecp.ParseConfig(params)
 	if err != nil {
 		return nil, ecp.Errorf(ecp.CodeInvalidParams, "Invalid params: %v", err)
@@ -43,11 +47,15 @@ func (a *Agent) initialize(ctx context.Context, params json.RawMessage, _ time.T
 		return nil, ecp.Errorf(ecp.CodeInvalidParams, "Invalid params: %s", a.host.Clean(err.Error()))
 	}
 	return ecp.InitializeResult{
-		Name: agentName,
-		Capabilities: map[string]any{"eca": map[string]any{
-			"version": a.version, "usage": true, "notifications": false, "reset": true,
-			"config": []string{"model", "agent", "workspace", "tools", "approval", "budgets"},
-		}},
+		Name: agentName, ProtocolVersion: version,
+		Capabilities: ecp.Capabilities{
+			ecp.CanReportTools: encoded(struct{}{}), ecp.CanGiveEvidence: encoded(struct{}{}), ecp.CanReportUsage: encoded(struct{}{}),
+			ecp.CanReset: encoded(struct{}{}), ecp.CanKeepMultiTurn: encoded(struct{}{}),
+			"eca": encoded(map[string]any{
+				"version": a.version, "usage": true, "notifications": false, "reset": true,
+				"config": []string{"model", "agent", "workspace", "tools", "approval", "budgets"},
+			}),
+		},
 	}, nil
 }
 

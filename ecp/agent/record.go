@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
-	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -33,7 +32,7 @@ type record struct {
 	files   []string                    // that tools changed, as the workspace names them
 
 	model, agent     string
-	usage            ecp.Usage
+	usage            tokenCounts
 	cost             float64 // US dollars
 	priced, unpriced bool    // there were responses with, and without, a known price
 
@@ -226,10 +225,7 @@ func (r *record) name(path string) string {
 }
 
 func (r *record) used(e event.Event, b event.UsageReported) {
-	r.usage.InputTokens += int(b.InputTokens)
-	r.usage.OutputTokens += int(b.OutputTokens)
-	r.usage.CacheReadTokens += int(b.CacheReadTokens)
-	r.usage.CacheWriteTokens += int(b.CacheWriteTokens)
+	r.usage.add(b)
 	price := "at an unknown price"
 	if b.Cost != nil {
 		r.cost += *b.Cost

@@ -33,10 +33,10 @@ func (r *run) result(o outcome, now time.Time) ecp.StepResult {
 	output := rec.output(o.asked)
 	logs := clean(notes(o.notes) + rec.logs.String())
 	total := now.Sub(rec.started).Milliseconds()
-	cost, usage := rec.cost, rec.usage
+	cost := rec.cost
 	return ecp.StepResult{
 		Status: o.status, PublicOutput: &output, EvaluationContext: &evidence, PrivateThought: &evidence, Logs: &logs,
-		ToolCalls: r.toolCalls(), Usage: &usage, CostUSD: &cost,
+		ToolCalls: r.toolCalls(), Usage: rec.usage.usage(), CostUSD: &cost,
 		Timing: &ecp.Timing{TotalMS: max(total, 0), ModelMS: rec.modelMS, ToolMS: rec.toolMS},
 		Model:  rec.model, StopReason: o.stop,
 		Extra: map[string]json.RawMessage{"metadata": encoded(map[string]any{
@@ -50,7 +50,7 @@ func (a *Agent) nothing(stop string) ecp.StepResult {
 	output, evidence, logs, cost := "", "Tools called: none\nStop reason: "+stop, "", 0.0
 	return ecp.StepResult{
 		Status: ecp.Paused, PublicOutput: &output, EvaluationContext: &evidence, PrivateThought: &evidence, Logs: &logs,
-		ToolCalls: []ecp.ToolCall{}, Usage: &ecp.Usage{}, CostUSD: &cost, Timing: &ecp.Timing{}, Model: a.settings.Model, StopReason: stop,
+		ToolCalls: []ecp.ToolCall{}, CostUSD: &cost, Timing: &ecp.Timing{}, Model: a.settings.Model, StopReason: stop,
 	}
 }
 

@@ -32,7 +32,7 @@ func Compare(old, now *Report, path string) *Comparison {
 		}
 		if o == nil || matched[o] {
 			c.Added = append(c.Added, s.Title())
-			if s.Status != Passed {
+			if s.Status != Passed && !unjudged(s.Status, s.Errors) {
 				c.add(false, fmt.Sprintf("%s: %s, is new", s.Title(), s.Status))
 			}
 			continue
@@ -66,14 +66,15 @@ func (c *Comparison) scenario(old, now *Scenario) {
 				break
 			}
 			was := old.Steps[i].Checks[j]
-			if was.Passed == check.Passed || was.Type != check.Type {
+			if was.Passed == check.Passed || was.Type != check.Type || was.Error != "" || check.Error != "" {
 				continue
 			}
 			checks++
 			c.add(check.Passed, fmt.Sprintf("%s: step %d, check %d (%s)", now.Title(), i+1, j+1, check.Type))
 		}
 	}
-	if checks == 0 && (old.Status == Passed) != (now.Status == Passed) {
+	known := !unjudged(old.Status, old.Errors) && !unjudged(now.Status, now.Errors)
+	if checks == 0 && known && (old.Status == Passed) != (now.Status == Passed) {
 		c.add(now.Status == Passed, fmt.Sprintf("%s: %s, was %s", now.Title(), now.Status, old.Status))
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/ecp"
 )
 
 //go:embed report.html
@@ -24,6 +26,7 @@ func (r *Report) HTML(w io.Writer) error {
 		"ms":      duration,
 		"money":   func(f *float64) string { return fmt.Sprintf("$%.4f", *f) },
 		"thous":   thousands,
+		"count":   func(u ecp.Usage, key string) string { return thousands(u.Count(key)) },
 		"percent": func(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) },
 		"inc":     func(i int) int { return i + 1 },
 		"share": func(part, whole float64) string {
@@ -40,7 +43,7 @@ func (r *Report) HTML(w io.Writer) error {
 		},
 		"failures": func(checks []Check) (n int) {
 			for _, c := range checks {
-				if !c.Passed {
+				if !c.Passed && c.Error == "" {
 					n++
 				}
 			}
@@ -86,8 +89,8 @@ func duration(v any) string {
 }
 
 // thousands separates the digits of a number.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
 	var b strings.Builder
 	for i, r := range s {
 		if i > 0 && (len(s)-i)%3 == 0 && s[i-1] != '-' {

@@ -13,13 +13,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
 )
 
-// SchemaVersion is the version of what a report has beyond the reference's.
-const SchemaVersion = 1
+// SchemaVersion is the version of what a report has beyond the reference's. In version 1,
+// status had the verdict of scenarios and attempts, and the agent's word for steps.
+const SchemaVersion = 2
 
 // Verdicts of scenarios, attempts and steps. An error is no failure: nobody knows whether
 // the agent would have passed.
@@ -29,14 +31,39 @@ const (
 	Error  = "error"
 )
 
+// Status of steps and scenarios, as in the reference: whether they were carried out, not
+// whether checks passed.
+const (
+	StatusOK      = "ok"
+	StatusFailed  = "failed"
+	StatusSkipped = "skipped" // steps only
+)
+
+// Exit reasons of steps, scenarios and runs, as in the reference. Checks that fail, and
+// judges that do, leave them ok.
+const (
+	ReasonOK        = "ok"
+	ReasonTimeout   = "timeout"
+	ReasonTransport = "transport_error"
+	ReasonProtocol  = "protocol_error"
+	ReasonAgent     = "agent_error"
+	ReasonDuration  = "max_duration_exceeded"
+	ReasonSkipped   = "skipped" // steps only
+	ReasonError     = "error"
+)
+
 // Report is one run. Manifest to Scenarios are the reference's; Passed, Total and Failed
-// count checks, of all attempts.
+// count checks, of all attempts, without those that could not be judged.
 type Report struct {
-	Manifest  string     `json:"manifest"`
-	Passed    int        `json:"passed"`
-	Total     int        `json:"total"`
-	Failed    int        `json:"failed"`
-	Scenarios []Scenario `json:"scenarios"`
+	Manifest string `json:"manifest"`
+	Passed   int    `json:"passed"`
+	Total    int    `json:"total"`
+	Failed   int    `json:"failed"`
+	// ExitReason is that of the first scenario that was not carried out, but a limit of time
+	// or an agent that can not be evaluated at all wins.
+	ExitReason string     `json:"exit_reason"`
+	Scenarios  []Scenario `json:"scenarios"`
+	Audit      *Audit     `json:"audit,omitempty"`
 
 	SchemaVersion int       `json:"schema_version"`
 	RunID         string    `json:"run_id"`
@@ -49,7 +76,8 @@ type Report struct {
 	Runtime       Runtime   `json:"runtime"`
 	Agent         *Agent    `json:"agent"` // as the first scenario's said; null if none did
 	Errors        []Problem `json:"errors"`
-	Usage         ecp.Usage `json:"usage"`
+	Warnings      []string  `json:"warnings,omitempty"` // about the agent, each once
+	Usage         Tokens    `json:"usage"`
 	CostUSD       *float64  `json:"cost_usd"` // null if no agent said
 	// Interrupted says that scenarios are missing, because the run was stopped.
 	Interrupted bool        `json:"interrupted,omitempty"`
@@ -73,15 +101,34 @@ type Runtime struct {
 
 // Agent says who was evaluated.
 type Agent struct {
-	Name         string         `json:"name"`
-	Capabilities map[string]any `json:"capabilities"`
+	Name            string           `json:"name"`
+	ProtocolVersion string           `json:"protocol_version,omitempty"` // that both sides speak
+	Capabilities    ecp.Capabilities `json:"capabilities"`
+}
+
+// Tokens sums up what agents reported.
+type Tokens struct {
+	InputTokens      int64 `json:"input_tokens"`
+	OutputTokens     int64 `json:"output_tokens"`
+	CacheReadTokens  int64 `json:"cache_read_tokens"`
+	CacheWriteTokens int64 `json:"cache_write_tokens"`
+	ReasoningTokens  int64 `json:"reasoning_tokens"`
+}
+
+func (t *Tokens) add(u ecp.Usage) {
+	for key, sum := range map[string]*int64{
+		ecp.TokensInput: &t.InputTokens, ecp.TokensOutput: &t.OutputTokens, ecp.TokensCacheRead: &t.CacheReadTokens,
+		ecp.TokensCacheWrite: &t.CacheWriteTokens, ecp.TokensReasoning: &t.ReasoningTokens,
+	} {
+		*sum = ecp.AddTokens(*sum, u.Count(key))
+	}
 }
 
 // Problem is an error of the agent, the judge or the runtime.
 type Problem struct {
 	Scenario string `json:"scenario,omitempty"`
 	Step     int    `json:"step,omitempty"` // from 1; 0 outside of steps
-	Kind     string `json:"kind"`           // start, timeout, exit, protocol, rpc, http, judge, grader, workspace, budget, interrupted
+	Kind     string `json:"kind"`           // start, timeout, exit, protocol, version, capability, rpc, http, judge, grader, workspace, budget, interrupted
 	Message  string `json:"message"`
 	Stderr   string `json:"stderr,omitempty"` // the end of what the agent wrote there
 }
@@ -91,8 +138,10 @@ type Problem struct {
 type Scenario struct {
 	Name       string             `json:"name"`
 	Steps      []Step             `json:"steps"`
-	ID         string             `json:"id"` // the same in each run, as long as the manifest's order is
-	Status     string             `json:"status"`
+	Outcome    string             `json:"status"` // ok or failed
+	ExitReason string             `json:"exit_reason"`
+	ID         string             `json:"id"`      // the same in each run, as long as the manifest's order is
+	Status     string             `json:"verdict"` // Passed, Failed or Error
 	DurationMS int64              `json:"duration_ms"`
 	Line       int                `json:"line,omitempty"`
 	Variant    map[string]string  `json:"variant,omitempty"` // of the matrix
@@ -108,7 +157,8 @@ type Scenario struct {
 
 // Attempt is one run of a scenario.
 type Attempt struct {
-	Status     string    `json:"status"`
+	Status     string    `json:"verdict"`
+	ExitReason string    `json:"exit_reason"`
 	DurationMS int64     `json:"duration_ms"`
 	Steps      []Step    `json:"steps"`
 	Errors     []Problem `json:"errors"`
@@ -117,7 +167,8 @@ type Attempt struct {
 	Workspace  string    `json:"workspace,omitempty"`
 }
 
-// Repeat sums up attempts. Attempts that ended in an error count as not passed.
+// Repeat sums up attempts. Those that ended in an error count as not passed, unless only
+// the judgement is missing: these do not count.
 type Repeat struct {
 	N        int                `json:"n"`
 	Passed   int                `json:"passed"`
@@ -135,16 +186,55 @@ type Step struct {
 	Logs              *string        `json:"logs"`
 	Checks            []Check        `json:"checks"`
 
-	Status     string                     `json:"status"`  // done or paused as the agent said, else error
-	Verdict    string                     `json:"verdict"` // Passed, Failed or Error
-	DurationMS float64                    `json:"duration_ms"`
-	Usage      *ecp.Usage                 `json:"usage,omitempty"`
-	CostUSD    *float64                   `json:"cost_usd,omitempty"`
-	Timing     *ecp.Timing                `json:"timing,omitempty"`
-	Model      string                     `json:"model,omitempty"`
-	StopReason string                     `json:"stop_reason,omitempty"`
-	Extra      map[string]json.RawMessage `json:"extra,omitempty"` // what else the agent said
-	Error      *Problem                   `json:"error,omitempty"`
+	Outcome    string      `json:"status"` // ok, failed or skipped
+	ExitReason string      `json:"exit_reason"`
+	DurationMS float64     `json:"duration_ms"` // 0 for skipped
+	Usage      ecp.Usage   `json:"usage"`       // as the agent sent it
+	CostUSD    *float64    `json:"cost_usd,omitempty"`
+	Timing     *ecp.Timing `json:"timing,omitempty"`
+	Model      string      `json:"model,omitempty"`
+	StopReason string      `json:"stop_reason,omitempty"`
+	Error      *Message    `json:"error"` // null if it was carried out
+
+	Status  string                     `json:"agent_status"`    // done or paused as the agent said, else error
+	Verdict string                     `json:"verdict"`         // Passed, Failed or Error
+	Extra   map[string]json.RawMessage `json:"extra,omitempty"` // what else the agent said
+}
+
+// Message is the text of an error. Reports of version 1 have an object instead.
+type Message string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *Message) UnmarshalJSON(raw []byte) error {
+	var text string
+	if err := json.Unmarshal(raw, &text); err == nil {
+		*m = Message(text)
+		return nil
+	}
+	var p Problem
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return err
+	}
+	*m = Message(p.Message)
+	return nil
+}
+
+// Execution is the check of a step that was not carried out, instead of those it has.
+const Execution = "execution"
+
+// NotExecuted makes a step one that was not carried out. counts says whether its check
+// counts as failed, as in the reference; else it is an error.
+func (s *Step) NotExecuted(outcome, reason, message string, counts bool) {
+	text := Message(message)
+	s.Outcome, s.ExitReason, s.Error, s.Status, s.Verdict = outcome, reason, &text, Error, Error
+	check := Check{Type: Execution, Field: "agent", Reasoning: message}
+	if outcome == StatusFailed {
+		check.Reasoning = reason + ": " + message
+	}
+	if !counts {
+		check.Error = message
+	}
+	s.Checks = []Check{check}
 }
 
 // Check is what a grader found. Type to Reasoning are the reference's.
@@ -168,8 +258,10 @@ type Vote struct {
 }
 
 // JSON writes a report as the reference does: two spaces, ASCII.
-func (r *Report) JSON(w io.Writer) error {
-	line, err := ecp.Encode(r)
+func (r *Report) JSON(w io.Writer) error { return writeJSON(w, r) }
+
+func writeJSON(w io.Writer, v any) error {
+	line, err := ecp.Encode(v)
 	if err != nil {
 		return fmt.Errorf("encode the report: %w", err)
 	}
@@ -196,27 +288,87 @@ func Parse(data []byte) (*Report, error) {
 		return nil, fmt.Errorf("no report: %w", err)
 	}
 	for i := range r.Scenarios {
-		s := &r.Scenarios[i]
-		if s.Status == "" {
-			s.Status = verdictOf(s.Steps)
-		}
-		if s.ID == "" {
-			s.ID = s.Name
-		}
+		r.Scenarios[i].upgrade(r.SchemaVersion)
+	}
+	if r.SchemaVersion == 1 { // which counted what could not be judged as failed
+		r.total()
 	}
 	return r, nil
 }
 
+// upgrade fills in what a scenario of an older report, or one of the reference's, lacks.
+func (s *Scenario) upgrade(version int) {
+	if version == 1 {
+		s.UpgradeV1()
+	}
+	if s.Status == "" {
+		s.Status = verdictOf(s.Steps)
+	}
+	if s.ID == "" {
+		s.ID = s.Name
+	}
+}
+
+// UpgradeV1 moves what reports and journals of version 1 call status to where it is now, and
+// fills in what they lack. It leaves later ones as they are.
+func (s *Scenario) UpgradeV1() {
+	if s.Status != "" {
+		return
+	}
+	s.Status = s.Outcome
+	s.Outcome, s.ExitReason = outcomeV1(s.Status == Error && !unjudged(s.Status, s.Errors))
+	upgrade := func(steps []Step) {
+		for i := range steps {
+			st := &steps[i]
+			st.Status = st.Outcome
+			st.Outcome, st.ExitReason = outcomeV1(st.Status == Error)
+		}
+	}
+	upgrade(s.Steps)
+	for i := range s.Attempts {
+		a := &s.Attempts[i]
+		upgrade(a.Steps)
+		if a.Status = verdictOf(a.Steps); len(a.Errors) > 0 {
+			a.Status = Error
+		}
+		_, a.ExitReason = outcomeV1(a.Status == Error && !unjudged(a.Status, a.Errors))
+	}
+}
+
+// outcomeV1 is what version 1 can tell of why something was not carried out.
+func outcomeV1(failed bool) (outcome, reason string) {
+	if failed {
+		return StatusFailed, ReasonError
+	}
+	return StatusOK, ReasonOK
+}
+
 // verdictOf says how a scenario of the reference's report ended.
 func verdictOf(steps []Step) string {
+	verdict := Passed
 	for _, st := range steps {
 		for _, c := range st.Checks {
-			if !c.Passed {
-				return Failed
+			switch {
+			case !c.Passed && (c.Type == Execution || c.Error != ""):
+				return Error
+			case !c.Passed:
+				verdict = Failed
 			}
 		}
 	}
-	return Passed
+	return verdict
+}
+
+// Kinds of problems that say nothing about the agent.
+const (
+	KindJudge  = "judge"
+	KindGrader = "grader"
+)
+
+// unjudged says whether an agent did all that was asked of it, and only the judgement is
+// missing.
+func unjudged(status string, problems []Problem) bool {
+	return status == Error && len(problems) > 0 && !slices.ContainsFunc(problems, func(p Problem) bool { return p.Kind != KindJudge && p.Kind != KindGrader })
 }
 
 // Sum fills in what follows from the scenarios: counts, usage, cost, errors, status and
@@ -227,7 +379,8 @@ func (r *Report) Sum() {
 }
 
 func (r *Report) total() {
-	r.Passed, r.Total, r.Counts, r.Usage, r.CostUSD, r.Errors = 0, 0, Counts{}, ecp.Usage{}, nil, []Problem{}
+	r.ExitReason = ReasonOK
+	r.Passed, r.Total, r.Counts, r.Usage, r.CostUSD, r.Errors = 0, 0, Counts{}, Tokens{}, nil, []Problem{}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
 		switch s.Status {
@@ -239,6 +392,9 @@ func (r *Report) total() {
 			r.Counts.Error++
 		}
 		r.Errors = append(r.Errors, s.Errors...)
+		if s.ExitReason != "" && s.ExitReason != ReasonOK && r.ExitReason == ReasonOK || s.ExitReason == ReasonDuration {
+			r.ExitReason = s.ExitReason
+		}
 		if r.Agent == nil {
 			r.Agent = s.Agent
 		}
@@ -264,18 +420,15 @@ func (r *Report) total() {
 func (r *Report) sumSteps(steps []Step) {
 	for _, st := range steps {
 		for _, c := range st.Checks {
+			if c.Error != "" { // nobody knows whether it would have passed
+				continue
+			}
 			r.Total++
 			if c.Passed {
 				r.Passed++
 			}
 		}
-		if u := st.Usage; u != nil {
-			r.Usage.InputTokens += u.InputTokens
-			r.Usage.OutputTokens += u.OutputTokens
-			r.Usage.CacheReadTokens += u.CacheReadTokens
-			r.Usage.CacheWriteTokens += u.CacheWriteTokens
-			r.Usage.ReasoningTokens += u.ReasoningTokens
-		}
+		r.Usage.add(st.Usage)
 		if st.CostUSD != nil {
 			sum := *st.CostUSD
 			if r.CostUSD != nil {

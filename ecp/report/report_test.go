@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -24,10 +25,10 @@ func full() *Report {
 	r := &Report{
 		Manifest: "/m.yaml", Name: hostile, Target: hostile, RunID: "r", StartedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), SchemaVersion: SchemaVersion,
 		Scenarios: []Scenario{{
-			Name: hostile, ID: "0", Status: Failed, Line: 3, Errors: []Problem{{Kind: "exit", Message: hostile, Stderr: hostile}}, Agent: &Agent{Name: hostile, Capabilities: map[string]any{hostile: hostile}},
+			Name: hostile, ID: "0", Status: Failed, Line: 3, Errors: []Problem{{Kind: "exit", Message: hostile, Stderr: hostile}}, Agent: &Agent{Name: hostile, Capabilities: ecp.Capabilities{hostile: json.RawMessage(`{"</script>":1}`)}},
 			Notes: []string{hostile}, Variant: map[string]string{"model": hostile}, Record: map[string]string{hostile: hostile},
 			Steps: []Step{{
-				Input: hostile, Output: &text, EvaluationContext: &text, Logs: &text, Status: "done", Verdict: Failed, StopReason: hostile, Model: hostile, CostUSD: &cost, Usage: &ecp.Usage{InputTokens: 3},
+				Input: hostile, Output: &text, EvaluationContext: &text, Logs: &text, Status: "done", Verdict: Failed, StopReason: hostile, Model: hostile, CostUSD: &cost, Usage: ecp.NewUsage(map[string]int64{ecp.TokensInput: 3}),
 				ToolCalls: []ecp.ToolCall{{Name: hostile, Arguments: json.RawMessage(`{"a":"</script>"}`)}},
 				Checks:    []Check{{Type: "text_match", Field: "public_output", Reasoning: hostile}, {Type: "text_match", Field: "public_output", Passed: true, Score: 1, Reasoning: hostile}},
 				Extra:     map[string]json.RawMessage{"x": json.RawMessage(`"</script>"`)},
@@ -120,7 +121,7 @@ func TestTrace(t *testing.T) {
 func TestVariants(t *testing.T) {
 	cost := 0.5
 	step := func(passed bool) []Step {
-		return []Step{{Usage: &ecp.Usage{InputTokens: 2, OutputTokens: 1}, CostUSD: &cost, Checks: []Check{{Passed: passed}}}}
+		return []Step{{Usage: ecp.NewUsage(map[string]int64{ecp.TokensInput: 2, ecp.TokensOutput: 1}), CostUSD: &cost, Checks: []Check{{Passed: passed}}}}
 	}
 	r := &Report{Scenarios: []Scenario{
 		{Name: "s", Status: Passed, Variant: map[string]string{"model": "a|b", "seed": "1"}, DurationMS: 5, Steps: step(true)},
@@ -163,7 +164,7 @@ func TestCompareAdded(t *testing.T) {
 }
 
 func TestNumbers(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -100: "-100", -1000: "-1,000"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -100: "-100", -1000: "-1,000"} {
 		if got := thousands(n); got != want {
 			t.Errorf("%d: %s", n, got)
 		}
@@ -223,6 +224,44 @@ func TestTrendNoise(t *testing.T) {
 	}
 	if tr, _ := Trends(in, TrendOptions{Window: 2}); len(tr[0].Runs) != 2 || tr[0].Direction != Degrading {
 		t.Errorf("%+v", tr)
+	}
+}
+
+// A change counts if the number of checks makes it more than chance, and runs do not differ
+// that much anyway.
+func TestTrendCountsChecks(t *testing.T) {
+	for _, c := range []struct {
+		total  int
+		passed []int
+		want   string
+	}{
+		{10, []int{10, 10, 10, 0}, Degrading},
+		{10, []int{10, 10, 0}, Degrading},
+		{10, []int{10, 10, 10, 10, 10, 10, 10, 10, 10, 0}, Degrading},
+		{10, []int{10, 10, 10, 10, 0, 0}, Degrading},
+		{10, []int{10, 9, 8, 7, 6, 5}, Degrading},
+		{10, []int{10, 6}, Degrading},
+		{10, []int{10, 7}, Stable}, // 1 of 10 times by chance
+		{1000, []int{1000, 1000, 1000, 990}, Degrading},
+		{1, []int{1, 1, 1, 0}, Stable},
+		{1, []int{1, 0}, Stable},
+		{2, []int{2, 2, 2, 1}, Stable},
+		{10, []int{10, 10, 0, 10, 10}, Stable}, // it has recovered
+		{10, []int{9, 10, 8, 10, 9, 8}, Stable},
+		{100, []int{95, 85, 92, 81}, Stable}, // runs differ that much
+		{10, []int{0, 10, 10, 10}, Improving},
+		{10, []int{0, 0, 0, 10}, Improving},
+		{10, []int{10, 10, 10, 10}, Stable},
+		{10, []int{0, 0, 0}, Stable},
+		{10, []int{7}, Stable},
+	} {
+		var in []Input
+		for i, n := range c.passed {
+			in = append(in, Input{Path: fmt.Sprintf("run-%d", i), Data: fmt.Appendf(nil, `{"manifest":"m","passed":%d,"total":%d,"failed":0,"scenarios":[]}`, n, c.total)})
+		}
+		if tr, _ := Trends(in, TrendOptions{Window: 20}); tr[0].Direction != c.want || (tr[0].Reason == "") != (c.want == Stable) {
+			t.Errorf("%v of %d: %s (%s)", c.passed, c.total, tr[0].Direction, tr[0].Reason)
+		}
 	}
 }
 

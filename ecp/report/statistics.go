@@ -7,10 +7,14 @@ import (
 
 // Statistics sums up the attempts of a scenario: how many passed, between which pass rates
 // the true one lies with a confidence of 95 %, and how likely it is that at least one, and
-// that each, of k attempts passes, without bias, from all that were made.
+// that each, of k attempts passes, without bias, from all that were made and could be judged.
 func Statistics(attempts []Attempt) (*Repeat, map[string]float64) {
-	n, c := len(attempts), 0
+	n, c := 0, 0
 	for _, a := range attempts {
+		if unjudged(a.Status, a.Errors) {
+			continue
+		}
+		n++
 		if a.Status == Passed {
 			c++
 		}

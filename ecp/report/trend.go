@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 )
@@ -29,7 +28,8 @@ type Trend struct {
 	Manifest  string  `json:"manifest"`
 	Runs      []Run   `json:"runs"`
 	Direction string  `json:"direction"`
-	Slope     float64 `json:"slope"` // of the pass rate, per run
+	Slope     float64 `json:"slope"`            // of the pass rate, per run
+	Reason    string  `json:"reason,omitempty"` // for a direction other than stable
 	// Flaky lists scenarios that passed in some of the runs and did not in others.
 	Flaky []Flaky `json:"flaky"`
 }
@@ -104,52 +104,42 @@ func trendOf(list []loaded, o TrendOptions) Trend {
 	}
 	list = list[max(0, len(list)-max(o.Window, 1)):]
 	t := Trend{Manifest: list[0].report.Manifest, Runs: []Run{}, Flaky: flaky(list)}
-	var rates []float64
 	for _, l := range list {
-		rate := l.report.rate()
-		t.Runs = append(t.Runs, Run{l.path, l.report.Manifest, l.report.Passed, l.report.Total, rate})
-		rates = append(rates, rate)
+		t.Runs = append(t.Runs, Run{l.path, l.report.Manifest, l.report.Passed, l.report.Total, l.report.rate()})
 	}
-	var noise float64
-	t.Slope, noise = slope(rates)
-	const least = 0.001
-	switch significant := o.Reference || len(rates) < 4 || math.Abs(t.Slope) >= 2*noise; {
-	case !significant:
-		t.Direction = Stable
-	case t.Slope > least:
-		t.Direction = Improving
-	case t.Slope < -least:
-		t.Direction = Degrading
-	default:
-		t.Direction = Stable
+	if o.Reference {
+		t.Slope = slope(t.Runs)
+		t.Direction = referenceDirection(t.Slope)
+		return t
 	}
+	t.judge()
 	return t
 }
 
-// slope is that of the least squares over the places of the values, with its standard error.
-func slope(y []float64) (slope, noise float64) {
-	n := float64(len(y))
-	if n < 2 {
-		return 0, 0
+// referenceDirection is how the reference sees a slope, whatever the number of checks.
+func referenceDirection(slope float64) string {
+	const least = 0.001
+	switch {
+	case slope > least:
+		return Improving
+	case slope < -least:
+		return Degrading
 	}
-	var mean, sxy, sxx, rest float64
-	for _, v := range y {
-		mean += v / n
-	}
-	mid := (n - 1) / 2
-	for i, v := range y {
-		sxy += (float64(i) - mid) * (v - mean)
+	return Stable
+}
+
+// slope is that of the least squares of the pass rates over the runs.
+func slope(runs []Run) float64 {
+	var sxy, sxx float64
+	mid := float64(len(runs)-1) / 2
+	for i, r := range runs {
+		sxy += (float64(i) - mid) * r.PassRate
 		sxx += (float64(i) - mid) * (float64(i) - mid)
 	}
-	slope = sxy / sxx
-	if n < 3 {
-		return slope, 0
+	if sxx == 0 {
+		return 0
 	}
-	for i, v := range y {
-		d := v - mean - slope*(float64(i)-mid)
-		rest += d * d
-	}
-	return slope, math.Sqrt(rest / (n - 2) / sxx)
+	return sxy / sxx
 }
 
 func flaky(list []loaded) []Flaky {
@@ -157,6 +147,9 @@ func flaky(list []loaded) []Flaky {
 	for _, l := range list {
 		for i := range l.report.Scenarios {
 			s := &l.report.Scenarios[i]
+			if s.Status == Error { // it says nothing about the agent
+				continue
+			}
 			f := counts[s.Title()]
 			if f == nil {
 				f = &Flaky{Scenario: s.Title()}
@@ -218,6 +211,9 @@ func (t Trend) Write(w io.Writer, window int) error {
 		flag = "YES"
 	}
 	fmt.Fprintf(&b, "\nTrend Direction : %s\nSlope (per run) : %+.6f\nWindow          : %d run(s) analysed (max %d)\nRegression flag : %s\n", strings.ToUpper(t.Direction), t.Slope, len(t.Runs), window, flag)
+	if t.Reason != "" {
+		fmt.Fprintf(&b, "Reason          : %s\n", t.Reason)
+	}
 	for _, f := range t.Flaky {
 		fmt.Fprintf(&b, "Flaky           : %s passed %d of %d\n", f.Scenario, f.Passed, f.Runs)
 	}

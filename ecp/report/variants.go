@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/ecp"
 )
 
 // Variant sums up the scenarios of one variant of a matrix.
@@ -12,7 +14,7 @@ type Variant struct {
 	Counts     Counts            `json:"counts"`   // scenarios
 	Passed     int               `json:"passed"`   // checks, of all attempts
 	Total      int               `json:"total"`    // checks, of all attempts
-	Tokens     int               `json:"tokens"`   // in and out, cached ones included
+	Tokens     int64             `json:"tokens"`   // in and out, cached ones included
 	CostUSD    *float64          `json:"cost_usd"` // null if no agent said
 	DurationMS int64             `json:"duration_ms"`
 }
@@ -57,7 +59,7 @@ func (v *Variant) add(s *Scenario) {
 	v.Passed += one.Passed
 	v.Total += one.Total
 	u := one.Usage
-	v.Tokens += u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
+	v.Tokens = ecp.AddTokens(v.Tokens, u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens)
 	v.DurationMS += s.DurationMS
 	if one.CostUSD != nil {
 		sum := *one.CostUSD

@@ -31,7 +31,7 @@ const WorkspaceVariable = "ECP_WORKSPACE"
 
 // try runs a case once. It never fails: what goes wrong is in the result.
 func (r *run) try(ctx context.Context, c Case) report.Attempt {
-	a := &attempt{run: r, c: c, out: report.Attempt{Status: report.Passed, Steps: []report.Step{}, Errors: []report.Problem{}}}
+	a := &attempt{run: r, c: c, out: report.Attempt{Status: report.Passed, ExitReason: report.ReasonOK, Steps: []report.Step{}, Errors: []report.Problem{}}}
 	start := r.opts.Now()
 	if limit := c.Scenario.Setup.TimeoutS; limit > 0 && !r.opts.Reference {
 		var cancel context.CancelFunc
@@ -39,6 +39,9 @@ func (r *run) try(ctx context.Context, c Case) report.Attempt {
 		defer cancel()
 	}
 	a.perform(ctx)
+	if len(a.out.Errors) > 0 {
+		a.skipRest(a.out.Errors[len(a.out.Errors)-1].Message)
+	}
 	a.out.DurationMS = r.opts.Now().Sub(start).Milliseconds()
 	return a.out
 }
@@ -57,6 +60,15 @@ func (a *attempt) perform(ctx context.Context) {
 		return
 	}
 	a.steps(ctx)
+}
+
+// skipRest notes the steps that were not carried out because of what went wrong before.
+func (a *attempt) skipRest(why string) {
+	for _, step := range a.c.Scenario.Steps[len(a.out.Steps):] {
+		out := report.Step{Input: step.Input, ToolCalls: []ecp.ToolCall{}}
+		out.NotExecuted(report.StatusSkipped, report.ReasonSkipped, why, a.opts.Reference)
+		a.out.Steps = append(a.out.Steps, out)
+	}
 }
 
 // steps runs the steps until one has no answer. Those that there is no time for are not
@@ -117,13 +129,18 @@ func (a *attempt) fail(ctx context.Context, step int, err error) *report.Problem
 	}
 	a.out.Status = report.Error
 	a.out.Errors = append(a.out.Errors, p)
+	if e.Kind != kindJudge && e.Kind != kindGrader && a.out.ExitReason == report.ReasonOK {
+		a.out.ExitReason = e.reason(ctx)
+	}
 	return &p
 }
 
 // limit is how long one call may take.
-func (a *attempt) limit() time.Duration {
-	if a.opts.Timeout > 0 {
-		return a.opts.Timeout
+func (a *attempt) limit() time.Duration { return callLimit(a.opts) }
+
+func callLimit(o Options) time.Duration {
+	if o.Timeout > 0 {
+		return o.Timeout
 	}
 	return DefaultTimeout
 }
@@ -171,15 +188,13 @@ func (a *attempt) connect(ctx context.Context) error {
 	if a.opts.StartTimeout > 0 {
 		limit = a.opts.StartTimeout
 	}
-	raw, err := a.call(ctx, limit, ecp.MethodInitialize, map[string]any{"config": a.config()})
-	if err != nil {
+	if err := a.initialize(ctx, limit); err != nil {
+		var e *CallError
+		if errors.As(err, &e) && (e.Kind == kindVersion || e.Kind == kindCapability) {
+			a.stop(a.c.target, e)
+		}
 		return err
 	}
-	r, err := ecp.ParseInitializeResult(raw)
-	if err != nil {
-		return callError(kindProtocol, ecp.MethodInitialize, "%v: %s", err, clip(string(raw), maxShown))
-	}
-	a.out.Agent = &report.Agent{Name: r.Name, Capabilities: r.Capabilities}
 	if !isURL(a.c.target) || a.opts.Reference {
 		return nil
 	}
@@ -190,7 +205,7 @@ func (a *attempt) connect(ctx context.Context) error {
 func (a *attempt) reset(ctx context.Context) error {
 	raw, err := a.call(ctx, a.limit(), ecp.MethodReset, struct{}{})
 	var e *CallError
-	if errors.As(err, &e) && e.Kind == kindRPC && e.Code == ecp.CodeNoMethod {
+	if errors.As(err, &e) && e.Code == ecp.CodeNoMethod {
 		a.out.Notes = append(a.out.Notes, "the agent has no agent/reset: earlier scenarios may have left something")
 		return nil
 	}
@@ -228,7 +243,7 @@ func (a *attempt) config() map[string]any {
 
 // step runs one step and says whether the next can follow.
 func (a *attempt) step(ctx context.Context, i int, step Step) bool {
-	out := report.Step{Input: step.Input, ToolCalls: []ecp.ToolCall{}, Checks: []report.Check{}, Verdict: report.Passed}
+	out := report.Step{Input: step.Input, ToolCalls: []ecp.ToolCall{}, Checks: []report.Check{}, Verdict: report.Passed, Outcome: report.StatusOK, ExitReason: report.ReasonOK}
 	start := a.opts.Now()
 	raw, err := a.call(ctx, a.stepLimit(step), ecp.MethodStep, ecp.StepParams{Input: step.Input})
 	out.DurationMS = float64(a.opts.Now().Sub(start).Microseconds()) / 1000
@@ -239,8 +254,8 @@ func (a *attempt) step(ctx context.Context, i int, step Step) bool {
 		}
 	}
 	if err != nil {
-		out.Status, out.Verdict = report.Error, report.Error
-		out.Error = a.fail(ctx, i+1, err)
+		p := a.fail(ctx, i+1, err)
+		out.NotExecuted(report.StatusFailed, asCallError(err, kindProtocol, ecp.MethodStep).reason(ctx), p.Message, a.opts.Reference)
 		a.out.Steps = append(a.out.Steps, out)
 		return false
 	}

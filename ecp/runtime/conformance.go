@@ -50,6 +50,8 @@ type examiner struct {
 	conn conn
 	ids  *ids
 	out  Conformance
+
+	version string // that the agent named
 }
 
 // CheckConformance checks an agent. It always has a result: an agent that can not be started
@@ -106,22 +108,37 @@ func (e *examiner) sum() Conformance {
 
 // core runs the reference's checks and says whether the agent could be initialised.
 func (e *examiner) core(ctx context.Context) bool {
-	raw, err := e.call(ctx, ecp.MethodInitialize, map[string]any{"config": map[string]any{}})
-	if err == nil {
-		_, err = ecp.ParseInitializeResult(raw)
-	}
+	r, err := e.initialize(ctx)
 	initialized := err == nil
+	e.version = r.ProtocolVersion
 	e.add("initialize response", ecp.MethodInitialize, err)
 	err = errors.New(skipped)
 	if initialized {
 		err = e.step(ctx, e.o.Input)
 	}
 	e.add("step result contract", ecp.MethodStep, err)
-	if raw, err = e.call(ctx, ecp.MethodReset, struct{}{}); err == nil {
+	raw, err := e.call(ctx, ecp.MethodReset, struct{}{})
+	if err == nil {
 		err = ecp.ParseResetResult(raw)
 	}
 	e.add("reset response", ecp.MethodReset, err)
+	if _, declared := r.Capabilities[ecp.CanReset]; err == nil && !declared {
+		e.out.Checks[len(e.out.Checks)-1].Message = "passed, but the agent does not declare the capability reset: it may clear nothing"
+	}
 	return initialized
+}
+
+// initialize holds the answer to the contract; a version of another major is none.
+func (e *examiner) initialize(ctx context.Context) (ecp.InitializeResult, error) {
+	raw, err := e.call(ctx, ecp.MethodInitialize, ecp.InitializeParams{ProtocolVersion: ecp.ProtocolVersion, Config: map[string]any{}})
+	if err != nil {
+		return ecp.InitializeResult{}, err
+	}
+	r, err := ecp.ParseInitializeResult(raw)
+	if err == nil && r.ProtocolVersion != "" {
+		_, err = agree(r.ProtocolVersion)
+	}
+	return r, err
 }
 
 func (e *examiner) call(ctx context.Context, method string, params any) (json.RawMessage, error) {
@@ -164,6 +181,19 @@ func (e *examiner) extended(ctx context.Context) {
 		err = r.Err
 	}
 	add("a string id comes back as it was", ecp.MethodReset, err)
+	for _, c := range []struct {
+		name, version string
+		code          int
+	}{
+		{"another major version is -32001", `"2.0"`, ecp.CodeVersionUnsupported},
+		{"a version that is not MAJOR.MINOR is -32602", `"one"`, ecp.CodeInvalidParams},
+	} {
+		if e.version == "" { // it is older than versions
+			break
+		}
+		r, err = e.send(ctx, ecp.MethodInitialize, `{"jsonrpc":"2.0","method":"agent/initialize","params":{"protocol_version":`+c.version+`,"config":{}},"id":"ecp-version"}`, `"ecp-version"`)
+		add(c.name, ecp.MethodInitialize, wants(r, err, c.code))
+	}
 	_, err = e.send(ctx, ecp.MethodReset, `{"jsonrpc":"2.0","method":"agent/reset","params":{}}`, "")
 	if err == nil {
 		err = e.step(ctx, "ecp: after a notification")

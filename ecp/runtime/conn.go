@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
 // Kinds of errors, as reports name them.
@@ -19,10 +21,12 @@ const (
 	kindProtocol    = "protocol"
 	kindRPC         = "rpc"
 	kindHTTP        = "http"
-	kindJudge       = "judge"
-	kindGrader      = "grader"
+	kindJudge       = report.KindJudge
+	kindGrader      = report.KindGrader
 	kindWorkspace   = "workspace"
 	kindBudget      = "budget"
+	kindVersion     = "version"
+	kindCapability  = "capability"
 	kindInterrupted = "interrupted"
 )
 
@@ -31,7 +35,26 @@ type CallError struct {
 	Kind    string
 	Method  string
 	Message string
-	Code    int // of an agent's own error (kind rpc)
+	Code    int // of an agent's own error
+}
+
+// reason is the exit reason of what failed like that, as reports have it.
+func (e *CallError) reason(ctx context.Context) string {
+	switch e.Kind {
+	case kindTimeout:
+		return report.ReasonTimeout
+	case kindStart, kindExit, kindHTTP:
+		return report.ReasonTransport
+	case kindProtocol, kindVersion, kindCapability:
+		return report.ReasonProtocol
+	case kindRPC:
+		return report.ReasonAgent
+	case kindInterrupted, kindBudget:
+		if errors.Is(context.Cause(ctx), errDuration) {
+			return report.ReasonDuration
+		}
+	}
+	return report.ReasonError
 }
 
 func (e *CallError) Error() string { return e.Method + ": " + e.Message }
@@ -74,6 +97,42 @@ func (i *ids) next() json.RawMessage {
 	return fmt.Appendf(nil, "%d", i.last)
 }
 
+// match says whether an object that the agent sent answers the call with this id. One that
+// comes late, or once more, has the id of an earlier call and is skipped; so is what is no
+// response. Any other response must be meant for the only call that is open: an error says
+// so at once, instead of when the time is over.
+func (n *noise) match(raw, id []byte) (r ecp.Response, mine bool, err error) {
+	r, err = ecp.ParseResponse(raw)
+	switch {
+	case r.Answers(id):
+		return r, true, err
+	case !ecp.IsResponse(raw):
+		n.add("JSON that answers nothing", raw)
+		return r, false, nil
+	case isEarlier(r.ID, id):
+		n.add("answers with the id of an earlier call", raw)
+		return r, false, nil
+	case r.ID == nil:
+		return r, true, fmt.Errorf("the answer has no id, the call has %s", id)
+	}
+	text := fmt.Sprintf("the answer has the id %s, the call has %s; the agent must send the id back as it came", clip(string(r.ID), 40), id)
+	if r.Err != nil {
+		text += "; its error: " + clip(r.Err.Message, maxShown)
+	}
+	return r, true, errors.New(text)
+}
+
+// isEarlier says whether an id is that of a call that was made before another: ids count
+// up, except those of the checks of conformance, which are texts.
+func isEarlier(id, call []byte) bool {
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	if err != nil || n < 1 || strconv.FormatInt(n, 10) != string(id) {
+		return false
+	}
+	now, err := strconv.ParseInt(string(call), 10, 64)
+	return err != nil || n < now
+}
+
 // call calls a method and returns its result.
 func call(ctx context.Context, c conn, ids *ids, method string, params any) (json.RawMessage, error) {
 	raw, err := ecp.Encode(params)
@@ -86,6 +145,9 @@ func call(ctx context.Context, c conn, ids *ids, method string, params any) (jso
 		return nil, callError(kindProtocol, method, "the request can not be encoded: %v", err)
 	}
 	r, err := c.exchange(ctx, method, message, id)
+	if r.Err != nil && r.Err.Code == ecp.CodeVersionUnsupported {
+		return nil, unsupported(method, "the agent refuses protocol version "+ecp.ProtocolVersion, r.Err.Message)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +159,19 @@ func call(ctx context.Context, c conn, ids *ids, method string, params any) (jso
 		return nil, &CallError{Kind: kindRPC, Method: method, Message: text, Code: r.Err.Code}
 	}
 	return r.Result, nil
+}
+
+// unsupported is a version of the protocol that the other side does not speak. Only
+// agent/initialize can find that out.
+func unsupported(method, what, detail string) *CallError {
+	kind := kindProtocol
+	if method == ecp.MethodInitialize {
+		kind = kindVersion
+	}
+	if detail != "" {
+		detail = ": " + clip(detail, maxShown)
+	}
+	return &CallError{Kind: kind, Method: method, Code: ecp.CodeVersionUnsupported, Message: fmt.Sprintf("VERSION_UNSUPPORTED (%d): %s%s", ecp.CodeVersionUnsupported, what, detail)}
 }
 
 // maxShown bounds what messages repeat of what an agent sent, in bytes.

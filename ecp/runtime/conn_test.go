@@ -40,7 +40,7 @@ func TestLateAnswer(t *testing.T) {
 	if err != nil || string(raw) != "true" {
 		t.Errorf("%s, %v", raw, err)
 	}
-	if notes := strings.Join(c.notes(), "\n"); !strings.Contains(notes, "another id") {
+	if notes := strings.Join(c.notes(), "\n"); !strings.Contains(notes, "earlier call") {
 		t.Errorf("the late answer is not noted: %s", notes)
 	}
 }
@@ -116,7 +116,8 @@ func TestEvents(t *testing.T) {
 		{": hi\r\nid: 3\r\nevent: message\r\ndata:" + answer + "\r\n\r\n", ""},
 		{"data: {\"jsonrpc\":\"2.0\",\"method\":\"progress\"}\n\ndata:\n\ndata: " + answer + "\n\n", ""},
 		{"data: " + answer[:20] + "\n", "ended without an answer; it sent: events that are no JSON"},
-		{"data: {\"jsonrpc\":\"2.0\",\"id\":8,\"result\":true}\n\n", "ended without an answer; it sent: events that answer nothing"},
+		{"data: {\"jsonrpc\":\"2.0\",\"id\":8,\"result\":true}\n\n", "the answer has the id 8, the call has 7"},
+		{"data: {\"jsonrpc\":\"2.0\",\"id\":6,\"result\":true}\n\ndata: " + answer + "\n\n", ""}, // that of an earlier call
 		{"", "ended without an answer"},
 	} {
 		r, err := (&httpConn{}).readEvents(strings.NewReader(c.stream), []byte("7"))
@@ -145,7 +146,7 @@ func TestNaN(t *testing.T) {
 	c := &stdio{}
 	for raw, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":7,"result":{"status":"done","x":NaN}}`: "invalid character 'N' looking for beginning of value, in",
-		`{"jsonrpc":"2.0","id":7,"result":{"x":-Infinity}}`:           "no JSON",
+		`{"jsonrpc":"2.0","id":7,"result":{"x":-Infinity}}`:           "invalid JSON",
 	} {
 		if _, mine, err := c.answer([]byte(raw), []byte("7")); !mine || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v %v", raw, mine, err)

@@ -113,9 +113,6 @@ func (d *decoder) suspect(m *Manifest, root *node) {
 		} else {
 			seen[sc.Name] = i
 		}
-		if len(sc.Steps) == 0 {
-			d.warn(at, path+".steps", "the scenario has no steps")
-		}
 		for j, st := range sc.Steps {
 			if m.Checks() && !st.checks() && j == len(sc.Steps)-1 {
 				d.warn(list.list[i].get("steps").list[j], fmt.Sprintf("%s.steps.%d", path, j), "the last step is not checked")

@@ -25,16 +25,7 @@ const (
 
 // readDataset reads records: a CSV with a header, or a JSON object in each line.
 func readDataset(path string) ([]map[string]string, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: it is no file", path)
-	case info.Size() > maxDataset:
-		return nil, fmt.Errorf("%s: it is larger than %d MiB", path, maxDataset>>20)
-	}
-	data, err := os.ReadFile(path)
+	data, err := readText(path)
 	if err != nil {
 		return nil, err
 	}
@@ -45,12 +36,27 @@ func readDataset(path string) ([]map[string]string, error) {
 	return out, nil
 }
 
+// readText reads the file of a dataset.
+func readText(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: it is no file", path)
+	case info.Size() > maxDataset:
+		return nil, fmt.Errorf("%s: it is larger than %d MiB", path, maxDataset>>20)
+	}
+	data, err := os.ReadFile(path)
+	if err == nil && !utf8.Valid(data) {
+		err = fmt.Errorf("%s: it is no text in UTF-8", path)
+	}
+	return data, err
+}
+
 // parseDataset reads the text of a dataset; there is at least one record.
 func parseDataset(data []byte, isCSV bool) (out []map[string]string, err error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	if !utf8.Valid(data) {
-		return nil, errors.New("it is no text in UTF-8")
-	}
 	if isCSV {
 		out, err = readCSV(bytes.NewReader(data))
 	} else {

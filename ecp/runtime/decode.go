@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/ecp/grade"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // decoder turns a document into a manifest and collects all that is wrong with it.
@@ -35,7 +36,7 @@ func join(path string, part any) string {
 func (d *decoder) only(n *node, path string, known ...string) {
 	for _, k := range n.keys {
 		if !slices.Contains(known, k.name) {
-			d.problem(&node{line: k.line, col: k.col}, join(path, k.name), "the key is not known here; there are %s", strings.Join(known, ", "))
+			d.problem(&node{line: k.line, col: k.col}, join(path, k.name), "the key is not known here%s; there are %s", suggest.DidYouMean(k.name, known), strings.Join(known, ", "))
 		}
 	}
 }
@@ -114,7 +115,10 @@ func (d *decoder) mapping(n *node, path string) *node {
 }
 
 func (d *decoder) manifest(m *Manifest, root *node) {
-	d.only(root, "", "manifest_version", "name", "target", "scenarios")
+	d.only(root, "", "manifest_version", "name", "target", "scenarios", "require_capabilities")
+	if v := root.get("require_capabilities"); v != nil {
+		m.RequireCapabilities = d.switched(v, "require_capabilities")
+	}
 	version, path := d.required(root, "", "manifest_version")
 	d.oneOf(version, path, []string{"v1"})
 	name, path := d.required(root, "", "name")
@@ -130,15 +134,25 @@ func (d *decoder) manifest(m *Manifest, root *node) {
 func (d *decoder) scenario(n *node, path string) Scenario {
 	sc := Scenario{Line: n.line}
 	n = d.mapping(n, path)
-	d.only(n, path, "name", "steps")
+	d.only(n, path, "name", "steps", "dataset")
 	name, at := d.required(n, path, "name")
 	sc.Name = d.name(name, at)
 	if name != nil {
 		sc.Line = name.line
 	}
-	list, at := d.required(n, path, "steps")
+	list, at := n.get("steps"), join(path, "steps")
 	for i, step := range d.items(list, at) {
 		sc.Steps = append(sc.Steps, d.step(step, join(at, i), i == 0, &sc.Setup))
+	}
+	rows := n.get("dataset")
+	if rows != nil && rows.kind != kindNull {
+		sc.Rows = d.rows(rows, join(path, "dataset"))
+	}
+	switch empty := list == nil || list.kind == kindList && len(list.list) == 0; {
+	case sc.Rows == nil && empty:
+		d.problem(n, at, "there is nothing to run: the scenario needs steps or a dataset")
+	case sc.Rows != nil && !empty:
+		d.warn(rows, join(path, "dataset"), "the dataset is not read, because the scenario has steps")
 	}
 	return sc
 }
@@ -251,6 +265,31 @@ func (d *decoder) truth(n *node, path string) *bool {
 		d.problem(n, path, "must be true or false, not %s", n.kind)
 	}
 	return &v
+}
+
+// switched reads a truth value in all the forms that the reference takes.
+func (d *decoder) switched(n *node, path string) bool {
+	switch v := n.value().(type) {
+	case bool:
+		return v
+	case int64:
+		if v == 0 || v == 1 {
+			return v == 1
+		}
+	case float64:
+		if v == 0 || v == 1 {
+			return v == 1
+		}
+	case string:
+		switch strings.ToLower(v) {
+		case "yes", "on", "true", "y", "t", "1":
+			return true
+		case "no", "off", "false", "n", "f", "0":
+			return false
+		}
+	}
+	d.problem(n, path, "must be true or false")
+	return false
 }
 
 // count reads an integer that is not negative.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -38,11 +37,8 @@ func (a *attempt) grade(ctx context.Context, i int, step Step, r ecp.StepResult,
 			if ctx.Err() != nil {
 				failed = stopped(ctx, c.Type, "there was no time left to grade")
 			}
-			p := a.fail(ctx, i+1, failed)
+			a.fail(ctx, i+1, failed)
 			out.Verdict = report.Error
-			if out.Error == nil {
-				out.Error = p
-			}
 		}
 		a.note(out, shown(c))
 	}
@@ -127,14 +123,9 @@ func limits(c Constraints, r ecp.StepResult, made []grade.Call) (out []report.Ch
 	return out
 }
 
-// tokens counts all that a step used. What an agent says is below nothing is nothing.
-func tokens(u *ecp.Usage) (sum int64) {
-	for _, n := range []int{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens} {
-		if sum += int64(max(n, 0)); sum < 0 {
-			return math.MaxInt64
-		}
-	}
-	return sum
+// tokens counts all that a step used.
+func tokens(u ecp.Usage) int64 {
+	return ecp.AddTokens(u.Count(ecp.TokensInput), u.Count(ecp.TokensOutput), u.Count(ecp.TokensCacheRead), u.Count(ecp.TokensCacheWrite))
 }
 
 // calls reads the arguments of tool calls, numbers exactly. What calls them args is understood,

@@ -25,7 +25,7 @@ func TestLimits(t *testing.T) {
 		"forbidden":     {Constraints{ForbiddenTools: []string{"rm", "mv"}}, ecp.StepResult{}, report.Check{Field: "forbidden_tools", Reasoning: "Called forbidden tools: rm"}},
 		"not forbidden": {Constraints{ForbiddenTools: []string{"mv"}}, ecp.StepResult{}, report.Check{Field: "forbidden_tools", Passed: true, Score: 1, Reasoning: "No forbidden tool was called"}},
 		"calls":         {Constraints{MaxToolCalls: n(2)}, ecp.StepResult{}, report.Check{Field: "max_tool_calls", Reasoning: "3 tool calls, at most 2 allowed"}},
-		"tokens":        {Constraints{MaxTokens: n(6)}, ecp.StepResult{Usage: &ecp.Usage{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, ReasoningTokens: 9}}, report.Check{Field: "max_tokens", Passed: true, Score: 1, Reasoning: "6 tokens, at most 6 allowed"}},
+		"tokens":        {Constraints{MaxTokens: n(6)}, ecp.StepResult{Usage: ecp.NewUsage(map[string]int64{ecp.TokensInput: 1, ecp.TokensOutput: 2, ecp.TokensCacheRead: 3, ecp.TokensReasoning: 9})}, report.Check{Field: "max_tokens", Passed: true, Score: 1, Reasoning: "6 tokens, at most 6 allowed"}},
 		"no tokens":     {Constraints{MaxTokens: n(6)}, ecp.StepResult{}, report.Check{Field: "max_tokens", Reasoning: "The agent did not report its usage"}},
 		"cost":          {Constraints{MaxCostUSD: dollars(0.5)}, ecp.StepResult{CostUSD: dollars(0.75)}, report.Check{Field: "max_cost_usd", Reasoning: "0.75 US dollars, at most 0.5 allowed"}},
 		"no cost":       {Constraints{MaxCostUSD: dollars(0)}, ecp.StepResult{}, report.Check{Field: "max_cost_usd", Reasoning: "The agent did not report its cost"}},
@@ -36,10 +36,10 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	for want, u := range map[int64]ecp.Usage{
-		3:             {InputTokens: 3, OutputTokens: -100}, // nobody earns tokens
-		math.MaxInt64: {InputTokens: math.MaxInt, OutputTokens: math.MaxInt},
+		3:             ecp.NewUsage(map[string]int64{ecp.TokensInput: 3, ecp.TokensCacheRead: -100}), // nobody earns tokens
+		math.MaxInt64: ecp.NewUsage(map[string]int64{ecp.TokensInput: math.MaxInt64, ecp.TokensOutput: math.MaxInt64}),
 	} {
-		if got := tokens(&u); got != want {
+		if got := tokens(u); got != want {
 			t.Errorf("%+v: %d", u, got)
 		}
 	}

@@ -63,13 +63,15 @@ func (c *httpConn) exchange(ctx context.Context, method string, message, id []by
 	}
 	defer resp.Body.Close()
 	r, err := c.read(resp, id)
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err == nil:
+		return r, nil
+	case ctx.Err() != nil:
 		return r, c.failed(ctx, method, err)
 	}
-	if err != nil {
-		return r, asCallError(err, kindHTTP, method)
-	}
-	return r, nil
+	e := asCallError(err, kindHTTP, method)
+	e.Method = method
+	return r, e
 }
 
 // failed says why there is no answer.
@@ -89,7 +91,7 @@ func (c *httpConn) read(resp *http.Response, id []byte) (ecp.Response, error) {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		return ecp.Response{}, fmt.Errorf("the server redirects (%d) to %s; if that is the agent, name it as the target", resp.StatusCode, clip(resp.Header.Get("Location"), maxShown))
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return ecp.Response{}, refused(resp)
+		return refused(resp)
 	case id == nil:
 		return ecp.Response{}, nil
 	}
@@ -104,18 +106,21 @@ func (c *httpConn) read(resp *http.Response, id []byte) (ecp.Response, error) {
 	case len(data) > maxLine:
 		return ecp.Response{}, fmt.Errorf("the answer is larger than %d MiB", maxLine>>20)
 	case len(bytes.TrimSpace(data)) == 0:
-		return ecp.Response{}, fmt.Errorf("the answer (%d) is empty", resp.StatusCode)
+		return ecp.Response{}, broken("the answer (%d) is empty", resp.StatusCode)
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	r, err := ecp.ParseResponse(data)
-	switch {
+	r, mine, err := c.noise.match(data, id)
+	switch text := clip(string(data[:min(len(data), 2*maxShown)]), maxShown); {
 	case err != nil:
-		return r, fmt.Errorf("%w: %s", err, clip(string(data[:min(len(data), 2*maxShown)]), maxShown))
-	case !r.Answers(id):
-		return r, fmt.Errorf("the answer has the id %s, the call has %s", clip(string(r.ID), 40), id)
+		return r, broken("%v: %s", err, text)
+	case !mine:
+		return r, broken("the body is not the answer: %s", text)
 	}
 	return r, nil
 }
+
+// broken is an answer that breaks the protocol, though it arrived.
+func broken(format string, args ...any) error { return callError(kindProtocol, "", format, args...) }
 
 // readEvents reads a stream until the event that answers; others may come before it. The
 // last one may lack its blank line: JSON says itself whether it is whole.
@@ -124,7 +129,7 @@ func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 	for {
 		e, err := events.Next()
 		if errors.Is(err, io.EOF) {
-			return ecp.Response{}, fmt.Errorf("the stream ended without an answer%s", c.noise.said())
+			return ecp.Response{}, broken("the stream ended without an answer%s", c.noise.said())
 		}
 		if err != nil {
 			return ecp.Response{}, fmt.Errorf("the stream broke off: %w", err)
@@ -137,23 +142,26 @@ func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 			c.noise.add("events that are no JSON", data)
 			continue
 		}
-		r, err := ecp.ParseResponse(data)
-		if r.Answers(id) {
-			return r, err
+		r, mine, err := c.noise.match(data, id)
+		switch {
+		case err != nil:
+			return r, broken("%v", err)
+		case mine:
+			return r, nil
 		}
-		c.noise.add("events that answer nothing", data)
 	}
 }
 
-// refused says what a server that refused said.
-func refused(resp *http.Response) error {
+// refused says what a server that refused said. With an error of JSON-RPC in the body comes
+// that too, whose code may be all that the caller needs.
+func refused(resp *http.Response) (ecp.Response, error) {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if r, err := ecp.ParseResponse(data); err == nil && r.Err != nil {
-		return &CallError{Kind: kindRPC, Method: "HTTP", Code: r.Err.Code, Message: fmt.Sprintf("the server answered %d with error %d: %s", resp.StatusCode, r.Err.Code, clip(r.Err.Message, maxShown))}
+	if r, _ := ecp.ParseResponse(data); r.Err != nil {
+		return r, &CallError{Kind: kindHTTP, Method: "HTTP", Code: r.Err.Code, Message: fmt.Sprintf("the server answered %d with error %d: %s", resp.StatusCode, r.Err.Code, clip(r.Err.Message, maxShown))}
 	}
 	text := strings.TrimSpace(clip(string(data), maxShown))
 	if text != "" {
 		text = ": " + text
 	}
-	return fmt.Errorf("the server answered %s%s", resp.Status, text)
+	return ecp.Response{}, fmt.Errorf("the server answered %s%s", resp.Status, text)
 }

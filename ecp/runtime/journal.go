@@ -51,6 +51,7 @@ func parseJournal(data []byte) (lines []Line, size int64, err error) {
 			if err := json.Unmarshal(text, &line); err != nil || line.ID == "" || line.Digest == "" {
 				return nil, 0, fmt.Errorf("%d: no line of a journal", n)
 			}
+			line.Scenario.UpgradeV1()
 			lines = append(lines, line)
 		}
 		size += int64(i + 1)

@@ -72,6 +72,14 @@ func TestFinished(t *testing.T) {
 }
 
 // What a journal keeps is whole lines, and reads the same again.
+// A journal of the version before can be continued.
+func TestOlderJournal(t *testing.T) {
+	lines, _, err := parseJournal([]byte(`{"id":"0","digest":"x","scenario":{"name":"a","status":"error","steps":[{"status":"done"}],"errors":[{"kind":"exit"}]}}` + "\n"))
+	if err != nil || lines[0].Scenario.Status != report.Error || lines[0].Scenario.Outcome != report.StatusFailed || lines[0].Scenario.Steps[0].Status != "done" || lines[0].Scenario.Steps[0].Outcome != report.StatusOK {
+		t.Errorf("%+v, %v", lines, err)
+	}
+}
+
 func FuzzJournal(f *testing.F) {
 	f.Add([]byte(`{"id":"0","digest":"x","scenario":{"name":"a","steps":[],"status":"passed"}}` + "\n{\"id\""))
 	f.Add([]byte("\n \n{}\n"))

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -18,12 +19,16 @@ type Manifest struct {
 	Name      string
 	Target    string // a command line, or an http(s) URL
 	Scenarios []Scenario
+
+	RequireCapabilities bool   // agents must declare what the graders rely on
+	Digest              string // of the file's bytes, sha256:HEX; empty if it was not loaded from one
 }
 
 // Scenario is one conversation with a fresh agent.
 type Scenario struct {
 	Name  string
 	Steps []Step
+	Rows  *Rows // that steps are made of; nil if the manifest has them
 	Setup Setup
 	Line  int // of its name in the manifest
 }
@@ -127,9 +132,15 @@ func Load(path string) (*Manifest, []Problem, error) {
 		return nil, nil, fmt.Errorf("manifest: %w", err)
 	}
 	m, problems := Parse(data, path)
-	m.Path = abs
+	m.Path, m.Digest = abs, fmt.Sprintf("sha256:%x", sha256.Sum256(data))
 	errs := slices.DeleteFunc(slices.Clone(problems), func(p Problem) bool { return p.Warning })
 	warnings := slices.DeleteFunc(problems, func(p Problem) bool { return !p.Warning })
+	if len(errs) == 0 {
+		errs = m.readRows(filepath.Dir(abs))
+		for i := range errs {
+			errs[i].File = path
+		}
+	}
 	if len(errs) > 0 {
 		return nil, warnings, Problems(errs)
 	}
@@ -186,5 +197,7 @@ func (s Step) checks() bool {
 
 // Checks says whether anything in the manifest is judged.
 func (m *Manifest) Checks() bool {
-	return slices.ContainsFunc(m.Scenarios, func(s Scenario) bool { return slices.ContainsFunc(s.Steps, Step.checks) })
+	return slices.ContainsFunc(m.Scenarios, func(s Scenario) bool {
+		return slices.ContainsFunc(s.Steps, Step.checks) || s.Rows != nil && len(s.Steps) == 0 // they are not read yet
+	})
 }

@@ -28,12 +28,13 @@ func TestProblems(t *testing.T) {
 		head + "scenarios: []\nextra: 1\n":      "m.yaml:5:1: extra: the key is not known here",
 		head + "scenarios:\n  - name: s\n    steps:\n      - input: 2024-01-01\n":                       "m.yaml:7:16: scenarios.0.steps.0.input: must be a string, not a date; put it in quotes",
 		head + "scenarios:\n  - name: s\n    steps:\n      - input: on\n":                               "not a truth value",
-		head + "scenarios:\n  - name: s\n    steps: []\n  - {name: s, steps: []}\n":                     `m.yaml:7:12: warning: scenarios.1.name: "s" is also the name of scenarios.0`,
+		head + "scenarios:\n  - name: s\n    steps: []\n":                                               `m.yaml:5:5: scenarios.0.steps: there is nothing to run`,
+		head + "scenarios:\n  - name: s\n    steps: [{input: x}]\n  - {name: s, steps: [{input: x}]}\n": `m.yaml:7:12: warning: scenarios.1.name: "s" is also the name of scenarios.0`,
 		head + "scenarios: [{name: s, steps: [{input: a, constraints: {bogus: 1}}]}]\n":                 "warning: scenarios.0.steps.0.constraints.bogus: the constraint is not known",
 		head + "scenarios: [{name: s, steps: [{input: a}, {input: b, constraints: {scenario: {}}}]}]\n": "only the first step",
-		head + "scenarios: *nothing\n":                     "has no anchor",
-		head + "scenarios: []\n---\nmore: 1\n":             "m.yaml:6:5: a manifest is one document",
-		head + "scenarios: !!python/object:os.system []\n": "is not known",
+		head + "scenarios: *nothing\n":                                                                  "has no anchor",
+		head + "scenarios: []\n---\nmore: 1\n":                                                          "m.yaml:6:5: a manifest is one document",
+		head + "scenarios: !!python/object:os.system []\n":                                              "is not known",
 	} {
 		_, problems := Parse([]byte(text), "m.yaml")
 		found := slices.ContainsFunc(problems, func(p Problem) bool { return strings.Contains(p.Error(), want) })

@@ -30,6 +30,7 @@ type Options struct {
 	Earlier      []Line           // of a journal: what has finished is not run again
 	Record       func(Line) error // hears of each scenario that finished; nil is nobody
 	Watch        func(Event)      // hears of progress, from several goroutines; nil is nobody
+	Warn         func(string)     // gets each warning about agents once, from several goroutines; nil is nobody
 	Keep         bool             // workspaces
 	Reference    bool             // behave as the reference where we differ on purpose
 	Tools        grade.Tools      // what graders use; commands are the run's own
@@ -79,6 +80,9 @@ func duration(seconds float64) time.Duration {
 
 // errBudget ends what a run's budget has no room for.
 var errBudget = errors.New("budget")
+
+// errDuration is the errBudget of a run that takes too long.
+var errDuration = fmt.Errorf("%w of time", errBudget)
 
 // cause says why a context ended, as a kind of error.
 func cause(ctx context.Context) string {

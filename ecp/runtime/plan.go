@@ -32,6 +32,9 @@ func Plan(m *Manifest, o Options) (cases []Case, notes []string, err error) {
 		variants = []Variant{{}}
 	}
 	dir := filepath.Dir(m.Path)
+	if problems := m.readRows(dir); len(problems) > 0 {
+		return nil, nil, Problems(problems)
+	}
 	for _, v := range variants {
 		target := m.Target
 		if v.Target != "" {

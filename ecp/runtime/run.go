@@ -3,11 +3,12 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"math"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/internal/proc"
@@ -21,6 +22,8 @@ type run struct {
 	tools grade.Tools
 	pool  *proc.Pool               // starts agents
 	lanes map[string]chan struct{} // servers have one conversation: one attempt at a time
+	needs []need                   // of all cases
+	must  bool                     // agents must declare what is needed
 
 	mu     sync.Mutex // guards what follows
 	done   int
@@ -29,6 +32,9 @@ type run struct {
 	cost   float64
 	broken error // why the journal could not be written
 	halt   context.CancelCauseFunc
+
+	warnings []string
+	stops    map[string]*CallError // why targets can not be evaluated at all
 }
 
 // pending is a case whose attempts are not all done.
@@ -44,7 +50,7 @@ type pending struct {
 // all are done: then it has those that are. The error says that the journal could not be
 // written; the report is whole.
 func Run(ctx context.Context, m *Manifest, cases []Case, o Options) (*report.Report, error) {
-	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: len(cases), lanes: map[string]chan struct{}{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor)}
+	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: len(cases), lanes: map[string]chan struct{}{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor), needs: needsOf(cases, o), must: m.RequireCapabilities, stops: map[string]*CallError{}}
 	defer r.pool.Close()
 	start := o.Now()
 	out := &report.Report{
@@ -72,8 +78,18 @@ func Run(ctx context.Context, m *Manifest, cases []Case, o Options) (*report.Rep
 			out.Interrupted = true
 		}
 	}
-	out.DurationMS = o.Now().Sub(start).Milliseconds()
+	took := o.Now().Sub(start)
+	out.DurationMS, out.Warnings = took.Milliseconds(), r.warnings
 	out.Sum()
+	if len(r.stops) > 0 && out.ExitReason != report.ReasonDuration {
+		out.ExitReason = report.ReasonProtocol
+	}
+	limits := report.Limits{RPCTimeout: callLimit(o).Seconds()}
+	if o.Budget.Time > 0 {
+		seconds := o.Budget.Time.Seconds()
+		limits.MaxDuration = &seconds
+	}
+	out.SetAudit(m.Digest, limits, took)
 	return out, r.broken
 }
 
@@ -85,7 +101,7 @@ func (r *run) all(ctx context.Context, cases []Case) []*report.Scenario {
 	defer halt(nil)
 	r.halt = halt
 	if t := r.opts.Budget.Time; t > 0 {
-		timer := time.AfterFunc(t, func() { halt(fmt.Errorf("%w: %s", errBudget, t)) })
+		timer := time.AfterFunc(t, func() { halt(fmt.Errorf("%w: %s", errDuration, t)) })
 		defer timer.Stop()
 	}
 	earlier := finished(r.opts.Earlier)
@@ -151,6 +167,9 @@ func (r *run) turn(ctx context.Context, c Case) (a report.Attempt, stopped bool)
 		case <-ctx.Done():
 		}
 	}
+	if stop := r.stopOf(c.target); stop != nil {
+		return r.notRun(ctx, c, stop, "not run: "+stop.Error()), false
+	}
 	if ctx.Err() == nil {
 		a = r.try(ctx, c)
 		r.spend(a)
@@ -162,9 +181,45 @@ func (r *run) turn(ctx context.Context, c Case) (a report.Attempt, stopped bool)
 	if cause(ctx) != kindBudget {
 		return a, true
 	}
-	return report.Attempt{Status: report.Error, Steps: []report.Step{}, Errors: []report.Problem{{
-		Scenario: c.Scenario.Name, Kind: kindBudget, Message: "not run: " + context.Cause(ctx).Error(),
-	}}}, false
+	return r.notRun(ctx, c, &CallError{Kind: kindBudget}, "not run: "+context.Cause(ctx).Error()), false
+}
+
+// notRun is an attempt that did not begin.
+func (r *run) notRun(ctx context.Context, c Case, why *CallError, message string) report.Attempt {
+	a := &attempt{run: r, c: c, out: report.Attempt{
+		Status: report.Error, ExitReason: why.reason(ctx), Steps: []report.Step{},
+		Errors: []report.Problem{{Scenario: c.Scenario.Name, Kind: why.Kind, Message: message}},
+	}}
+	a.skipRest(message)
+	return a.out
+}
+
+// stop ends the evaluation of a target: no other scenario will do better.
+func (r *run) stop(target string, why *CallError) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stops[target] == nil {
+		r.stops[target] = why
+	}
+}
+
+func (r *run) stopOf(target string) *CallError {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stops[target]
+}
+
+// warn notes something about agents, once however many scenarios find it out.
+func (r *run) warn(text string) {
+	r.mu.Lock()
+	known := slices.Contains(r.warnings, text)
+	if !known {
+		r.warnings = append(r.warnings, text)
+	}
+	r.mu.Unlock()
+	if !known && r.opts.Warn != nil {
+		r.opts.Warn(text)
+	}
 }
 
 // wasStopped says whether an attempt ended because its run did.
@@ -182,11 +237,7 @@ func (r *run) spend(a report.Attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, st := range a.Steps {
-		if st.Usage != nil {
-			if r.tokens += tokens(st.Usage); r.tokens < 0 { // beyond the end of numbers
-				r.tokens = math.MaxInt64
-			}
-		}
+		r.tokens = ecp.AddTokens(r.tokens, tokens(st.Usage))
 		if st.CostUSD != nil {
 			r.cost += max(*st.CostUSD, 0)
 		}
@@ -204,7 +255,7 @@ func (r *run) spend(a report.Attempt) {
 func (c Case) result(attempts []report.Attempt) report.Scenario {
 	s := report.Scenario{
 		Name: c.Scenario.Name, ID: c.ID, Line: c.Scenario.Line, Variant: c.Labels, Record: c.Record,
-		Status: report.Passed, Errors: []report.Problem{},
+		Status: report.Passed, Outcome: report.StatusOK, ExitReason: report.ReasonOK, Errors: []report.Problem{},
 	}
 	shown := &attempts[0]
 	for i := range attempts {
@@ -216,6 +267,9 @@ func (c Case) result(attempts []report.Attempt) report.Scenario {
 		}
 		if a.Status == report.Error || a.Status == report.Failed && s.Status == report.Passed {
 			s.Status = a.Status
+		}
+		if a.ExitReason != report.ReasonOK && s.ExitReason == report.ReasonOK {
+			s.Outcome, s.ExitReason = report.StatusFailed, a.ExitReason
 		}
 		if s.Agent == nil {
 			s.Agent = a.Agent

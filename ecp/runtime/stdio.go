@@ -247,20 +247,12 @@ func (c *stdio) exchange(ctx context.Context, method string, message, id []byte)
 	}
 }
 
-// answer sorts an object out: only what has the id of the call answers it.
+// answer sorts an object out.
 func (c *stdio) answer(raw, id []byte) (r ecp.Response, mine bool, err error) {
-	r, err = ecp.ParseResponse(raw)
-	switch {
-	case r.Answers(id):
-		return r, true, err
-	case r.ID == nil && !json.Valid(raw):
-		return r, true, fmt.Errorf("the answer is no JSON: %s", whyNoJSON(raw))
-	case r.ID == nil:
-		c.noise.add("JSON that answers nothing", raw)
-	default:
-		c.noise.add("answers with another id than that of the call ("+clip(string(r.ID), 40)+")", raw)
+	if !json.Valid(raw) {
+		return r, true, fmt.Errorf("the answer is invalid JSON: %s", whyNoJSON(raw))
 	}
-	return r, false, nil
+	return c.noise.match(raw, id)
 }
 
 // whyNoJSON says what is wrong, and shows the place.

@@ -22,6 +22,11 @@ type bodies struct {
 	clean func(string) string
 	whole bool  // no body was removed since the last record
 	err   error // the first
+
+	// Of a record that is only noted (see pendingRecords): the contents that it needs, in base64,
+	// and which others the notes have. Nil if bodies are stored.
+	pending map[string]string
+	stored  map[string]bool
 }
 
 // text stores a text without its secrets and returns it as an input or output.
@@ -36,12 +41,24 @@ func (b *bodies) bytes(name, contentType string, data []byte) esrp.Body {
 	if len(data) == 0 {
 		return out
 	}
-	hash, err := b.c.put(data)
+	hash, err := b.put(data)
 	if err != nil && b.err == nil {
 		b.err = fmt.Errorf("a body can not be stored: %w", err)
 	}
 	out.Encoding, out.Data = esrp.Path, uriPrefix+hash
 	return out
+}
+
+// put stores content and returns its hash.
+func (b *bodies) put(data []byte) (hash string, err error) {
+	if b.pending == nil {
+		return b.c.put(data)
+	}
+	if hash = esrp.HashBytes(data); !b.stored[hash] {
+		b.stored[hash] = true
+		b.pending[hash] = base64.StdEncoding.EncodeToString(data)
+	}
+	return hash, nil
 }
 
 // file stores the content of a file; secrets are removed from text. It returns what is kept.
@@ -59,6 +76,12 @@ func (b *bodies) has(list ...esrp.Body) bool {
 	}
 	for _, body := range list {
 		if hash, ok := hashOf(body.Data); ok {
+			if b.pending != nil {
+				if !b.stored[hash] {
+					return false
+				}
+				continue
+			}
 			if _, err := os.Stat(filepath.Join(b.c.artifacts, hash)); err != nil {
 				return false
 			}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -36,6 +37,8 @@ type Chain struct {
 	known          map[string]*remembered
 	wrote          string // hash of the last line that this one wrote
 	ours           string // the same, of append
+
+	late <-chan struct{} // closed when there is no more time; nil: there always is
 }
 
 // At returns the chain below a state directory. Nothing is made before the first Append.
@@ -66,7 +69,7 @@ func (c *Chain) alone(f func() error) error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err
 	}
-	if err := c.lock.Lock(); err != nil {
+	if err := c.acquire(); err != nil {
 		return fmt.Errorf("the journal can not be locked: %w", err)
 	}
 	c.held = true
@@ -75,6 +78,34 @@ func (c *Chain) alone(f func() error) error {
 		_ = c.lock.Unlock()
 	}()
 	return f()
+}
+
+// acquire waits for the lock, as long as there is time.
+func (c *Chain) acquire() error {
+	if c.late == nil {
+		return c.lock.Lock()
+	}
+	const pause = 5 * time.Millisecond // others append within less
+	for {
+		if ok, err := c.lock.TryLock(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-c.late:
+			return errLate
+		case <-time.After(pause):
+		}
+	}
+}
+
+// isLate says that what takes long is to be left to the next process.
+func (c *Chain) isLate() bool {
+	select {
+	case <-c.late:
+		return true
+	default:
+		return false
+	}
 }
 
 // mark is what head says of the line that was written, or was about to be written, last.
@@ -279,7 +310,11 @@ func lastLine(data []byte) []byte {
 // Sync makes what was appended survive a crash of the machine.
 func (c *Chain) Sync() error {
 	var errs []error
-	for _, path := range c.unsynced {
+	for n, path := range c.unsynced {
+		if c.isLate() {
+			c.unsynced = c.unsynced[n:]
+			return errLate
+		}
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // erased or trimmed

@@ -17,14 +17,20 @@
 //
 // Recording costs the caller the making of a record and a place in a queue; one goroutine,
 // which ends with Close, removes secrets and writes. A process that is killed loses what is
-// in the queue, normally some milliseconds. After Sync, what was recorded before survives a
+// in the queue, normally some milliseconds. One that ends waits for the queue for some seconds and
+// notes the rest, and the chats that are still to be erased, in journal/pending; the next process
+// goes on there. After Sync, what was recorded before survives a
 // crash of the machine as soon as nothing was recorded for a quarter of a second. A record that can not be written is told to the log, and lost.
 //
 // The package decides nothing about calls, and no call fails because of it.
 package journal
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,14 +71,33 @@ type Journal struct {
 	chats  chats
 	judged judgements
 
+	erasing struct {
+		mu  sync.Mutex
+		ids []string // chats that this process noted and did not erase yet
+	}
+
 	mu     sync.RWMutex // guards what follows; held for reading while sending
 	jobs   chan func(*Chain)
 	closed bool
 	done   chan struct{}
 	hurry  chan struct{}
-	failed atomic.Bool // a record was lost, which has been told
-	dirty  bool        // somebody wants what was written to be synced; owned by the goroutine
+	erase  chan struct{} // a chat is to be erased
+	late   chan struct{} // closed by Close when it has waited long enough
+	failed atomic.Bool   // a record was lost, which has been told
+
+	// Owned by the goroutine.
+	dirty   bool            // somebody wants what was written to be synced
+	pending *pendingRecords // what there was no time to append; nil until there is such
+
+	patience time.Duration // how long Close waits for the queue
 }
+
+// Close waits so long for what is queued to be appended, and then so long for the rest to be noted
+// for the next process.
+const (
+	patience     = 2 * time.Second
+	lastPatience = 10 * time.Second
+)
 
 // New returns the journal below a state directory. Nothing is made before the first record.
 func New(state string, o Options) *Journal {
@@ -94,7 +119,7 @@ func New(state string, o Options) *Journal {
 	if o.Limits == nil {
 		o.Limits = func() Limits { return Limits{} }
 	}
-	j := &Journal{o: o, chats: chats{of: map[string]*chat{}}, hurry: make(chan struct{}, 1)}
+	j := &Journal{o: o, chats: chats{of: map[string]*chat{}}, hurry: make(chan struct{}, 1), erase: make(chan struct{}, 1), late: make(chan struct{}), patience: patience}
 	j.Move(state)
 	return j
 }
@@ -130,6 +155,7 @@ func (j *Journal) start() {
 	if j.o.SegmentSize > 0 {
 		c.segmentSize = j.o.SegmentSize
 	}
+	c.late = j.late
 	go func() {
 		defer close(j.done)
 		defer c.Close()
@@ -147,6 +173,7 @@ const quiet = 250 * time.Millisecond
 
 // write runs jobs until Close.
 func (j *Journal) write(c *Chain) {
+	j.do(c, j.finishPending) // of a process that ended before
 	for {
 		var idle <-chan time.Time
 		if j.dirty {
@@ -164,12 +191,57 @@ func (j *Journal) write(c *Chain) {
 				}
 			}
 			if !ok {
-				j.sync(c)
+				j.do(c, j.end)
 				return
 			}
+		case <-j.erase:
+			for range len(j.jobs) { // may be the chat's
+				if job, ok := <-j.jobs; ok {
+					j.do(c, job)
+				}
+			}
+			j.do(c, j.eraseNoted)
 		case <-idle:
 			j.sync(c)
 		}
+	}
+}
+
+// end does what is left when the queue is empty and no more comes.
+func (j *Journal) end(c *Chain) {
+	if j.pending != nil {
+		if err := j.pending.finish(); err != nil {
+			j.o.Log.Warn("the rest of the journal can not be kept for the next start", "err", err)
+		}
+	}
+	j.eraseNoted(c)
+	j.sync(c)
+}
+
+// eraseNoted erases the chats that Erase noted, whose records are written by now. A note that is
+// gone is made again: another process that erased the chat did not have these records.
+func (j *Journal) eraseNoted(c *Chain) {
+	j.erasing.mu.Lock()
+	ids := j.erasing.ids
+	j.erasing.ids = nil
+	j.erasing.mu.Unlock()
+	for _, id := range ids {
+		if _, err := os.Stat(c.erasure(id)); err == nil {
+			continue
+		}
+		if err := c.noteErasure(id); err != nil {
+			j.o.Log.Warn("a chat can not be erased from the journal", "chat", id, "err", err)
+		}
+	}
+	if len(ids) > 0 && !c.isLate() {
+		j.finishPending(c)
+	}
+}
+
+// finishPending does what others or this process left to do.
+func (j *Journal) finishPending(c *Chain) {
+	if err := c.finishPending(j.o.Now()); err != nil && !errors.Is(err, errLate) {
+		j.o.Log.Warn("what is pending in the journal can not be done", "err", err)
 	}
 }
 
@@ -197,7 +269,7 @@ func (j *Journal) sync(c *Chain) {
 	}
 	j.dirty = false
 	j.do(c, func(c *Chain) {
-		if err := c.Sync(); err != nil {
+		if err := c.Sync(); err != nil && !errors.Is(err, errLate) {
 			j.o.Log.Warn("the journal could not be synced", "err", err)
 		}
 	})
@@ -239,21 +311,48 @@ func (j *Journal) Sync() {
 	}
 }
 
-// Erase removes the bodies of a chat and of its subagents, but for those that others have
-// too, and records that. Without records of it nothing happens.
+// Erase has the bodies of a chat and of its subagents removed, but for those that others have
+// too, and that recorded. It does not wait for the queue: it notes the chat on the disk, so that
+// the next process erases it if this one ends first. Without any records nothing happens.
 func (j *Journal) Erase(chatID string) error {
 	j.chats.forget(chatID)
 	j.judged.forget(chatID)
-	return j.wait(func(c *Chain) error { return c.Erase(chatID, j.o.Now()) })
+	c := At(*j.dir.Load())
+	j.mu.RLock()
+	idle := j.jobs == nil
+	j.mu.RUnlock()
+	if _, err := os.Stat(c.dir); idle && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := c.noteErasure(chatID); err != nil {
+		return fmt.Errorf("what was said in the chat can not be removed from the journal: %w", err)
+	}
+	if idle {
+		j.start()
+	}
+	j.erasing.mu.Lock()
+	j.erasing.ids = append(j.erasing.ids, chatID)
+	j.erasing.mu.Unlock()
+	select {
+	case j.erase <- struct{}{}:
+	default: // it will see this one too
+	}
+	j.hasten()
+	return nil
 }
 
 // Trim removes the oldest sealed segments, and the bodies that only they named, as far as the
 // limits want it.
 func (j *Journal) Trim() error {
-	return j.wait(func(c *Chain) error { return c.Trim(j.o.Limits(), j.o.Now()) })
+	err := j.wait(func(c *Chain) error { return c.Trim(j.o.Limits(), j.o.Now()) })
+	if errors.Is(err, errLate) {
+		return nil
+	}
+	return err
 }
 
-// Close writes what is queued and ends the goroutine.
+// Close writes what is queued and ends the goroutine. What can not be appended within some seconds,
+// as when another process has the lock, is noted for the next process.
 func (j *Journal) Close() {
 	j.mu.Lock()
 	was := j.closed
@@ -264,7 +363,25 @@ func (j *Journal) Close() {
 	}
 	close(j.jobs)
 	j.hasten()
-	<-j.done
+	if j.isDone(j.patience) {
+		return
+	}
+	close(j.late)
+	if !j.isDone(lastPatience) {
+		j.o.Log.Warn("the journal could not be written before the end", "records", len(j.jobs))
+	}
+}
+
+// isDone waits for the goroutine.
+func (j *Journal) isDone(most time.Duration) bool {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-j.done:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // record queues a record of an event that is known. See recordAs.
@@ -276,13 +393,21 @@ func (j *Journal) record(event string, build func(*bodies) esrp.Value) {
 // returns the record.
 func (j *Journal) recordAs(build func(*bodies) (event string, record esrp.Value)) {
 	j.submit(func(c *Chain) {
-		err := c.append(j.o.Clean, build)
+		err := errLate
+		if j.pending == nil && !c.isLate() {
+			err = c.append(j.o.Clean, build)
+		}
+		if errors.Is(err, errLate) {
+			err = j.note(c, build)
+		}
 		if len(c.unsynced) >= maxUnsynced {
 			j.dirty = true
 			j.sync(c)
 		}
-		if l := j.o.Limits(); err == nil && l.Bytes > 0 && c.added > l.Bytes/16 {
-			err = c.Trim(l, j.o.Now())
+		if l := j.o.Limits(); err == nil && l.Bytes > 0 && c.added > l.Bytes/16 && !c.isLate() {
+			if err = c.Trim(l, j.o.Now()); errors.Is(err, errLate) {
+				err = nil
+			}
 		}
 		switch {
 		case err == nil:
@@ -291,6 +416,16 @@ func (j *Journal) recordAs(build func(*bodies) (event string, record esrp.Value)
 			j.o.Log.Warn("the journal can not be written", "err", err)
 		}
 	})
+}
+
+// note keeps a record for the next process.
+func (j *Journal) note(c *Chain, build func(*bodies) (event string, record esrp.Value)) (err error) {
+	if j.pending == nil {
+		if j.pending, err = c.newPendingRecords(j.id().String()); err != nil {
+			return err
+		}
+	}
+	return j.pending.add(c, j.o.Clean, build)
 }
 
 // id makes a request id.

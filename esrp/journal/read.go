@@ -128,6 +128,9 @@ func (c *Chain) lines(s sealed, f func(line []byte) error) (rest []byte, err err
 		if err != nil {
 			return nil, err
 		}
+		if c.isLate() {
+			return nil, errLate
+		}
 		if err := f(line[:len(line)-1]); err != nil {
 			return nil, err
 		}

@@ -13,6 +13,14 @@ import (
 // Erase removes the bodies of a chat, and of those that worked for it, unless others name
 // them too, and appends a line that says so. Nothing happens if the chat has none.
 func (c *Chain) Erase(chatID string, now time.Time) error {
+	if err := c.finishPending(now); err != nil {
+		return err
+	}
+	return c.erase(chatID, now)
+}
+
+// erase is Erase without what is pending.
+func (c *Chain) erase(chatID string, now time.Time) error {
 	if names, err := segments(c.dir); err != nil || len(names) == 0 {
 		return err
 	}
@@ -153,6 +161,9 @@ func (c *Chain) references() (byChat map[string]map[string]bool, parents map[str
 // the last and too large, and all bodies that no line names any more. It also ends what a
 // killed process began to remove.
 func (c *Chain) Trim(l Limits, now time.Time) error {
+	if err := c.finishPending(now); err != nil {
+		return err
+	}
 	if names, err := segments(c.dir); err != nil || len(names) == 0 {
 		return err
 	}

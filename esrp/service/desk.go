@@ -94,15 +94,26 @@ func (s *Service) lend(tx *sql.Tx, j job, worker string) (a answer, told bool, e
 	if j.worker != "" && j.worker != worker && s.now().Before(j.lease) {
 		return answer{Hear: hearLater, LeaseMS: j.lease.Sub(s.now()).Milliseconds() + 1}, false, nil
 	}
-	if j.worker == worker { // it did not hear the answer
-		a, err = s.lent(j)
-		return a, false, err
+	doc, err := s.inlined(j.request)
+	var unusable *Failure
+	switch {
+	case errors.As(err, &unusable): // what the request names is gone: trying again does not help
+		if j.state == esrp.JobQueued {
+			if err := s.start(tx, &j); err != nil {
+				return answer{}, false, err
+			}
+		}
+		return answer{Hear: hearOver, Reason: unusable.Message}, true, s.finish(tx, &j, esrp.JobFailed, failed(unusable))
+	case err != nil:
+		return answer{}, false, err
+	case j.worker == worker: // it did not hear the answer
+		return s.lent(j, doc), false, nil
 	}
 	switch {
 	case j.state == esrp.JobQueued:
 		err = s.start(tx, &j)
 	case j.attempts >= s.o.Attempts:
-		f := &Failure{Code: esrp.BackendUnavailable, Message: fmt.Sprintf("its workers were lost %d times", j.attempts), Final: true}
+		f := &Failure{Code: esrp.Unknown, Message: fmt.Sprintf("its workers were lost %d times", j.attempts), Final: true}
 		return answer{Hear: hearOver, Reason: f.Message}, true, s.finish(tx, &j, esrp.JobFailed, failed(f))
 	default:
 		text := fmt.Sprintf("its worker was lost; it runs again (try %d)", j.attempts+1)
@@ -118,13 +129,12 @@ func (s *Service) lend(tx *sql.Tx, j job, worker string) (a answer, told bool, e
 	if err := s.extend(tx, j.id); err != nil {
 		return answer{}, false, err
 	}
-	a, err = s.lent(j)
-	return a, true, err
+	return s.lent(j, doc), true, nil
 }
 
-func (s *Service) lent(j job) (answer, error) {
-	doc, err := s.inlined(j.request)
-	return answer{Hear: hearRun, Attempt: j.attempts, Request: doc, LeaseMS: s.o.Lease.Milliseconds()}, err
+// lent is the answer to a worker that has a job; doc is the request with what its paths name.
+func (s *Service) lent(j job, doc json.RawMessage) answer {
+	return answer{Hear: hearRun, Attempt: j.attempts, Request: doc, LeaseMS: s.o.Lease.Milliseconds()}
 }
 
 func (s *Service) progress(tx *sql.Tx, j job, r report) error {

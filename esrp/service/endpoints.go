@@ -30,6 +30,10 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp
 			return q, j, refuse(http.StatusUnsupportedMediaType, esrp.InvalidInputSchema, "requests are application/json")
 		}
 	}
+	if r.ContentLength > h.o.MaxBody { // said in the header: nothing of it is read
+		w.Header().Set("Connection", "close")
+		return q, j, refuse(http.StatusRequestEntityTooLarge, esrp.InvalidInputSize, "the request has %d bytes; at most %d are taken", r.ContentLength, h.o.MaxBody)
+	}
 	doc, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.o.MaxBody))
 	if err == nil { // a job may take long; the rest of a request, which the server reads, may not
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})

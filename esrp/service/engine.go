@@ -276,7 +276,7 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 func (e *Engine) finished(session *chat.Session, b event.TurnFinished, said string) (Result, error) {
 	if b.Reason != event.FinishedDone {
 		return Result{}, &Failure{
-			Code: esrp.BackendUnavailable, Final: true, Message: e.host.Clean("the turn is " + string(b.Reason) + ": " + cmp.Or(b.Err, "it has no answer")),
+			Code: esrp.BackendUnavailable, Final: !b.Retryable && b.Reason != event.FinishedInterrupted, Message: e.host.Clean("the turn is " + string(b.Reason) + ": " + cmp.Or(b.Err, "it has no answer")),
 			Details: esrp.ObjectValue(esrp.Member{Key: "chat_id", Value: esrp.StringValue(session.ID())}),
 		}
 	}

@@ -133,7 +133,9 @@ func (s *Service) finish(tx *sql.Tx, j *job, end esrp.JobState, r esrp.Response)
 		return fmt.Errorf("response of job %s: %w", j.id, err)
 	}
 	// What may be asked again, or was refused, must not find the answer that it failed with.
-	free := end == esrp.JobCancelled || r.Error != nil && (r.Error.Retryable || r.Error.Code == esrp.InvalidInputSemantic)
+	// Nor must what a backend failed with, since the cause may be gone with the next configuration.
+	free := end == esrp.JobCancelled || r.Error != nil &&
+		(r.Error.Retryable || r.Error.Code == esrp.InvalidInputSemantic || r.Error.Code == esrp.BackendUnavailable)
 	_, err = tx.Exec("UPDATE jobs SET state = ?, finished = ?, response = ?, worker = '', key = CASE WHEN ? THEN NULL ELSE key END WHERE id = ?",
 		string(next), finished.UnixMilli(), j.response, free, j.id)
 	if err != nil {

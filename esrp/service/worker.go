@@ -109,8 +109,7 @@ func (w *Worker) handle(m jetstream.Msg) {
 	a, err := t.ask(w.ctx, report{Say: sayStart})
 	switch {
 	case err != nil:
-		w.o.Log.Warn("the server of a job can not be reached; the job waits", "job", o.Job, "err", err)
-		_ = m.NakWithDelay(retryAfter)
+		w.unreachable(m, o, err)
 	case a.Hear == hearRun:
 		t.run(a)
 	case a.Hear == hearLater:
@@ -120,6 +119,29 @@ func (w *Worker) handle(m jetstream.Msg) {
 	default:
 		_ = m.Ack()
 	}
+}
+
+// Of a job whose server does not answer.
+const (
+	maxUnreachable = 20          // times that a job is offered
+	longestWait    = time.Minute // between two of them
+)
+
+// unreachable puts a job off whose server does not answer, longer each time, and takes it
+// out of the queue in the end. A server that comes back puts its jobs into the queue again.
+func (w *Worker) unreachable(m jetstream.Msg, o order, err error) {
+	delivered := uint64(1)
+	if meta, err := m.Metadata(); err == nil {
+		delivered = meta.NumDelivered
+	}
+	if delivered >= maxUnreachable {
+		w.o.Log.Warn("the server of a job is gone; the job leaves the queue", "job", o.Job, "err", err)
+		_ = m.Term()
+		return
+	}
+	wait := min(retryAfter<<(delivered-1), longestWait)
+	w.o.Log.Warn("the server of a job cannot be reached; the job waits", "job", o.Job, "wait", wait, "err", err)
+	_ = m.NakWithDelay(wait)
 }
 
 // try is one run of a job.
@@ -164,8 +186,15 @@ func (t *try) insist(ctx context.Context, r report) (answer, error) {
 	}
 }
 
-// errOver says that nobody wants to hear of a job any more.
-var errOver = errors.New("the job is over")
+// errOver says that nobody wants to hear of a job any more; errGone that its server has not
+// answered for so long that others have it by now, or will have it when the server is back.
+var (
+	errOver = errors.New("the job is over")
+	errGone = errors.New("the server of the job is gone")
+)
+
+// goneAfter is how many leases a server may be silent before its job is given up.
+const goneAfter = 2
 
 // run runs the job and reports what came out.
 func (t *try) run(a answer) {
@@ -177,19 +206,25 @@ func (t *try) run(a answer) {
 	}
 	news := make(chan Progress, 1)
 	var helper sync.WaitGroup
-	helper.Go(func() { t.report(ctx, stop, time.Duration(a.LeaseMS)*time.Millisecond/4, news) })
+	helper.Go(func() { t.report(ctx, stop, time.Duration(a.LeaseMS)*time.Millisecond, news) })
 	out, err := t.execute(ctx, a, news)
 	if err == nil && ctx.Err() == nil {
 		_, err = t.insist(ctx, report{Say: sayDone, Data: out})
 	}
-	ended := t.w.ctx.Err() != nil && !errors.Is(context.Cause(ctx), errOver)
+	cause := context.Cause(ctx)
+	ended := t.w.ctx.Err() != nil && !errors.Is(cause, errOver)
 	stop(nil)
 	helper.Wait()
 	if ended {
 		t.release()
 		return
 	}
-	if err != nil && !errors.Is(context.Cause(ctx), errOver) {
+	if errors.Is(cause, errGone) {
+		t.w.o.Log.Warn("the server of a job does not answer; the job is given up", "job", t.order.Job)
+		_ = t.m.NakWithDelay(retryAfter)
+		return
+	}
+	if err != nil && !errors.Is(cause, errOver) {
 		t.w.o.Log.Warn("a job's result could not be delivered", "job", t.order.Job, "err", err)
 	}
 	_ = t.m.Ack()
@@ -205,10 +240,12 @@ func (t *try) release() {
 	_ = t.w.nc.FlushWithContext(ctx)
 }
 
-// report tells the server that the worker is alive, and how far it is, until ctx ends.
-func (t *try) report(ctx context.Context, stop context.CancelCauseFunc, every time.Duration, news <-chan Progress) {
-	tick := time.NewTicker(max(every, time.Millisecond))
+// report tells the server that the worker is alive, and how far it is, until ctx ends. A
+// server that is silent for too long has the job stopped.
+func (t *try) report(ctx context.Context, stop context.CancelCauseFunc, lease time.Duration, news <-chan Progress) {
+	tick := time.NewTicker(max(lease/4, time.Millisecond))
 	defer tick.Stop()
+	answered := time.Now()
 	number := 0
 	for {
 		r := report{Say: sayAlive}
@@ -226,8 +263,14 @@ func (t *try) report(ctx context.Context, stop context.CancelCauseFunc, every ti
 		}
 		_ = t.m.InProgress()
 		a, err := t.ask(ctx, r)
-		if err == nil && a.Hear == hearOver {
+		switch {
+		case err == nil && a.Hear == hearOver:
 			stop(errOver)
+			return
+		case err == nil:
+			answered = time.Now()
+		case time.Since(answered) > goneAfter*lease:
+			stop(errGone)
 			return
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
@@ -106,9 +107,7 @@ func (w *way) add(steps []report.Step, answer *regexp.Regexp) {
 	calls, tokens, right := 0, 0, false
 	for i := range steps {
 		calls += len(steps[i].ToolCalls)
-		if steps[i].Usage != nil {
-			tokens += steps[i].Usage.InputTokens
-		}
+		tokens += int(steps[i].Usage.Count(ecp.TokensInput))
 		if steps[i].Status == "error" {
 			return
 		}

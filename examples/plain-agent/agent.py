@@ -8,6 +8,23 @@ import json
 import re
 import sys
 
+PROTOCOL = "1.0"
+CAPABILITIES = {"tool_calls": {}, "evaluation_context": {}, "reset": {}, "multi_turn": {}}
+
+
+class VersionUnsupported(Exception):
+    pass
+
+
+def negotiate(version):
+    """The version that both sides speak: same major, lower minor."""
+    if not isinstance(version, str) or not re.fullmatch(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)", version):
+        raise TypeError("protocol_version must be MAJOR.MINOR")
+    ours, theirs = [int(n) for n in PROTOCOL.split(".")], [int(n) for n in version.split(".")]
+    if theirs[0] != ours[0]:
+        raise VersionUnsupported("VERSION_UNSUPPORTED: %s is asked for, %s is spoken here" % (version, PROTOCOL))
+    return "%d.%d" % (ours[0], min(ours[1], theirs[1]))
+
 
 class Agent:
     def __init__(self):
@@ -28,10 +45,13 @@ class Agent:
 
 
 def answer(agent, method, params):
+    if not isinstance(params, dict):
+        raise TypeError("params must be an object")
     if method == "agent/initialize":
-        return {"name": "calculator", "capabilities": {}}
+        version = negotiate(params.get("protocol_version", PROTOCOL))
+        return {"name": "calculator", "protocol_version": version, "capabilities": CAPABILITIES}
     if method == "agent/step":
-        if not isinstance(params, dict) or not isinstance(params.get("input"), str):
+        if not isinstance(params.get("input"), str):
             raise TypeError("input must be a string")
         return agent.step(params["input"])
     if method == "agent/reset":
@@ -51,6 +71,8 @@ def main():
             reply = {"result": answer(agent, request["method"], request.get("params") or {})}
         except LookupError as e:
             reply = {"error": {"code": -32601, "message": str(e)}}
+        except VersionUnsupported as e:
+            reply = {"error": {"code": -32001, "message": str(e)}}
         except TypeError as e:
             reply = {"error": {"code": -32602, "message": str(e)}}
         except ValueError as e:

@@ -96,8 +96,9 @@ func renamed(t Tool, args map[string]json.RawMessage, back bool) map[string]json
 const maxSettings = 1 << 20
 
 // ReadClaude returns the hooks of files with Claude Code's settings. A file that does not
-// exist has none; what can not be used is named.
-func ReadClaude(paths ...string) (defs []Definition, problems []Problem) {
+// exist has none; what can not be used is named. A file that is broken or empty, as files are while
+// they are edited and saved, has those of before.
+func ReadClaude(before []Definition, paths ...string) (defs []Definition, problems []Problem) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -111,8 +112,18 @@ func ReadClaude(paths ...string) (defs []Definition, problems []Problem) {
 		default:
 			data, err = regular.Read(path, maxSettings)
 		}
+		if err == nil && !json.Valid(data) {
+			err = errors.New("it is not valid JSON")
+		}
 		if err != nil {
-			problems = append(problems, Problem{Source: path, Cause: err.Error()})
+			cause := err.Error()
+			for _, d := range before {
+				if d.Source == path {
+					defs = append(defs, d)
+					cause = err.Error() + " (what the file said before stays in effect)"
+				}
+			}
+			problems = append(problems, Problem{Source: path, Cause: cause})
 			continue
 		}
 		some, wrong := parseClaude(path, data)
@@ -131,7 +142,7 @@ func parseClaude(path string, data []byte) (defs []Definition, problems []Proble
 		Hooks           map[string]json.RawMessage `json:"hooks"`
 	}
 	if err := json.Unmarshal(data, &settings); err != nil {
-		wrong("it is no valid JSON of settings: %v", err)
+		wrong("it is not valid: %v", err)
 		return nil, problems
 	}
 	if settings.DisableAllHooks {

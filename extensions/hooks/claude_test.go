@@ -23,7 +23,7 @@ func TestReadClaude(t *testing.T) {
 		"PreToolUse": [{"matcher": "Bash|Edit", "hooks": [{"type": "command", "command": "a", "timeout": 5}, {"type": "prompt", "prompt": "x"}]}, {"matcher": "*", "hooks": [{"type": "command", "command": "b"}]}],
 		"Notification": [{"hooks": []}], "Stop": 7}}`)
 	broken, off := write("broken.json", "{"), write("off.json", `{"disableAllHooks": true, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "c"}]}]}}`)
-	defs, problems := ReadClaude(good, broken, off, filepath.Join(dir, "none"), dir)
+	defs, problems := ReadClaude(nil, good, broken, off, filepath.Join(dir, "none"), dir)
 	var got []string
 	for _, d := range defs {
 		for _, a := range d.Actions {
@@ -42,7 +42,7 @@ func TestReadClaude(t *testing.T) {
 	}
 	for _, want := range []string{
 		"settings.json: hooks.Notification: there is no such event", `settings.json: hooks.PreToolUse: the type "prompt" is not supported`,
-		"settings.json: hooks.Stop: json: cannot unmarshal", "broken.json: it is no valid JSON", filepath.Base(dir) + ": it is no file",
+		"settings.json: hooks.Stop: json: cannot unmarshal", "broken.json: it is not valid JSON", filepath.Base(dir) + ": it is no file",
 	} {
 		if !strings.Contains(wrong.String(), want) {
 			t.Errorf("no %q in\n%s", want, wrong.String())
@@ -114,4 +114,33 @@ func FuzzClaudeSettings(f *testing.F) {
 			}
 		}
 	})
+}
+
+// While settings are saved, what guards calls goes on to do so.
+func TestClaudeSettingsAreBeingSaved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.json")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const whole = `{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "guard"}]}]}}`
+	write(whole)
+	defs, problems := ReadClaude(nil, path)
+	if len(defs) != 1 || len(problems) > 0 {
+		t.Fatalf("%v, %v", defs, problems)
+	}
+	for _, text := range []string{"", " \n", whole[:20]} {
+		write(text)
+		if got, problems := ReadClaude(defs, path); len(got) != 1 || len(problems) != 1 || !strings.Contains(problems[0].Cause, "stays in effect") {
+			t.Errorf("%q: %v, %v", text, got, problems)
+		}
+		if got, problems := ReadClaude(nil, path); len(got) != 0 || len(problems) != 1 {
+			t.Errorf("%q at the start: %v, %v", text, got, problems)
+		}
+	}
+	write("{}")
+	if got, problems := ReadClaude(defs, path); len(got)+len(problems) > 0 {
+		t.Errorf("without hooks: %v, %v", got, problems)
+	}
 }

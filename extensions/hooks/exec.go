@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -22,6 +21,7 @@ type ran struct {
 	stdout  string
 	stderr  string
 	whole   bool   // nothing of stdout was thrown away
+	ran     bool   // it was started
 	problem string // why it did not run to its end
 }
 
@@ -39,14 +39,14 @@ func (s *Set) run(ctx context.Context, a action, root string, input []byte) ran 
 		Path: path, Args: args, Dir: root, Env: []string{"ECA_EXECUTABLE=" + s.opts.Executable, "CLAUDE_PROJECT_DIR=" + root},
 		Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: &stderr, Supervisor: s.opts.Supervisor, Sandbox: a.bound,
 	})
-	r := ran{status: exit.Code, stdout: stdout.text(), stderr: stderr.text(), whole: !stdout.cut}
+	r := ran{status: exit.Code, stdout: stdout.text(), stderr: stderr.text(), whole: !stdout.cut, ran: true}
 	switch {
 	case ctx.Err() != nil:
 		r.status, r.problem = 1, "it was stopped"
 	case exit.Killed:
 		r.status, r.problem = 1, fmt.Sprintf("it did not end within %s and was killed", a.limit)
 	case err != nil:
-		r.status, r.problem = 1, err.Error()
+		r.status, r.problem, r.ran = 1, err.Error(), false
 	case exit.Code < 0:
 		r.status, r.problem = 1, "it was killed"
 	}
@@ -63,17 +63,7 @@ func command(a action, root string) (path string, args []string, err error) {
 	if a.File == "" {
 		return path, args, nil
 	}
-	file := a.File
-	if rest, ok := strings.CutPrefix(file, "~/"); ok {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", nil, fmt.Errorf("the file %s can not be found: %w", a.File, err)
-		}
-		file = filepath.Join(home, rest)
-	}
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(root, file)
-	}
+	file := scriptPath(a.File, root)
 	info, err := os.Stat(file)
 	switch {
 	case err != nil:

@@ -21,8 +21,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-	"unicode"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
@@ -88,30 +88,12 @@ func FromConfig(cfg *config.Loaded) []Definition {
 		if origin, ok := cfg.Origin("hooks", name); ok {
 			d.Source = origin.String()
 			if origin.Source == fromOptions {
-				d.Name = camel(name)
+				d.Name = config.CamelCase(name)
 			}
 		}
 		out = append(out, d)
 	}
 	return out
-}
-
-// camel turns deny-tool into denyTool.
-func camel(s string) string {
-	var b strings.Builder
-	up := false
-	for _, r := range s {
-		if (r == '-' || r == '_') && b.Len() > 0 {
-			up = true
-			continue
-		}
-		if up {
-			r = unicode.ToUpper(r)
-		}
-		up = false
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 // Problem is a hook that is not used, wholly or in part.
@@ -143,6 +125,8 @@ type Set struct {
 	opts Options
 	list map[Event][]hook
 	info []Info
+
+	replaced sync.Map // names of actions that have replaced a tool's result
 }
 
 // hook is a definition that can be used.

@@ -48,6 +48,9 @@ func parse(text string) (o output, ok bool) {
 	} {
 		raw, given := fields[f.name]
 		if given && json.Unmarshal(raw, f.to) != nil {
+			if text, ok := f.to.(**string); ok {
+				*text = nil // a failed decoding leaves an empty text, which would replace
+			}
 			o.problems = append(o.problems, fmt.Sprintf("%s must be %s; it is ignored", f.name, f.form))
 		}
 	}

@@ -160,6 +160,7 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 			out.take(c, a.name, said)
 		}
 	}
+	s.guardResult(h, a, c, out, r, said, o)
 	if r.status != 0 && r.status != interventionCode || !r.whole || len(said.problems) > 0 {
 		s.opts.Log.Warn("hook failed", "hook", a.name, "event", c.Event, "status", r.status, "err", shown(rep.Error))
 	}
@@ -212,7 +213,7 @@ func (out *Outcome) block(c *Call, b Blocked) {
 			text = hiddenOutput
 		}
 		out.Output = &text
-		c.Fields["tool_response"] = []TextContent{Text(text)}
+		c.Fields["tool_response"] = text
 	case PostRequest, SubagentPostRequest:
 		if b.Text != "" {
 			out.FollowUps = append(out.FollowUps, b.Text)
@@ -237,7 +238,7 @@ func (out *Outcome) take(c *Call, name string, o output) {
 	}
 	if o.ReplacedOutput != nil {
 		out.Output = o.ReplacedOutput
-		c.Fields["tool_response"] = []TextContent{Text(*o.ReplacedOutput)}
+		c.Fields["tool_response"] = *o.ReplacedOutput
 	}
 	if o.UpdatedInput != nil {
 		var args map[string]json.RawMessage
@@ -266,12 +267,3 @@ func strictness(approval string) int {
 	}
 	return 0
 }
-
-// TextContent is an output of a tool as scripts read it.
-type TextContent struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-// Text returns the content of a text.
-func Text(s string) TextContent { return TextContent{Type: "text", Text: s} }

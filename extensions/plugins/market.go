@@ -145,16 +145,15 @@ func (r *reader) open(m *market) {
 // read reads what a source offers.
 func (r *reader) read(m *market) {
 	path := filepath.Join(m.dir, filepath.FromSlash(marketFile))
-	data, err := r.file(m.dir, marketFile)
-	if err != nil {
-		m.broken = fmt.Sprintf("%s: %v", path, err)
-		return
-	}
 	var list struct {
 		Plugins []json.RawMessage `json:"plugins"`
 	}
-	if line, err := decode(data, &list); err != nil {
+	switch line, err := r.decodeFile(m.dir, marketFile, &list); {
+	case err != nil && line > 0:
 		m.broken = fmt.Sprintf("%s:%d: %v", path, line, err)
+		return
+	case err != nil:
+		m.broken = fmt.Sprintf("%s: %v", path, err)
 		return
 	}
 	if len(list.Plugins) > maxEntries {
@@ -228,6 +227,30 @@ func (r *reader) file(dir, name string) ([]byte, error) {
 		err = fmt.Errorf("it has more than %d bytes", maxJSON)
 	}
 	return data, regular.WithoutPath(err)
+}
+
+// decodeFile reads a file of JSON as file does. One that is broken, as files are while they are
+// edited and saved, counts as it was before; that is a problem. line is that of the error, 0 if
+// unknown.
+func (r *reader) decodeFile(dir, name string, v any) (line int, err error) {
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	data, err := r.file(dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		delete(r.store.whole, path)
+		return 0, err
+	}
+	if err == nil {
+		if line, err = decode(data, v); err == nil {
+			r.store.whole[path] = data
+			return 0, nil
+		}
+	}
+	last, ok := r.store.whole[path]
+	if !ok {
+		return line, err
+	}
+	r.problem(path, line, "%v (what the file said before stays in effect)", err)
+	return decode(last, v)
 }
 
 // decode reads JSON. line is that of the error, 0 if unknown.

@@ -152,6 +152,7 @@ type Store struct {
 	last    *Set
 	lastIn  Inputs
 	stamps  []stamp
+	whole   map[string][]byte // by path: files as they were when they could be used last
 }
 
 // New returns a store; Close must be called.
@@ -159,7 +160,7 @@ func New(o Options) *Store {
 	if o.Limit == 0 {
 		o.Limit = defaultLimit
 	}
-	s := &Store{opts: o, fetches: map[repository]*fetch{}, failed: map[repository]error{}}
+	s := &Store{opts: o, fetches: map[repository]*fetch{}, failed: map[repository]error{}, whole: map[string][]byte{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

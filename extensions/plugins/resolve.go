@@ -189,20 +189,15 @@ func (m *market) plugin(name string) (found, bool) {
 // dependencies lists what a plugin needs.
 func (r *reader) dependencies(n *node) []string {
 	needs := slices.Clone(n.entry.Dependencies)
-	data, err := r.file(n.dir, manifestFile)
-	path := filepath.Join(n.dir, filepath.FromSlash(manifestFile))
+	var manifest struct {
+		Dependencies []string `json:"dependencies"`
+	}
+	line, err := r.decodeFile(n.dir, manifestFile, &manifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return needs
 	}
 	if err != nil {
-		r.problem(path, 0, "%v", err)
-		return needs
-	}
-	var manifest struct {
-		Dependencies []string `json:"dependencies"`
-	}
-	if line, err := decode(data, &manifest); err != nil {
-		r.problem(path, line, "%v", err)
+		r.problem(filepath.Join(n.dir, filepath.FromSlash(manifestFile)), line, "%v", err)
 		return needs
 	}
 	return append(needs, manifest.Dependencies...)
@@ -225,7 +220,7 @@ func (r *reader) layers(n *node) []config.PluginLayer {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			r.problem(path, 0, "%v", err)
-		case len(strings.TrimSpace(string(data))) > 0:
+		default:
 			part.layer.File, part.layer.Root, part.layer.Text = path, n.dir, data
 			out = append(out, part.layer)
 		}

@@ -4,6 +4,7 @@ package atomicfile
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,7 +12,15 @@ import (
 
 // Write puts data in place of the file at path, which need not exist, through a temporary
 // file in the same folder. The content is on the disk before it gets its name.
-func Write(path string, data []byte, mode fs.FileMode) (err error) {
+func Write(path string, data []byte, mode fs.FileMode) error {
+	return WriteFrom(path, mode, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// WriteFrom is Write for content that a function writes, piece by piece.
+func WriteFrom(path string, mode fs.FileMode, content func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
@@ -21,7 +30,7 @@ func Write(path string, data []byte, mode fs.FileMode) (err error) {
 			_ = os.Remove(f.Name())
 		}
 	}()
-	_, err = f.Write(data)
+	err = content(f)
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err
 	}

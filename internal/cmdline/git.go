@@ -15,6 +15,47 @@ func gitReads() []string {
 	}
 }
 
+// GitReads says whether a subcommand of git reads, as long as no option says otherwise.
+func GitReads(sub string) bool { return slices.Contains(gitReads(), sub) }
+
+// GitContents says whether a git command that reads may look at the contents of files, where git
+// runs filters and programs that show differences. If it is not known, it may.
+func GitContents(args []string) bool {
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		if args[0] == "-C" && len(args) > 1 {
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return true
+	}
+	switch args[0] {
+	case "branch", "tag", "remote", "for-each-ref", "show-ref", "merge-base", "name-rev", "rev-parse", "symbolic-ref", "worktree", "count-objects":
+		return false
+	case "log", "reflog":
+	default:
+		return true
+	}
+	for _, a := range args[1:] {
+		if a == "--" {
+			break
+		}
+		option, _, _ := strings.Cut(a, "=")
+		switch {
+		case !strings.HasPrefix(a, "-"), len(a) > 1 && strings.Trim(a[1:], "0123456789") == "":
+		case strings.HasPrefix(a, "-n") && strings.Trim(a[2:], "0123456789") == "":
+		case slices.Contains([]string{
+			"--oneline", "--graph", "--decorate", "--no-decorate", "--all", "--branches", "--tags", "--remotes", "--format", "--pretty", "--abbrev-commit", "--date", "--since", "--until", "--after", "--before",
+			"--author", "--committer", "--max-count", "--skip", "--merges", "--no-merges", "--first-parent", "--reverse", "--color", "--no-color",
+		}, option):
+		default:
+			return true
+		}
+	}
+	return false
+}
+
 // judgeGit judges git by its subcommand and options.
 func judgeGit(args []word) judgement {
 	dir := ""

@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -34,6 +36,9 @@ type World struct {
 	Root  string            // the workspace, links resolved
 	Env   map[string]string // of daemons that begin
 	Heard chan struct{}     // has one for each request to the model, up to 100
+
+	mu       sync.Mutex // guards requests
+	requests []string
 }
 
 // New makes a workspace and a model that plays a cassette, without its first line. The
@@ -53,7 +58,10 @@ func New(t testing.TB, model string, change func(config Object)) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider := httptest.NewServer(player.Handler(func(string, []byte) {
+	provider := httptest.NewServer(player.Handler(func(_ string, body []byte) {
+		w.mu.Lock()
+		w.requests = append(w.requests, string(body))
+		w.mu.Unlock()
 		select {
 		case w.Heard <- struct{}{}:
 		default:
@@ -82,6 +90,13 @@ func New(t testing.TB, model string, change func(config Object)) *World {
 		"ECA_CONFIG": string(text), "OLLAMA_API_URL": "http://127.0.0.1:1", "XDG_CONFIG_HOME": filepath.Join(dir, "config"), "PATH": os.Getenv("PATH"),
 	}
 	return w
+}
+
+// Requests are the bodies that the model was sent.
+func (w *World) Requests() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.requests)
 }
 
 // State is where daemons keep chats.

@@ -209,7 +209,8 @@ func (c *Conn) Post(method string, params any) error {
 // Call sends a request and waits for its answer, which it decodes into result.
 // When ctx ends first, the peer is told with $/cancelRequest.
 func (c *Conn) Call(ctx context.Context, method string, params, result any) error {
-	id, err := c.conn.Call(ctx, method, params, result)
+	var raw json.RawMessage
+	id, err := c.conn.Call(ctx, method, params, &raw)
 	if err != nil && ctx.Err() != nil {
 		if n, ok := id.Number(); ok {
 			bg, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -218,7 +219,13 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 		}
 		return ctx.Err()
 	}
-	return localError(err)
+	if err != nil || result == nil || len(raw) == 0 {
+		return localError(err)
+	}
+	if err := json.Unmarshal(raw, result); err != nil {
+		return fmt.Errorf("the answer to %s: %w", method, Explain(raw, err))
+	}
+	return nil
 }
 
 // Done is closed when the peer has gone and every handler has returned.

@@ -22,7 +22,9 @@ func TestECPDefects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile(`^\| (\d+) \| .+ \| (.+) \|$`)
+	// Those of 0.10.0 have numbers of their own (protocol 1.0, section 18), and not all are
+	// there.
+	row := regexp.MustCompile(`^\| ((?:0\.10/)?\d+) \| .+ \| (.+) \|$`)
 	name := regexp.MustCompile("`([a-z0-9/]+)\\.(Test[A-Za-z0-9]+)(?:/([^`]+))?`")
 	tests, parts := map[string]map[string]bool{}, map[string]map[string]bool{} // by room
 	next := 1
@@ -31,10 +33,12 @@ func TestECPDefects(t *testing.T) {
 		if m == nil {
 			continue
 		}
-		if n, _ := strconv.Atoi(m[1]); n != next {
-			t.Errorf("%d stands where %d should", n, next)
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			if n != next {
+				t.Errorf("%d stands where %d should", n, next)
+			}
+			next++
 		}
-		next++
 		named := name.FindAllStringSubmatch(m[2], -1)
 		if len(named) == 0 {
 			t.Errorf("%s has no test", m[1])

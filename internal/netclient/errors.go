@@ -52,6 +52,16 @@ func (e *Error) Permanent() bool {
 		return true
 	case KindProxy:
 		return e.Cause == nil // refused by what the proxy or its variable says
+	case KindDNS:
+		var dns *net.DNSError
+		return errors.As(e.Cause, &dns) && dns.IsNotFound
+	case KindConnect: // a server of this machine is started by its user, not by waiting
+		var op *net.OpError
+		if !errors.As(e.Cause, &op) || !errors.Is(op.Err, syscall.ECONNREFUSED) {
+			return false
+		}
+		to, ok := op.Addr.(*net.TCPAddr)
+		return ok && to.IP.IsLoopback()
 	}
 	return false
 }
@@ -158,6 +168,9 @@ func classify(err error, host string) *Error {
 			to = op.Addr.String()
 		}
 		out.Message = fmt.Sprintf("no connection to %s: %v", to, op.Err)
+		if errors.Is(op.Err, syscall.ECONNREFUSED) {
+			out.Message = "connection refused by " + to
+		}
 	case errors.As(err, &op) && op.Op == "remote error":
 		out.Kind, out.Message = KindTLS, named(host)+" broke TLS off: "+strings.TrimPrefix(op.Err.Error(), "tls: ")
 		if strings.Contains(op.Err.Error(), "internal error") {

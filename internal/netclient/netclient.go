@@ -134,8 +134,12 @@ func newTransport(o Options, id *Identity) *http.Transport {
 		OnProxyConnectResponse: refusal,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, addr)
-			if err != nil || !journeyOf(ctx).tlsToProxy() {
-				return conn, err
+			if err != nil {
+				return nil, err
+			}
+			conn = promptly(conn)
+			if !journeyOf(ctx).tlsToProxy() {
+				return conn, nil
 			}
 			return secured(ctx, conn, config, o.Connect, addr)
 		},

@@ -97,7 +97,7 @@ func TestCertificates(t *testing.T) {
 		"other name":   {misnamed.URL, Options{Connect: limit}, KindCertificate, "is for elsewhere.example"},
 		"unknown CA":   {stranger.URL, Options{Connect: limit}, KindCertificate, `is signed by "Other CA", which is not trusted here; if it is your organisation's, put its certificate into a file and name that in network.caCertFile`},
 		"no TLS":       {"https" + strings.TrimPrefix(plain.URL, "http"), Options{Connect: limit}, KindTLS, "does not speak TLS"},
-		"nobody":       {"http://127.0.0.1:1", Options{Connect: limit}, KindConnect, "no connection to 127.0.0.1:1: "},
+		"nobody":       {"http://127.0.0.1:1", Options{Connect: limit}, KindConnect, "connection refused by 127.0.0.1:1"},
 		"no such name": {"http://no-such-host.invalid", Options{Connect: limit}, KindDNS, `host "no-such-host.invalid"`},
 	} {
 		got, err := get(n, c.o, c.url)
@@ -206,7 +206,7 @@ func TestProxy(t *testing.T) {
 		"TLS to a proxy without":         {"https://me:s3cretly@" + host(open), "https://models.example/", KindTLS, "does not speak TLS"},
 		"refused by the proxy":           {"http://" + host(open), "https://forbidden.example/", KindProxy, "does not connect to forbidden.example:443: it answers 403 Forbidden"},
 		"nobody behind the proxy":        {"http://" + host(open), "https://broken.example/", KindProxy, "answers 502 Bad Gateway"},
-		"nobody there":                   {"http://me:s3cretly@127.0.0.1:1", "https://models.example/", KindProxy, "the proxy http://127.0.0.1:1 can not be used: no connection to 127.0.0.1:1"},
+		"nobody there":                   {"http://me:s3cretly@127.0.0.1:1", "https://models.example/", KindProxy, "the proxy http://127.0.0.1:1 can not be used: connection refused by 127.0.0.1:1"},
 		"a name nobody knows":            {"http://me:s3cretly@no-such-proxy.invalid:80", "https://models.example/", KindProxy, `host "no-such-proxy.invalid"`},
 		"SOCKS":                          {"socks5://" + socks.Addr, "https://models.example/", "", "HTTP/2.0 200 hello"},
 		"SOCKS, plain":                   {"socks5h://" + socks.Addr, "http://models.example/", "", "HTTP/1.1 200 hello"},

@@ -25,6 +25,15 @@ type Server struct {
 	Launch *Launch         `json:"launch,omitempty"` // nil: it is not kept, or not known yet
 	Tools  map[string]Tool `json:"tools,omitempty"`  // by the server's names
 	Since  time.Time       `json:"since"`            // the last time it was recorded
+	Spoken *Spoken         `json:"spoken,omitempty"`
+}
+
+// Spoken is the version of the protocol that a server spoke the last time it was asked for
+// the newest.
+type Spoken struct {
+	Version string    `json:"version"`
+	Launch  string    `json:"launch"` // a sum of how it was started
+	At      time.Time `json:"at"`
 }
 
 // Launch is how a server is started or reached, as it is written in the configuration.

@@ -18,6 +18,9 @@ func TestMain(m *testing.M) {
 	if code, ok := Supervise(os.Args); ok {
 		os.Exit(code)
 	}
+	if len(os.Args) > 1 && childOfTest(os.Args[1:]) {
+		return
+	}
 	// With the race detector, each supervisor would sleep a second before it ends.
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0")

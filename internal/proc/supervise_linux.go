@@ -113,6 +113,9 @@ func Supervise(args []string) (code int, ok bool) {
 	if len(args) == 2 && args[1] == wardenArg {
 		return runGuard(), true
 	}
+	if len(args) >= 5 && args[1] == boundedArg {
+		return becomeBounded(args[2:]), true
+	}
 	if len(args) < 4 || args[1] != superviseArg {
 		return 0, false
 	}
@@ -126,12 +129,9 @@ func Supervise(args []string) (code int, ok bool) {
 	polite := make(chan os.Signal, 1)
 	signal.Notify(polite, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	policy, err := sandbox.Decode(args[2])
-	if err == nil {
-		err = sandbox.Apply(policy) // of this thread, which starts the child
-	}
 	pid := 0
 	if err == nil {
-		pid, err = startChild(args[3], args[3:])
+		pid, err = startChild(policy, args[3], args[3:])
 	}
 	if err != nil {
 		fmt.Fprintln(status, err)
@@ -156,27 +156,19 @@ func Supervise(args []string) (code int, ok bool) {
 	for hasChildren() {
 		killDescendants(pid)
 	}
-	clearTemp(policy.Temp)
+	_ = removeTemp(policy.Temp) // the parent may be gone
 	fmt.Fprintf(status, "exit %d\n", code)
 	return 0, true
 }
 
-// clearTemp removes the child's own folder, since the parent may be gone. Another thread
-// than this one, which is bound, has to do it.
-func clearTemp(dir string) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = removeTemp(dir)
-	}()
-	<-done
-}
-
 // startChild becomes the reaper of all that descends from it, and starts the child in a
-// group of its own.
-func startChild(path string, argv []string) (int, error) {
+// group of its own. The supervisor itself stays outside of the child's bounds.
+func startChild(policy sandbox.Policy, path string, argv []string) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("supervise: %w", err)
+	}
+	if policy.Bounds() {
+		return startBounded(policy, path, argv)
 	}
 	if full, err := exec.LookPath(path); err == nil {
 		path = full

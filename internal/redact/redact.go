@@ -3,12 +3,13 @@
 //
 // It guarantees that no known value of six bytes or more is left, also as JSON and the log
 // write it. It does not find known values in other encodings, and what only looks like a secret
-// it finds by patterns, which are never complete.
+// it finds by patterns, which are never complete. The time it takes grows with the text only: one
+// pass finds where a secret may stand, and only there is looked closer.
 package redact
 
 import (
+	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,39 +24,32 @@ const minSecret = 6
 
 // Redactor removes secrets. It is immutable and safe for concurrent use.
 type Redactor struct {
-	known []string
-	looks func() looks
-}
-
-// looks are the patterns of what looks like a secret. They are compiled when the first text
-// comes: most that is made to watch over a log or an error never sees one.
-type looks struct {
-	patterns []*regexp.Regexp
-	parts    []part
-}
-
-// part is a secret beside something that stays.
-type part struct {
-	pattern *regexp.Regexp
-	to      string
+	known  []string // longest first
+	finder func() finder
 }
 
 // New returns a redactor that also knows the given values.
-func New(secrets ...string) *Redactor {
-	r := &Redactor{looks: sync.OnceValue(compile)}
+func New(secrets ...string) *Redactor { return newRedactor(secrets, allLooks) }
+
+// newRedactor returns a redactor for values and for what looks like a secret. What finds them is
+// made when the first text comes: most redactors that watch over a log or an error never see one.
+func newRedactor(secrets []string, looks func() []look) *Redactor {
+	r := &Redactor{}
 	for _, s := range secrets {
-		if len(s) < minSecret {
+		if len(s) < minSecret || strings.Contains(Mark, s) {
 			continue
 		}
 		r.known = append(r.known, s)
 		for _, quoted := range []string{asJSON(s, true), asJSON(s, false), strconv.Quote(s)} {
-			if quoted = quoted[1 : len(quoted)-1]; !slices.Contains(r.known, quoted) {
+			if quoted = quoted[1 : len(quoted)-1]; quoted != s {
 				r.known = append(r.known, quoted)
 			}
 		}
 	}
 	// A secret that contains another must go first.
-	slices.SortFunc(r.known, func(a, b string) int { return len(b) - len(a) })
+	slices.SortFunc(r.known, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	r.known = slices.Compact(r.known)
+	r.finder = sync.OnceValue(func() finder { return newFinder(r.known, looks()) })
 	return r
 }
 
@@ -68,44 +62,12 @@ func asJSON(s string, html bool) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func compile() looks {
-	l := looks{parts: []part{
-		// JSON fields whose names say so.
-		{regexp.MustCompile(`(?i)("(?:key|[a-z_-]*api[-_]?key|[a-z_-]*password|[a-z_-]*token|[a-z_-]*secret|authorization)"\s*:\s*")(?:[^"\\]|\\.)*"`), "${1}" + Mark + `"`},
-		// URLs: who asks, and parameters.
-		{regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#@"'<>]+@`), "${1}" + Mark + "@"},
-		{regexp.MustCompile(`(?i)([?&](?:[a-z0-9_-]*(?:key|token|secret|passw(?:or)?d|sig|signature))=)[^&\s#"'<>]+`), "${1}" + Mark},
-	}}
-	for _, p := range []string{
-		`\bsk-[A-Za-z0-9_-]{16,}`,                                     // OpenAI, Anthropic and others
-		`\bgh[pousr]_[A-Za-z0-9]{20,}`,                                // GitHub
-		`\bgithub_pat_[A-Za-z0-9_]{20,}`,                              //
-		`\bglpat-[A-Za-z0-9_-]{16,}`,                                  // GitLab
-		`\bAKIA[0-9A-Z]{16}\b`,                                        // AWS
-		`\bAIza[A-Za-z0-9_-]{30,}`,                                    // Google
-		`\bxox[abprs]-[A-Za-z0-9-]{10,}`,                              // Slack
-		`\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*`, // JWT
-		`(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{16,}`,                      //
-		`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----`,
-	} {
-		l.patterns = append(l.patterns, regexp.MustCompile(p))
-	}
-	return l
-}
-
 // String returns s without secrets.
 func (r *Redactor) String(s string) string {
-	for _, k := range r.known {
-		s = strings.ReplaceAll(s, k, Mark)
+	if s == "" {
+		return s
 	}
-	looks := r.looks()
-	for _, p := range looks.patterns {
-		s = p.ReplaceAllString(s, Mark)
-	}
-	for _, p := range looks.parts {
-		s = p.pattern.ReplaceAllString(s, p.to)
-	}
-	return s
+	return r.finder().clean(s)
 }
 
 // SecretName says whether a value by this name is probably a secret.

@@ -1,8 +1,8 @@
 // Package sandbox bounds what a child process can do: which folders it can write to, and
 // whether it reaches a network.
 //
-//	Linux    Landlock (ABI 3 or newer) for files, seccomp for sockets; applied by the
-//	         supervisor of package proc to the thread that starts the child
+//	Linux    Landlock (ABI 3 or newer) for files, a filter of system calls (filter_linux.go)
+//	         for the rest; applied by the second stage of package proc, which becomes the child
 //	macOS    sandbox-exec with a profile
 //	others   nothing
 //
@@ -38,6 +38,10 @@ type Policy struct {
 
 	// Temp is a folder that the child alone may use; package proc makes it.
 	Temp string `json:"temp,omitempty"`
+
+	// Protect are processes that the child must not signal: its supervisor and eca itself.
+	// Package proc names them.
+	Protect []int `json:"protect,omitempty"`
 }
 
 // Bounds says whether the policy bounds anything.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"unsafe"
 
 	llsyscall "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -25,7 +24,7 @@ func Probe() Support {
 	case abi < leastABI:
 		return Support{Without: fmt.Sprintf("the kernel's Landlock has version %d; %d is needed (Linux 6.2)", abi, leastABI)}
 	case nativeArch() == 0:
-		return Support{Without: "there is no filter for sockets on " + runtime.GOARCH}
+		return Support{Without: "eca has no filter of system calls for " + runtime.GOARCH}
 	}
 	return Support{Holds: true, With: fmt.Sprintf("Landlock (version %d) and seccomp", abi)}
 }
@@ -43,8 +42,7 @@ func Gaps() []string {
 }
 
 // Apply bounds the calling thread, and all that it starts from now on. The caller has
-// locked its goroutine to the thread, and keeps it so. Other threads stay free: they have
-// to be able to kill what this one starts, and signals do not leave the bounds.
+// locked its goroutine to the thread, which becomes the child.
 func Apply(p Policy) error {
 	if !p.Bounds() {
 		return nil
@@ -58,13 +56,13 @@ func Apply(p Policy) error {
 	if err := restrict(p); err != nil {
 		return fmt.Errorf("sandbox: Landlock: %w", err)
 	}
-	if p.Network {
-		return nil
-	}
-	return noSockets()
+	return filter(p)
 }
 
-// Rights of Landlock's third version. Newer ones would keep ioctls from terminals.
+// deviceABI is the first Landlock that knows ioctls of devices (Linux 6.10).
+const deviceABI = 5
+
+// Rights of Landlock's third version.
 const (
 	readRights   = llsyscall.AccessFSExecute | llsyscall.AccessFSReadFile | llsyscall.AccessFSReadDir
 	deviceRights = llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
@@ -76,7 +74,14 @@ const (
 // restrict has Landlock hold what a policy says about files, and signals inside.
 func restrict(p Policy) error {
 	attr := llsyscall.RulesetAttr{HandledAccessFS: readRights | writeRights}
-	if abi, err := llsyscall.LandlockGetABIVersion(); err == nil && abi >= scopedABI {
+	abi, err := llsyscall.LandlockGetABIVersion()
+	if err != nil {
+		return err
+	}
+	if abi >= deviceABI {
+		attr.HandledAccessFS |= llsyscall.AccessFSIoctlDev // and granted for none
+	}
+	if abi >= scopedABI {
 		attr.Scoped = llsyscall.ScopeSignal | llsyscall.ScopeAbstractUnixSocket
 	}
 	rules, err := llsyscall.LandlockCreateRuleset(&attr, 0)
@@ -87,12 +92,13 @@ func restrict(p Policy) error {
 	if err := allow(rules, "/", readRights); err != nil {
 		return err
 	}
-	for _, device := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/random", "/dev/urandom", "/dev/ptmx"} {
+	// No terminals: what is written to one may be run by the user's shell.
+	for _, device := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"} {
 		if err := allow(rules, device, deviceRights); err != nil {
 			return err
 		}
 	}
-	dirs := append(p.writable(), "/dev/pts")
+	dirs := p.writable()
 	if p.Level == Workspace {
 		dirs = append(dirs, "/dev/shm")
 	}
@@ -116,51 +122,6 @@ func allow(rules int, path string, rights uint64) error {
 	defer unix.Close(fd)
 	if err := llsyscall.LandlockAddPathBeneathRule(rules, &llsyscall.PathBeneathAttr{ParentFd: fd, AllowedAccess: rights}, 0); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
-}
-
-// x32 marks the system calls of another ABI of the same processor.
-const x32 = 0x40000000
-
-func nativeArch() uint32 {
-	switch runtime.GOARCH {
-	case "amd64":
-		return unix.AUDIT_ARCH_X86_64
-	case "arm64":
-		return unix.AUDIT_ARCH_AARCH64
-	}
-	return 0
-}
-
-// noSockets makes socket(2) fail, whatever the family: also a Unix socket
-// can lead to somebody who has the network. Pairs of sockets go on to work. io_uring could
-// make sockets without asking, so it is not there; nor are other ABIs, whose calls have
-// other numbers.
-func noSockets() error {
-	const (
-		load = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
-		eq   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
-		ge   = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
-		ret  = unix.BPF_RET | unix.BPF_K
-
-		nr, arch = 0, 4 // offsets in seccomp_data
-	)
-	refuse := unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-	filter := []unix.SockFilter{
-		{Code: load, K: arch},
-		{Code: eq, K: nativeArch(), Jt: 1},
-		{Code: ret, K: refuse},
-		{Code: load, K: nr},
-		{Code: ge, K: x32, Jt: 2},
-		{Code: eq, K: unix.SYS_SOCKET, Jt: 1},
-		{Code: eq, K: unix.SYS_IO_URING_SETUP, Jf: 1},
-		{Code: ret, K: refuse},
-		{Code: ret, K: unix.SECCOMP_RET_ALLOW},
-	}
-	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
-		return fmt.Errorf("sandbox: seccomp: %w", errno)
 	}
 	return nil
 }

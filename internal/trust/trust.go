@@ -23,6 +23,8 @@ type Folder struct {
 	// file that leads elsewhere is recorded where it lies.
 	Files map[string]string `json:"files"`
 	Since time.Time         `json:"since"` // the last time the user said so
+	// Texts are what the user was shown of them, to show what changed since.
+	Texts map[string]string `json:"texts,omitempty"`
 }
 
 // record is the content of the file.
@@ -73,8 +75,18 @@ func (v View) Trusts(root, file, sum string) bool {
 // Folders returns what is trusted, by the folders' paths.
 func (v View) Folders() map[string]Folder { return maps.Clone(v.folders) }
 
-// Trust records sums of files of a folder, beside what is trusted of it already.
-func (s *Store) Trust(root string, sums map[string]string) error {
+// maxText bounds a text that is kept.
+const maxText = 64 << 10
+
+// Shown returns what the user was shown of a file when it was trusted last; empty if it
+// was not, or if that is not known.
+func (v View) Shown(root, file string) string {
+	return v.folders[Resolve(root)].Texts[name(root, file)]
+}
+
+// Trust records sums of files of a folder, and what the user was shown of them, beside what
+// is trusted of it already.
+func (s *Store) Trust(root string, sums, texts map[string]string) error {
 	return s.change(func(r *record) {
 		f := r.Folders[Resolve(root)]
 		files := maps.Clone(f.Files)
@@ -84,7 +96,16 @@ func (s *Store) Trust(root string, sums map[string]string) error {
 		for file, sum := range sums {
 			files[name(root, file)] = sum
 		}
-		r.Folders[Resolve(root)] = Folder{Files: files, Since: s.now().UTC().Truncate(time.Second)}
+		shown := maps.Clone(f.Texts)
+		if shown == nil {
+			shown = map[string]string{}
+		}
+		for file, text := range texts {
+			if len(text) <= maxText {
+				shown[name(root, file)] = text
+			}
+		}
+		r.Folders[Resolve(root)] = Folder{Files: files, Since: s.now().UTC().Truncate(time.Second), Texts: shown}
 	})
 }
 

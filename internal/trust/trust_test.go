@@ -27,10 +27,10 @@ func TestStore(t *testing.T) {
 	if view().Trusts(root, file, "a") || view().Trusts(root, file, "") {
 		t.Error("trusts without a record")
 	}
-	if err := s.Trust(root, map[string]string{file: "a"}); err != nil {
+	if err := s.Trust(root, map[string]string{file: "a"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Trust(root, map[string]string{filepath.Join(root, "x"): "b"}); err != nil {
+	if err := s.Trust(root, map[string]string{filepath.Join(root, "x"): "b"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	v := view()
@@ -81,7 +81,7 @@ func TestBroken(t *testing.T) {
 		if v, err := s.Read(); err == nil || v.Trusts("/x", "/x/y", "a") {
 			t.Errorf("%s: %v", text, err)
 		}
-		if err := s.Trust(t.TempDir(), map[string]string{"x": "y"}); err == nil {
+		if err := s.Trust(t.TempDir(), map[string]string{"x": "y"}, nil); err == nil {
 			t.Errorf("%s was overwritten", text)
 		}
 	}
@@ -93,7 +93,7 @@ func TestConcurrent(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			if err := New(dir, time.Now).Trust(root, map[string]string{filepath.Join(root, fmt.Sprint(i)): "s"}); err != nil {
+			if err := New(dir, time.Now).Trust(root, map[string]string{filepath.Join(root, fmt.Sprint(i)): "s"}, nil); err != nil {
 				t.Error(err)
 			}
 		})

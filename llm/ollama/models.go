@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -23,12 +24,17 @@ func (t traits) can(what string) bool {
 	return len(t.capabilities) == 0 || slices.Contains(t.capabilities, what)
 }
 
+// chats says whether a model is for conversations. Not all servers list that as a
+// capability; what only makes vectors says so.
+func (t traits) chats() bool { return t.can(chatting) || !slices.Contains(t.capabilities, embedding) }
+
 // Capabilities, as servers name them.
 const (
-	chatting = "completion"
-	tools    = "tools"
-	vision   = "vision"
-	thinking = "thinking"
+	chatting  = "completion"
+	embedding = "embedding"
+	tools     = "tools"
+	vision    = "vision"
+	thinking  = "thinking"
 )
 
 // defaultContext is what a model gets of the context it could take, unless its Modelfile
@@ -80,7 +86,8 @@ func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, err
 	list.URL += "/api/tags"
 	var tags struct {
 		Models []struct {
-			Name string `json:"name"`
+			Name  string `json:"name"`
+			Model string `json:"model"` // some servers have only this
 		} `json:"models"`
 	}
 	if err := list.Exchange(ctx, nil, &tags); err != nil {
@@ -90,7 +97,9 @@ func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, err
 	found := make([]traits, len(tags.Models))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
-	for i, m := range tags.Models {
+	for i := range tags.Models {
+		m := &tags.Models[i]
+		m.Name = cmp.Or(m.Name, m.Model)
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
@@ -100,7 +109,7 @@ func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, err
 	wg.Wait()
 	out := map[string]llm.Facts{}
 	for i, m := range tags.Models {
-		if m.Name != "" && found[i].can(chatting) {
+		if m.Name != "" && found[i].chats() {
 			out[m.Name] = found[i].facts()
 		}
 	}

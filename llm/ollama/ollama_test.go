@@ -122,7 +122,7 @@ func TestTurnInPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := func(id, name, args string) string {
-		return fmt.Sprintf("c+%s=%s|c:%s=%s|c-%s=%s", id, name, id, args, id, args)
+		return fmt.Sprintf("c+%s=%s|c-%s=%s", id, name, id, args)
 	}
 	want := strings.Join([]string{
 		"r+", "r:The user wants ", "r:both files.", "r-p/ollama", "t:Ich lese «ü».",
@@ -154,17 +154,20 @@ func TestStream(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
 		"text":                   {a + "\n\r\n" + done, "t:a|u:3,2|stop:end"},
 		"no last newline":        {a + strings.TrimSpace(done), "t:a|u:3,2|stop:end"},
-		"all in the last line":   {`{"message":{"content":"a","thinking":"x"},"done":true}`, "r+|r:x|r-p/ollama|t:a|u:0,0|stop:end"},
-		"length":                 {a + `{"done":true,"done_reason":"length"}`, "t:a|u:0,0|stop:length"},
-		"only loaded":            {`{"done":true,"done_reason":"load"}`, "u:0,0|stop:end"},
+		"all in the last line":   {`{"message":{"content":"a","thinking":"x"},"done":true}`, "r+|r:x|r-p/ollama|t:a|stop:end"},
+		"length":                 {a + `{"done":true,"done_reason":"length"}`, "t:a|stop:length"},
+		"only loaded":            {`{"done":true,"done_reason":"load"}`, "stop:end"},
 		"thinking to the end":    {`{"message":{"thinking":"x"}}` + "\n" + done, "r+|r:x|r-p/ollama|u:3,2|stop:end"},
-		"ids repeated":           {calls(`{"id":"x","function":{"name":"f"}},{"id":"x","function":{"name":"g","arguments":null}}`) + done, "c+x=f|c:x={}|c-x={}|c+call_2=g|c:call_2={}|c-call_2={}|u:3,2|stop:tool_calls"},
-		"arguments in a string":  {calls(`{"function":{"name":"f","arguments":"{\"a\":1"}}`) + done, `c+call_1=f|c:call_1={"a":1|c-call_1={"a":1|u:3,2|stop:tool_calls`},
+		"ids repeated":           {calls(`{"id":"x","function":{"name":"f"}},{"id":"x","function":{"name":"g","arguments":null}}`) + done, "c+x=f|c-x={}|c+call_2=g|c-call_2={}|u:3,2|stop:tool_calls"},
+		"arguments in a string":  {calls(`{"function":{"name":"f","arguments":"{\"a\":1"}}`) + done, `c+call_1=f|c-call_1={"a":1|u:3,2|stop:tool_calls`},
 		"after the end":          {done + a, "u:3,2|stop:end"},
 		"nothing":                {"", "!unknown EOF"},
-		"cut":                    {a, "t:a|!unknown EOF"},
-		"cut in a line":          {a + done[:20], "t:a|!unknown EOF"},
-		"cut after a call":       {calls(`{"function":{"name":"f"}}`), "c+call_1=f|c:call_1={}|c-call_1={}|!unknown EOF"},
+		"cut":                    {a, "t:a|stop:unmarked"},
+		"cut in a line":          {a + done[:20], "t:a|stop:unmarked"},
+		"cut after a call":       {calls(`{"function":{"name":"f"}}`), "c+call_1=f|c-call_1={}|stop:tool_calls"},
+		"cut while thinking":     {`{"message":{"thinking":"x"}}` + "\n", "r+|r:x|!unknown EOF"},
+		"as events of a proxy":   {": hello\nevent: message\ndata: " + a + "\ndata:" + done + "\ndata: [DONE]\n", "t:a|u:3,2|stop:end"},
+		"only a reason at last":  {"data: " + a + "\ndata: {\"done_reason\":\"stop\"}\n\n", "t:a|stop:end"},
 		"garbage":                {"<html>\n", "!protocol p sent something that is no JSON in its stream"},
 		"error":                  {a + `{"error":"an error was encountered while running the model"}` + "\n", "t:a|!overloaded p failed: an error was encountered while running the model"},
 		"error of another shape": {`{"error":{"message":"boom"}}` + "\n", "!overloaded p failed: boom"},
@@ -200,12 +203,12 @@ func TestFaults(t *testing.T) {
 		"not a stream":     {respond("text/html", 200, "<h1>Log in</h1>"), "!protocol p did not stream but answered with text/html: <h1>Log in</h1>"},
 		"garbage":          {respond(ndjson, 200, "???\n"), "!protocol p sent something that is no JSON in its stream"},
 		"huge line":        {respond(ndjson, 200, strings.Repeat("x", 17<<20)), "!protocol p: an event of the stream is larger than 16 MiB"},
-		"cut":              {respond(ndjson, 200, `{"message":{"content":"a"}}`+"\n"), "t:a|!premature_stop p ended the answer before it was complete"},
+		"cut":              {respond(ndjson, 200, `{"message":{"content":"a"}}`+"\n"), "t:a|stop:unmarked"},
 		"connection cut": {func(w http.ResponseWriter, r *http.Request) {
 			respond(ndjson, 200, `{"message":{"tool_calls":[{"function":{"name":"f"}}]}}`+"\n{")(w, r)
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
-		}, "c+call_1=f|c:call_1={}|c-call_1={}|!premature_stop p closed the connection in the middle of its answer"},
+		}, "c+call_1=f|c-call_1={}|!premature_stop p closed the connection in the middle of its answer"},
 	} {
 		s := newServer(t, "", c.serve)
 		if got := answer(New(s.endpoint(t), ""), llm.Request{Model: "m"}); !strings.HasPrefix(got, c.want) {

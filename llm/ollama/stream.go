@@ -1,7 +1,10 @@
 package ollama
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -28,6 +31,8 @@ type line struct {
 	Prompt     int64           `json:"prompt_eval_count"`
 	Answer     int64           `json:"eval_count"`
 	Error      json.RawMessage `json:"error"`
+
+	unfinished bool // nothing was sent that ends the answer
 }
 
 // stream turns lines into deltas.
@@ -38,6 +43,18 @@ type stream struct {
 	thinking string   // id of the open reasoning block
 	blocks   int      // reasoning blocks so far
 	calls    []string // ids
+	said     bool     // something that counts as an answer
+}
+
+// payload returns the document of a line. Proxies send lines as events of a stream: with a
+// prefix, and with lines that are no document.
+func payload(raw []byte) (document []byte, ok bool) {
+	if rest, found := bytes.CutPrefix(raw, []byte("data:")); found {
+		raw = bytes.TrimSpace(rest)
+	}
+	ok = len(raw) > 0 && raw[0] != ':' && string(raw) != "[DONE]" &&
+		!bytes.HasPrefix(raw, []byte("event:")) && !bytes.HasPrefix(raw, []byte("id:")) && !bytes.HasPrefix(raw, []byte("retry:"))
+	return raw, ok
 }
 
 func (s *stream) emit(d llm.Delta) error {
@@ -50,8 +67,15 @@ func (s *stream) emit(d llm.Delta) error {
 func (s *stream) read(lines *llm.NDJSONReader) error {
 	for {
 		raw, err := lines.Next()
+		if errors.Is(err, io.EOF) && s.said {
+			return s.end(&line{unfinished: true})
+		}
 		if err != nil {
 			return err
+		}
+		raw, ok := payload(raw)
+		if !ok {
+			continue
 		}
 		var l line
 		if err := json.Unmarshal(raw, &l); err != nil {
@@ -60,6 +84,7 @@ func (s *stream) read(lines *llm.NDJSONReader) error {
 		if len(l.Error) > 0 && string(l.Error) != "null" {
 			return s.failed(raw)
 		}
+		l.Done = l.Done || l.DoneReason != ""
 		if err := s.message(&l); err != nil || l.Done {
 			return err
 		}
@@ -82,6 +107,7 @@ func (s *stream) message(l *line) error {
 		}
 	}
 	if t := l.Message.Content; t != "" {
+		s.said = true
 		if err := s.endThinking(); err != nil {
 			return err
 		}
@@ -128,7 +154,7 @@ func (s *stream) call(id, name string, arguments json.RawMessage) error {
 	for n := len(s.calls) + 1; id == "" || slices.Contains(s.calls, id); n++ {
 		id = "call_" + strconv.Itoa(n)
 	}
-	s.calls = append(s.calls, id)
+	s.calls, s.said = append(s.calls, id), true
 	args := string(arguments)
 	var quoted string
 	switch {
@@ -137,7 +163,7 @@ func (s *stream) call(id, name string, arguments json.RawMessage) error {
 	case json.Unmarshal(arguments, &quoted) == nil: // as other APIs have them
 		args = quoted
 	}
-	for _, d := range []llm.Delta{{Kind: llm.ToolStart, ID: id, Name: name}, {Kind: llm.ToolArgs, ID: id, Text: args}, {Kind: llm.ToolEnd, ID: id, Text: args}} {
+	for _, d := range []llm.Delta{{Kind: llm.ToolStart, ID: id, Name: name}, {Kind: llm.ToolEnd, ID: id, Text: args}} {
 		if err := s.emit(d); err != nil {
 			return err
 		}
@@ -149,8 +175,10 @@ func (s *stream) end(l *line) error {
 	if err := s.endThinking(); err != nil {
 		return err
 	}
-	if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: l.Prompt, Output: l.Answer}}); err != nil {
-		return err
+	if l.Prompt > 0 || l.Answer > 0 { // else it is not known
+		if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: l.Prompt, Output: l.Answer}}); err != nil {
+			return err
+		}
 	}
 	stop := llm.StopEnd
 	switch {
@@ -158,6 +186,8 @@ func (s *stream) end(l *line) error {
 		stop = llm.StopToolCalls
 	case l.DoneReason == "length":
 		stop = llm.StopLength
+	case l.unfinished:
+		stop = llm.StopUnmarked
 	}
 	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
 }

@@ -89,9 +89,10 @@ type (
 		URL string `json:"url"`
 	}
 	chatCall struct {
-		ID       string       `json:"id"`
-		Type     string       `json:"type"`
-		Function chatFunction `json:"function"`
+		ID       string          `json:"id"`
+		Type     string          `json:"type"`
+		Function chatFunction    `json:"function"`
+		Extra    json.RawMessage `json:"extra_content,omitempty"` // what came with it, as Google's signatures
 	}
 	chatFunction struct {
 		Name      string `json:"name"`
@@ -181,7 +182,11 @@ func (e chatEncoder) messages(m llm.Message) []chatMessage {
 				reasoning[memberOf(part)] = append(reasoning[memberOf(part)], part.Text)
 			}
 		case llm.ToolCall:
-			calls = append(calls, chatCall{e.id(part.ID), "function", chatFunction{part.Name, string(part.Arguments)}})
+			c := chatCall{ID: e.id(part.ID), Type: "function", Function: chatFunction{part.Name, string(part.Arguments)}}
+			if part.API == e.from {
+				c.Extra = part.Opaque
+			}
+			calls = append(calls, c)
 		case llm.ToolResult:
 			out = append(out, chatMessage{Role: "tool", Content: part.Text, ToolCallID: e.id(part.ID)})
 			for i, img := range part.Images {

@@ -36,6 +36,7 @@ type chatDelta struct {
 			Name      string `json:"name"`
 			Arguments string `json:"arguments"`
 		} `json:"function"`
+		Extra json.RawMessage `json:"extra_content"`
 	} `json:"tool_calls"`
 }
 
@@ -95,6 +96,7 @@ type chatPending struct {
 	sentID    string // the provider's, may repeat
 	id, name  string // id is unique within the answer
 	arguments []byte
+	extra     json.RawMessage // goes back with the call
 }
 
 func (s *chatStream) emit(d llm.Delta) error {
@@ -220,6 +222,9 @@ func (s *chatStream) chunk(c *chatChunk) error {
 		if err != nil {
 			return err
 		}
+		if call != nil && len(tc.Extra) > 0 && string(tc.Extra) != "null" {
+			call.extra = tc.Extra
+		}
 		if tc.Function.Arguments == "" || call == nil {
 			continue
 		}
@@ -343,7 +348,11 @@ func (s *chatStream) end() error {
 	}
 	for i := range s.calls {
 		c := &s.calls[i]
-		if err := s.emit(llm.Delta{Kind: llm.ToolEnd, ID: c.id, Text: string(c.arguments)}); err != nil {
+		d := llm.Delta{Kind: llm.ToolEnd, ID: c.id, Text: string(c.arguments)}
+		if c.extra != nil {
+			d.API, d.Opaque = origin(s.at, APIChat), c.extra
+		}
+		if err := s.emit(d); err != nil {
 			return err
 		}
 	}

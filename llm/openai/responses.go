@@ -129,6 +129,9 @@ func (s *responsesStream) read(sse *llm.SSEReader) error {
 		if err := json.Unmarshal(raw.Data, &ev); err != nil {
 			return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent something that is no JSON in its stream", Cause: err}
 		}
+		if raw.Name == "error" && ev.Type != "error" { // some servers put the kind of the error there
+			ev.Code, ev.Type = cmp.Or(ev.Code, ev.Type), "error"
+		}
 		done, err := s.event(ev)
 		if done || err != nil {
 			return err

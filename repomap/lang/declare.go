@@ -32,6 +32,7 @@ type parts struct {
 	equals  int
 	end     int // what ends it: a brace, a semicolon
 	arrow   int // `=>`
+	alias   int // `typedef` or `using`
 	typedef bool
 	using   bool
 }
@@ -76,6 +77,9 @@ func (d *declared) statement(o *outline, at int) int {
 
 // parts looks at a statement up to its body or its end.
 func (d *declared) parts(o *outline, at int) parts {
+	if o.is(at, "__extension__") {
+		at++
+	}
 	p := parts{from: at, typeAt: -1, params: -1, equals: -1, arrow: -1}
 	for i := at; ; {
 		if i >= len(o.tokens) {
@@ -137,7 +141,8 @@ func (d *declared) parts(o *outline, at int) parts {
 			continue
 		case w.role == definer && p.typeAt < 0 && p.params < 0 && p.equals < 0 && !o.isMark(i-1, '.') && (!w.soft || o.isName(i+1)):
 			p.typeAt = i
-		case w.kind == Type && w.role == modifier && i == p.from:
+		case w.kind == Type && w.role == modifier && (i == p.from || o.is(p.from, "template") && o.isMark(i-1, '>')):
+			p.alias = i
 			p.typedef = o.is(i, "typedef")
 			p.using = !p.typedef
 		}
@@ -432,51 +437,4 @@ func (d *declared) property(o *outline, p parts) {
 	if name := end - 1; name > p.from && o.isName(name) && !o.is(p.from, "event") {
 		o.define(Property, name, p.from, end)
 	}
-}
-
-// alias reads `typedef … name;` and `using name = …;`.
-func (d *declared) alias(o *outline, p parts) int {
-	end := p.end
-	if o.isMark(end, '{') { // `typedef struct {…} name;`
-		end = o.skip(end)
-		for end < len(o.tokens) && !o.isMark(end, ';') && !o.isMark(end, '}') {
-			end = o.skip(end)
-		}
-	}
-	if p.using {
-		if p.equals == p.from+2 && o.isName(p.from+1) && d.macros {
-			o.define(Type, p.from+1, p.from, end)
-		}
-		return end + 1
-	}
-	if o.isMark(p.end, '{') {
-		if tag := p.typeAt + 1; o.isName(tag) && tag+1 == p.end {
-			o.define(o.word(p.typeAt).kind, tag, p.typeAt, p.end)
-		}
-		for i := o.skip(p.end); i+1 < end; i++ {
-			if o.isName(i) && o.isMark(i+1, ',') {
-				o.defineAs(string(o.text(i)), Type, i, "", p.from, p.end)
-			}
-		}
-	}
-	name := end - 1
-	if o.isMark(name, ']') && o.at(name).mate > 0 {
-		name = int(o.at(name).mate) - 1
-	}
-	if o.isMark(name, ')') && o.at(name).mate > 0 { // `typedef int (*name)(int);`
-		group := int(o.at(name).mate) - 1
-		if o.isMark(group, ')') {
-			name = group - 1
-		} else {
-			name = group
-		}
-	}
-	if name > p.from && o.isName(name) {
-		to := end
-		if o.isMark(p.end, '{') {
-			to = p.end
-		}
-		o.defineAs(string(o.text(name)), Type, name, "", p.from, to)
-	}
-	return end + 1
 }

@@ -89,7 +89,7 @@ const MaxSignature = 160
 
 // Version says which tables and outlines made a result. It changes when they do: stored
 // results of another version are worth nothing.
-const Version = 4
+const Version = 5
 
 // Language is what is known of one language.
 type Language struct {

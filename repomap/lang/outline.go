@@ -230,6 +230,15 @@ func (o *outline) defineAs(name string, kind Kind, at int, prefix string, from, 
 	return len(o.defs) - 1
 }
 
+// line returns tokens as sign writes them.
+func (o *outline) line(from, to int) string {
+	start := len(o.sig)
+	o.sign(from, to, start, from)
+	text := string(o.sig[start:])
+	o.sig = o.sig[:start]
+	return text
+}
+
 // sign writes tokens as one line without comments. What is too long is cut. It returns where
 // the token at name begins in what was written, or the beginning of that.
 func (o *outline) sign(from, to, start, name int) (nameFrom int) {

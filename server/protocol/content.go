@@ -100,7 +100,7 @@ type ToolCalled struct {
 	Type string `json:"type"`
 	ToolCall
 	Arguments   json.RawMessage `json:"arguments"`
-	Error       bool            `json:"error"`
+	Error       *bool           `json:"error"` // null if the tool of an MCP server succeeded
 	Outputs     []ToolOutput    `json:"outputs"`
 	TotalTimeMs int64           `json:"totalTimeMs"`
 }

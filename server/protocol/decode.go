@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // ID is an id that some clients send as a number.
@@ -102,11 +103,7 @@ func Decode(params json.RawMessage, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(norm, v); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
-			return fmt.Errorf("%s must not be a %s", wrong.Field, wrong.Value)
-		}
-		return err
+		return jsonrpc.Explain(norm, err)
 	}
 	return nil
 }

@@ -107,13 +107,15 @@ type ChatPromptResult struct {
 }
 
 // ToolCallParams of chat/toolCallApprove and chat/toolCallReject (4.2, 4.3). Auto is
-// ours: nobody looked at the call, the client approves everything. GoOn is
-// an addition of ours: after a rejection the turn goes on and the model is told.
+// ours: nobody looked at the call, the client approves everything. GoOn and Unasked are
+// additions of ours: after a rejection the turn goes on and the model is told; the client
+// rejected the call because it had nobody to ask.
 type ToolCallParams struct {
 	ChatID     ID     `json:"chatId"`
 	ToolCallID ID     `json:"toolCallId"`
 	Save       string `json:"save"`
 	GoOn       bool   `json:"goOn"`
+	Unasked    bool   `json:"unasked"`
 	Auto       bool   `json:"auto"`
 }
 

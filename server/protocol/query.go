@@ -23,13 +23,13 @@ type QueryContextParams struct {
 
 // QueryContextResult (4.7).
 type QueryContextResult struct {
-	ChatID   string        `json:"chatId,omitempty"`
+	ChatID   *string       `json:"chatId"` // null if the request names none
 	Contexts []ContextItem `json:"contexts"`
 }
 
 // QueryFilesResult (4.7).
 type QueryFilesResult struct {
-	ChatID string        `json:"chatId,omitempty"`
+	ChatID *string       `json:"chatId"` // null if the request names none
 	Files  []ContextItem `json:"files"`
 }
 
@@ -46,11 +46,12 @@ type ContextItem struct {
 
 // QueryCommandsResult (4.7).
 type QueryCommandsResult struct {
-	ChatID   string        `json:"chatId,omitempty"`
+	ChatID   *string       `json:"chatId"` // null if the request names none
 	Commands []ChatCommand `json:"commands"`
 }
 
-// ChatCommand is one slash command. Arguments is never null: clients iterate it.
+// ChatCommand is one slash command. Arguments is null for skills without any, as from the
+// reference server.
 type ChatCommand struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`

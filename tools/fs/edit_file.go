@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"path/filepath"
-	"sync"
 
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -21,7 +20,7 @@ type editFileArgs struct {
 	All      bool   `json:"all_occurrences,omitempty" jsonschema:"Replace every occurrence (default: false, and then it must be the only one)."`
 }
 
-func editFile(changing *sync.Mutex) tools.Tool {
+func editFile(c *changes) tools.Tool {
 	return tools.Definition[editFileArgs]{
 		Name: "edit_file", Description: editFileDoc, Preparing: "Editing file",
 		Plan: func(_ context.Context, call tools.Call, a editFileArgs) (tools.Plan, error) {
@@ -35,18 +34,12 @@ func editFile(changing *sync.Mutex) tools.Tool {
 			return plan, nil
 		},
 		Run: func(ctx context.Context, call tools.Call, a editFileArgs, _ tools.Sink) (tools.Result, error) {
-			changing.Lock()
-			defer changing.Unlock()
 			path := workspace.Abs(call.Roots, a.Path)
-			before, after, err := edited(call, path, a)
+			made, err := c.change(ctx, call, path, func() (before, after string, err error) { return edited(call, path, a) })
 			if err != nil {
 				return tools.Result{}, err
 			}
-			note, err := replaceFile(ctx, call, path, after)
-			if err != nil {
-				return tools.Result{}, fmt.Errorf("could not write %s: %w", path, err)
-			}
-			return tools.Result{Outputs: []string{"Edited " + path + note}, Details: change(path, before, after)}, nil
+			return tools.Result{Outputs: []string{"Edited " + path + made.note}, Details: change(path, made.before, made.after)}, nil
 		},
 	}.Build()
 }

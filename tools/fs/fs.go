@@ -23,7 +23,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -42,8 +41,8 @@ type Options struct {
 
 // Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
-	changing := new(sync.Mutex) // held from reading what changes until it has changed
-	return []tools.Tool{directoryTree(), readFile(o), writeFile(changing), editFile(changing), multiEdit(changing), previewFileChange(), moveFile(changing)}
+	c := newChanges()
+	return []tools.Tool{directoryTree(), readFile(o), writeFile(c), editFile(c), multiEdit(c), previewFileChange(), moveFile(c)}
 }
 
 // unseen makes of what is wrong with a call about a path outside of the workspace a plan
@@ -104,32 +103,6 @@ func announce(ctx context.Context, call tools.Call, tell func(tools.FileLog) err
 		}
 	}
 	return note, ctx.Err()
-}
-
-// replaceFile writes content to path, the first of the plan, atomically, creating folders
-// as needed. A link is followed, and the mode of an existing file kept. What the user's
-// client has open it replaces itself. note is that of announce.
-func replaceFile(ctx context.Context, call tools.Call, path, content string) (note string, err error) {
-	p, err := open(call, 0, path, true)
-	if err != nil {
-		return "", err
-	}
-	defer p.Close()
-	told := func() error {
-		note, err = announce(ctx, call, func(l tools.FileLog) error { return l.Writing(ctx, p.Path(), []byte(content)) })
-		return err
-	}
-	if call.Save != nil {
-		if err := told(); err != nil {
-			return note, err
-		}
-		if save(call, p, content) {
-			return note, nil
-		}
-		told = ctx.Err
-	}
-	err = p.Replace([]byte(content), 0, told)
-	return note, err
 }
 
 // change describes the change of a file from before to after.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/seed-dec29ce4/eca/internal/place"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -21,7 +20,7 @@ type moveFileArgs struct {
 	Destination string `json:"destination" jsonschema:"The absolute path to move it to; must not exist."`
 }
 
-func moveFile(changing *sync.Mutex) tools.Tool {
+func moveFile(c *changes) tools.Tool {
 	return tools.Definition[moveFileArgs]{
 		Name: "move_file", Description: moveFileDoc, Preparing: "Moving file",
 		Plan: func(_ context.Context, call tools.Call, a moveFileArgs) (tools.Plan, error) {
@@ -32,9 +31,12 @@ func moveFile(changing *sync.Mutex) tools.Tool {
 			}, nil
 		},
 		Run: func(ctx context.Context, call tools.Call, a moveFileArgs, _ tools.Sink) (tools.Result, error) {
-			changing.Lock()
-			defer changing.Unlock()
 			src, dst := workspace.Abs(call.Roots, a.Source), workspace.Abs(call.Roots, a.Destination)
+			end, err := c.beginMove(ctx, call.ChatID, src, dst)
+			if err != nil {
+				return tools.Result{}, err
+			}
+			defer end()
 			for i, path := range []string{src, dst} {
 				if _, err := call.Place(i, path); err != nil {
 					return tools.Result{}, err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
 
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -27,7 +26,7 @@ type editArgs struct {
 	All      bool   `json:"all_occurrences,omitempty" jsonschema:"Replace every occurrence (default: false, and then it must be the only one)."`
 }
 
-func multiEdit(changing *sync.Mutex) tools.Tool {
+func multiEdit(c *changes) tools.Tool {
 	return tools.Definition[multiEditArgs]{
 		Name: "multi_edit", Description: multiEditDoc, Preparing: "Editing file",
 		Plan: func(_ context.Context, call tools.Call, a multiEditArgs) (tools.Plan, error) {
@@ -41,19 +40,13 @@ func multiEdit(changing *sync.Mutex) tools.Tool {
 			return plan, nil
 		},
 		Run: func(ctx context.Context, call tools.Call, a multiEditArgs, _ tools.Sink) (tools.Result, error) {
-			changing.Lock()
-			defer changing.Unlock()
 			path := workspace.Abs(call.Roots, a.Path)
-			before, after, err := editedAll(call, path, a.Edits)
+			made, err := c.change(ctx, call, path, func() (before, after string, err error) { return editedAll(call, path, a.Edits) })
 			if err != nil {
 				return tools.Result{}, err
 			}
-			note, err := replaceFile(ctx, call, path, after)
-			if err != nil {
-				return tools.Result{}, fmt.Errorf("could not write %s: %w", path, err)
-			}
 			return tools.Result{
-				Outputs: []string{fmt.Sprintf("Made %d edits of %s%s", len(a.Edits), path, note)}, Details: change(path, before, after),
+				Outputs: []string{fmt.Sprintf("Made %d edits of %s%s", len(a.Edits), path, made.note)}, Details: change(path, made.before, made.after),
 			}, nil
 		},
 	}.Build()

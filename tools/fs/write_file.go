@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -22,7 +21,7 @@ type writeFileArgs struct {
 	Content string `json:"content" jsonschema:"The complete content of the file."`
 }
 
-func writeFile(changing *sync.Mutex) tools.Tool {
+func writeFile(c *changes) tools.Tool {
 	return tools.Definition[writeFileArgs]{
 		Name: "write_file", Description: writeFileDoc, Preparing: "Creating file",
 		Plan: func(_ context.Context, call tools.Call, a writeFileArgs) (tools.Plan, error) {
@@ -40,18 +39,15 @@ func writeFile(changing *sync.Mutex) tools.Tool {
 			return plan, nil
 		},
 		Run: func(ctx context.Context, call tools.Call, a writeFileArgs, _ tools.Sink) (tools.Result, error) {
-			changing.Lock()
-			defer changing.Unlock()
 			path := workspace.Abs(call.Roots, a.Path)
-			before, _, err := current(call, path)
+			made, err := c.change(ctx, call, path, func() (before, after string, err error) {
+				before, _, err = current(call, path)
+				return before, a.Content, err
+			})
 			if err != nil {
 				return tools.Result{}, err
 			}
-			note, err := replaceFile(ctx, call, path, a.Content)
-			if err != nil {
-				return tools.Result{}, fmt.Errorf("could not write %s: %w", path, err)
-			}
-			return tools.Result{Outputs: []string{"Wrote " + path + note}, Details: change(path, before, a.Content)}, nil
+			return tools.Result{Outputs: []string{"Wrote " + path + made.note}, Details: change(path, made.before, made.after)}, nil
 		},
 	}.Build()
 }

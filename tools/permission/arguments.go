@@ -3,6 +3,7 @@ package permission
 import (
 	"bytes"
 	"encoding/json"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,18 +70,74 @@ func pathForms(f *forms, abs string, roots []string) {
 	if slash := filepath.ToSlash(abs); slash != abs {
 		f.more = append(f.more, slash)
 	}
-	real := workspace.Resolve(abs)
-	for _, root := range roots { // a workspace folder keeps the name it is opened under
-		rel, err := filepath.Rel(workspace.Resolve(root), real)
-		if err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-			real = filepath.Join(root, rel)
-			break
-		}
-	}
+	real := destination(abs, roots)
 	detour := filepath.IsAbs(f.value) && filepath.Clean(f.value) != f.value || strings.Contains(f.value, "..")
 	if real != abs || detour {
 		f.leads = real
 	}
+}
+
+// destination is where a path leads, links resolved.
+func destination(abs string, roots []string) string {
+	real := workspace.Resolve(abs)
+	for _, root := range roots { // a workspace folder keeps the name it is opened under
+		rel, err := filepath.Rel(workspace.Resolve(root), real)
+		if err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+			return filepath.Join(root, rel)
+		}
+	}
+	return real
+}
+
+// outside says that a path is outside the workspace, and where it leads if it is a link.
+func outside(name, path string) string {
+	if real := workspace.Resolve(path); real != filepath.Clean(path) {
+		name += " leads to " + real + ", which"
+	}
+	return name + " is outside the workspace"
+}
+
+// Limits of the links of one call that are named.
+const (
+	maxDestinations = 5
+	maxWords        = 100 // of a command that are looked at
+)
+
+// destinations says for the user where the links that a call goes through lead, unless the
+// reason says so already, and which host an address belongs to.
+func destinations(call tools.Call, plan tools.Plan, reason string) string {
+	out, named := "", 0
+	if u, err := url.Parse(plan.Address); err == nil && u.Host != "" {
+		out = "; the host is " + u.Host + ", the address " + plan.Address
+	}
+	note := func(name, path string) {
+		real := destination(path, call.Roots)
+		if real == filepath.Clean(path) || strings.Contains(reason+out, " leads to "+real) || named == maxDestinations {
+			return
+		}
+		out += "; " + name + " leads to " + real
+		named++
+	}
+	if plan.Command == nil {
+		for _, path := range plan.Paths {
+			note(path, path)
+		}
+		return out
+	}
+	places, words := newPlaces(plan.Command.Dir), plan.Command.Program.Writes
+	for _, cmd := range plan.Command.Program.Commands {
+		if !places.enter(cmd) {
+			break // nobody knows where the rest runs
+		}
+		words = append(words[:len(words):len(words)], cmd.Args...)
+	}
+	for _, word := range words[:min(len(words), maxWords)] {
+		name := expandHome(afterOption(word))
+		for _, dir := range places.dirs {
+			note(name, under(dir, name))
+		}
+	}
+	return out
 }
 
 // parts returns each command of a program in the ways in which it can be denied: as

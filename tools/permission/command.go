@@ -143,8 +143,8 @@ func (p *Policy) reads(c *tools.Command) (ok bool, why string) {
 		if !places.enter(cmd) {
 			return false, "where it runs is not known"
 		}
-		if outside := p.pathsInside(cmd, places); outside != "" {
-			return false, outside + " is outside the workspace"
+		if why := p.pathsInside(cmd, places); why != "" {
+			return false, why
 		}
 		if cmd.Git {
 			if ok, why := p.gitReads(cmd, places); !ok {
@@ -189,27 +189,28 @@ func under(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// pathsInside returns the first path of a command that leads out of the workspace, or "".
+// pathsInside says of the first path of a command that leads out of the workspace that it
+// does; "" if there is none.
 func (p *Policy) pathsInside(c cmdline.Command, l *places) string {
 	for _, dir := range l.dirs {
 		for _, path := range c.Paths {
 			full := under(dir, path.Name)
 			if !path.Glob {
 				if !p.inside(full) {
-					return path.Name
+					return outside(path.Name, full)
 				}
 				continue
 			}
 			if !p.inside(fixed(full)) {
-				return path.Name
+				return outside(path.Name, fixed(full))
 			}
 			found, ok := expand(full)
 			if !ok {
-				return path.Name
+				return outside(path.Name, full)
 			}
 			for _, f := range found {
 				if !p.inside(f) {
-					return f
+					return outside(f, f)
 				}
 			}
 		}

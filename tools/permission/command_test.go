@@ -143,14 +143,25 @@ func TestRepositoryHelpers(t *testing.T) {
 		"[diff]\n\texternal = ./x": tools.Ask, "[diff \"p\"]\n\ttextconv = ./x": tools.Ask, "[diff \"p\"]\n\tcommand = ./x": tools.Ask, "[filter \"p\"]\n\tclean = ./x": tools.Ask, "[core]\n\tpager = ./x": tools.Ask,
 		"[pager]\n\tlog = ./x": tools.Ask, "[include]\n\tpath = x": tools.Ask, "[includeIf \"gitdir:/\"]\n\tpath = x": tools.Ask, "[gpg]\n\tprogram = ./x": tools.Ask, "[log]\n\tshowSignature = true": tools.Ask,
 		"[remote \"origin\"]\n\tuploadpack = ./x": tools.Ask, "[remote \"origin\"]\n\tpromisor = true": tools.Ask, "[core] alternateRefsCommand = ./x": tools.Ask, "[Diff]External=./x": tools.Ask,
-		"[core]\n\tbare = \\\nfalse": tools.Ask, "[diff": tools.Ask, "[credential]\n\thelper = ./x": tools.Ask, "[user]name=n\n[diff \"a]\"]textconv=./x": tools.Ask, "[diff.p]\n\ttextconv = ./x": tools.Ask,
+		"[core]\n\tbare = \\\nfalse": tools.Ask, "[diff": tools.Ask, "[credential]\n\thelper = !./x": tools.Allow, "[alias]\n\tlg = !./x": tools.Allow, "[alias]\n\twhatchanged = !./x": tools.Ask, "[alias \"log\"]\n\tcommand = !./x": tools.Ask, "[nobody]\n\tknows = x": tools.Ask,
+		"[branch]\n\tsort = -committerdate": tools.Allow, "[tag]\n\tsort = signature:grade": tools.Ask, "[svn-remote \"svn\"]\n\turl = x\n[gui]\n\tencoding = x\n[http]\n\tproxy = x\n[url \"x\"]\n\tinsteadOf = y": tools.Allow, "[user]name=n\n[diff \"a]\"]textconv=./x": tools.Ask, "[diff.p]\n\ttextconv = ./x": tools.Ask,
 	} {
 		dir := makeFiles(t, map[string]string{".git/config": harmless + extra, "sub/x": ""})
 		p := real(t, `{}`, dir)
-		for _, command := range []string{"git status", "cd sub && git log", "git -C sub diff"} {
+		for _, command := range []string{"git status", "cd sub && git log -p", "git -C sub diff"} {
 			if v := judge(t, p, "plan", dir, command); v.Decision != want {
 				t.Errorf("%q with %q: %+v", command, extra, v)
 			}
+		}
+	}
+	// What shows no contents starts none of the programs for them.
+	dir := makeFiles(t, map[string]string{".git/config": harmless + "[diff \"p\"]\n\ttextconv = ./x\n[filter \"lfs\"]\n\tclean = ./x\n", "sub/x": ""})
+	for command, want := range map[string]tools.Decision{
+		"git log": tools.Allow, "git log --oneline -5": tools.Allow, "git -C sub log -n 3 -- x": tools.Allow, "git branch -a": tools.Allow, "git rev-parse HEAD": tools.Allow, "git remote -v": tools.Allow,
+		"git log -p": tools.Ask, "git log -Sx": tools.Ask, "git log --stat": tools.Ask, "git log -n1 -u": tools.Ask, "git status": tools.Ask, "git diff": tools.Ask, "git show": tools.Ask, "git blame x": tools.Ask, "git grep x": tools.Ask,
+	} {
+		if v := judge(t, real(t, `{}`, dir), "plan", dir, command); v.Decision != want {
+			t.Errorf("%q where contents are filtered: %+v", command, v)
 		}
 	}
 	const evil = "[diff]\n\texternal = ./x\n"

@@ -15,7 +15,10 @@ import (
 
 // Writes that make programs run later, or change what eca may do, always ask.
 func TestProtectedPlaces(t *testing.T) {
-	dir := makeFiles(t, map[string]string{".git/config": "", "a.txt": "", "own/state/x": ""})
+	dir := makeFiles(t, map[string]string{
+		".git/config": "", "a.txt": "", "own/state/x": "",
+		"bare/HEAD": "", "bare/objects/x": "", "bare/refs/x": "", "almost/objects/x": "", "almost/refs/x": "", "half/HEAD": "", "half/refs/x": "",
+	})
 	for link, to := range map[string]string{"folder": ".git", "file": ".git/config"} {
 		needs.Symlink(t, filepath.Join(dir, to), filepath.Join(dir, link))
 	}
@@ -30,6 +33,12 @@ func TestProtectedPlaces(t *testing.T) {
 		".git/hooks/pre-commit": true, ".git/config": true, "sub/.git/config": true, ".git": true, ".eca/config.json": true, ".eca/new/x": true, ".husky/pre-commit": true, ".vscode/tasks.json": true,
 		".mcp.json": true, ".envrc": true, "AGENTS.md": true, "sub/CLAUDE.md": true, ".bashrc": true, ".profile": true, ".ssh/authorized_keys": true, ".config/fish/config.fish": true,
 		".GIT/config": true, ".Git/Config": true, ".ECA/Config.json": true, "agents.MD": true, ".git./config": true, ".git /config": true, "GIT~1/config": true, ".git::$INDEX_ALLOCATION/config": true, ".g\u200cit/config": true,
+		".jj/x": true, ".zed/tasks.json": true, ".devcontainer/devcontainer.json": true, ".cursor/mcp.json": true, ".claude/settings.json": true, ".gemini/x": true, ".codex/config.toml": true,
+		"GEMINI.md": true, ".mvn/maven.config": true, ".gradle/init.d/x.gradle": true, ".gradle/x": false, ".local/bin/ls": true, ".local/x": false, ".config/nvim/init.lua": true, ".config/x": false,
+		".dir-locals.el": true, ".nvim.lua": true, ".exrc": true, "x.code-workspace": true, "sub/My.Code-Workspace": true, "code-workspace": false, ".cargo/config.toml": true, ".cargo/config": true, "cargo/config.toml": false,
+		".yarnrc": true, ".yarnrc.yml": true, ".pnpmfile.cjs": true, "mise.toml": true, "mise.local.toml": true, ".pre-commit-config.yaml": true, "lefthook.yml": true, "lefthook-local.yml": true,
+		".bazelrc": true, ".hgrc": true, ".gdbinit": true, ".Rprofile": true, ".tmux.conf": true, ".pam_environment": true,
+		"bare/config": true, "bare/hooks/post-checkout": true, "bare/info/attributes": true, "bare/readme.txt": false, "almost/HEAD": true, "almost/head": true, "half/objects/x": true, "half/config": false, "config": false, "src/HEAD": false,
 		"folder/hooks/x": true, "file": true, "sub/../.git/x": true, "own/state/x": true, "own/new": true, "OWN/x": true,
 	} {
 		plan := tools.Plan{Paths: []string{dir + "/" + path}}
@@ -48,6 +57,7 @@ func TestProtectedPlaces(t *testing.T) {
 		"echo x > .git/hooks/pre-commit": true, "echo x >> ~/.bashrc": true, "echo x >> $HOME/.zshrc": true, "cp a.txt .git/hooks/x": true, "tee .eca/config.json": true, "mv a.txt folder/x": true,
 		"cd .git && touch x": true, "cd .git/hooks; echo x > y": true, "sed -i s/a/b/ .git/config": true, "dd of=.git/config": true, "cp --target-directory=.git/hooks a.txt": true, "git config core.pager x": true,
 		"sh -c 'echo x > .git/config'": true, "ln -s x .bashrc": true, "sudo cp a.txt /root/.profile": true, "echo x > .GIT/config": true, "cp a own/x": true, "python -c 1 > AGENTS.md": true,
+		"cp a.txt almost/HEAD": true, "mkdir half/objects": true, "curl -X HEAD https://x.example": false, "cp a.txt x.code-workspace": true,
 		"cd - && cp a.txt ~/.bashrc": true, "cd -; cp a.txt .git/hooks/x": true, "cd a; cd b; cd c; cd d; cd e; tee ~/.profile": true, "cd - && cp a.txt b.txt": false,
 	} {
 		v := judge(t, p, "code", dir, command)
@@ -100,6 +110,38 @@ func TestPathRules(t *testing.T) {
 		if v := p.Judge(tools.Call{Agent: "code", Arguments: args, Roots: []string{dir}}, spec("eca__write_file"), plan); v.Decision != want {
 			t.Errorf("%s: %+v", path, v)
 		}
+	}
+}
+
+// A question about a path that is a link, or goes through one, says where that leads, and one
+// about an address names the host and the whole address.
+func TestQuestionsSayWhereLinksLead(t *testing.T) {
+	elsewhere := makeFiles(t, map[string]string{"key": ""})
+	dir := makeFiles(t, map[string]string{"docs/a.md": "", "src/x": ""})
+	for link, to := range map[string]string{"docs/out": elsewhere, "docs/in": filepath.Join(dir, "src"), "docs/gone": filepath.Join(elsewhere, "missing")} {
+		needs.Symlink(t, to, filepath.Join(dir, filepath.FromSlash(link)))
+	}
+	p := real(t, `{}`, dir)
+	for path, want := range map[string]string{
+		"/docs/out/key": "/docs/out/key leads to " + filepath.Join(elsewhere, "key") + ", which is outside the workspace",
+		"/docs/gone":    "/docs/gone leads to " + filepath.Join(elsewhere, "missing") + ", which is outside the workspace",
+		"/docs/in/x":    "/docs/in/x leads to " + filepath.Join(dir, "src", "x"),
+		"/docs/a.md":    "",
+	} {
+		plan := tools.Plan{Paths: []string{filepath.Join(dir, filepath.FromSlash(path))}}
+		v := p.Judge(tools.Call{Agent: "code", Arguments: []byte(`{}`), Roots: []string{dir}}, spec("eca__write_file"), plan)
+		if v.Decision != tools.Ask || !strings.Contains(filepath.ToSlash(v.Reason), filepath.ToSlash(want)) || strings.Count(v.Reason, "leads to") != min(len(want), 1) {
+			t.Errorf("%s: %+v", path, v)
+		}
+	}
+	for _, command := range []string{"cat docs/out/key", "tee docs/out/key", "cd docs && cp x out/key", "echo x > docs/out/key", "dd of=docs/out/key"} {
+		if v := judge(t, p, "code", dir, command); v.Decision != tools.Ask || !strings.Contains(v.Reason, "out/key leads to "+filepath.Join(elsewhere, "key")) {
+			t.Errorf("%s: %+v", command, v)
+		}
+	}
+	v := p.Judge(tools.Call{Agent: "code", Arguments: []byte(`{}`)}, spec("eca__web_fetch"), tools.Plan{Address: "https://evil.example/a?b=c"})
+	if v.Decision != tools.Ask || !strings.HasSuffix(v.Reason, "; the host is evil.example, the address https://evil.example/a?b=c") {
+		t.Errorf("an address: %+v", v)
 	}
 }
 

@@ -97,6 +97,9 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 	if v.Decision == tools.Ask && !v.Insist && gone != "" {
 		v.Insist, v.Rule, v.Reason = true, "irreversible", gone+" ("+v.Reason+")"
 	}
+	if v.Decision == tools.Ask {
+		v.Reason += destinations(call, plan, v.Reason)
+	}
 	v.Details = p.memory.annotate(call, spec, plan)
 	if plan.Command == nil {
 		for _, path := range plan.Paths {
@@ -134,7 +137,7 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone 
 	}
 	for _, path := range plan.Paths {
 		if !p.inside(path) {
-			return tools.Verdict{Decision: tools.Ask, Rule: "outside the workspace", Reason: path + " is outside the workspace"}
+			return tools.Verdict{Decision: tools.Ask, Rule: "outside the workspace", Reason: outside(path, path)}
 		}
 	}
 	if m := r.ask.match(spec, args); m != "" {

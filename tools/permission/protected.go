@@ -2,6 +2,7 @@ package permission
 
 import (
 	"os"
+	pathpkg "path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,8 +16,9 @@ import (
 // folders and files, wherever they are, whose content programs run or take orders from.
 func protectedFolders() []string {
 	return []string{
-		".git", ".hg", ".svn", ".eca", ".husky", ".githooks", ".vscode", ".idea", ".ssh", ".gnupg", ".direnv",
-		".config/fish", ".config/git", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/eca",
+		".git", ".hg", ".jj", ".svn", ".eca", ".husky", ".githooks", ".ssh", ".gnupg", ".direnv",
+		".vscode", ".idea", ".zed", ".devcontainer", ".cursor", ".claude", ".gemini", ".codex", ".mvn", ".gradle/init.d", ".local/bin",
+		".config/fish", ".config/git", ".config/nvim", ".config/mise", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/eca",
 		"library/launchagents", "library/launchdaemons", "start menu/programs/startup", "windowspowershell",
 	}
 }
@@ -24,9 +26,18 @@ func protectedFolders() []string {
 func protectedFiles() []string {
 	return []string{
 		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
-		".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".xprofile", ".xinitrc", ".xsession", ".envrc", ".gitconfig", ".netrc", ".npmrc", ".pypirc", ".vimrc", ".emacs",
-		".mcp.json", "agents.md", "claude.md", "profile.ps1", "microsoft.powershell_profile.ps1", "crontab",
+		".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".xprofile", ".xinitrc", ".xsession", ".pam_environment", ".tmux.conf", ".envrc",
+		".gitconfig", ".hgrc", ".netrc", ".npmrc", ".pnpmfile.cjs", ".pypirc", ".bazelrc", ".gdbinit", ".rprofile",
+		".vimrc", ".exrc", ".nvim.lua", ".emacs", ".dir-locals.el",
+		"mise.toml", ".mise.toml", ".pre-commit-config.yaml", ".pre-commit-config.yml",
+		"lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", ".lefthook.yml", ".lefthook.yaml", ".lefthook.toml", ".lefthook.json",
+		".mcp.json", "agents.md", "claude.md", "gemini.md", "profile.ps1", "microsoft.powershell_profile.ps1", "crontab",
 	}
+}
+
+// protectedPatterns are for files that have no fixed name (path.Match), by their last two names.
+func protectedPatterns() []string {
+	return []string{"*/*.code-workspace", "*/.yarnrc*", "*/mise.*.toml", "*/.mise.*.toml", "*/lefthook-local.*", "*/.lefthook-local.*", ".cargo/config", ".cargo/config.toml"}
 }
 
 // writesProtected returns a protected place that a call may write to, or "".
@@ -127,6 +138,9 @@ func (p *Policy) isProtected(path string) bool {
 }
 
 func (p *Policy) protects(path string) bool {
+	if partOfBareRepository(filepath.ToSlash(path)) {
+		return true
+	}
 	path = fold(path)
 	if slices.ContainsFunc(p.protected, func(own string) bool { return path == own || strings.HasPrefix(path, own+"/") }) {
 		return true
@@ -135,8 +149,38 @@ func (p *Policy) protects(path string) bool {
 	if slices.ContainsFunc(protectedFolders(), func(f string) bool { return strings.Contains(whole, "/"+f+"/") }) {
 		return true
 	}
-	name := path[strings.LastIndexByte(path, '/')+1:]
-	return slices.Contains(protectedFiles(), name)
+	dir, name := pathpkg.Split(path)
+	twoNames := pathpkg.Join(pathpkg.Base(dir), name)
+	return slices.Contains(protectedFiles(), name) || slices.ContainsFunc(protectedPatterns(), func(pattern string) bool {
+		matches, _ := pathpkg.Match(pattern, twoNames)
+		return matches
+	})
+}
+
+// partOfBareRepository says whether a path belongs to a bare git repository, or would make one:
+// git runs what the configuration of the folder says that it is called in. A folder counts as a
+// repository that has HEAD, objects and refs.
+func partOfBareRepository(path string) bool {
+	for dir, name := pathpkg.Split(path); name != ""; dir, name = pathpkg.Split(strings.TrimRight(dir, "/")) {
+		switch strings.ToLower(name) {
+		case "head", "objects", "refs", "config", "config.worktree", "hooks", "info", "commondir":
+		default:
+			continue
+		}
+		missing := 0
+		for _, part := range []string{"HEAD", "objects", "refs"} {
+			if strings.EqualFold(part, name) {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.FromSlash(dir), part)); err != nil {
+				missing++
+			}
+		}
+		if missing == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // fold brings a path into the form in which file systems that know no case, drop dots

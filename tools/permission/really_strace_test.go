@@ -44,31 +44,38 @@ const watchedCalls = "?execve,?execveat,?open,?openat,?openat2,?creat,?unlink,?u
 const mark = "/eca-program-"
 
 // traced runs programs below strace, one after another, within the read-only sandbox: what
-// they try is seen all the same, and a hole does no harm. A bound network would be hidden from
-// strace, which looks by the same means.
+// they try is seen all the same, and a hole does no harm. strace stands outside of the sandbox
+// and stops a process before the filter of system calls looks at its call, so it also sees
+// what the filter refuses. The network is bound like everything else.
 func (w *world) traced(t failer, strace string, texts []string) []seen {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The trace goes to the private folder for temporary files, and from there to us.
-	const script = `strace=$1; shift; env -i "${env[@]}" TMPDIR="$TMPDIR" "$strace" --seccomp-bpf -f -qq -s 300 -o "$TMPDIR/eca-trace" -e trace="$calls" bash -c '
-		i=0; for text; do cd "$mark$i" 2>/dev/null; bash -c "$text" </dev/null >/dev/null 2>&1; i=$((i+1)); done; cd "$mark$i" 2>/dev/null; :' bash "$@"; cat "$TMPDIR/eca-trace"; echo "TMPDIR=$TMPDIR"`
-	env := slices.Concat(w.env, harmlessGit(), []string{"mark=" + mark})
-	quoted := make([]string, len(env))
-	for i, e := range env {
-		quoted[i] = "'" + e + "'"
+	temp, err := os.MkdirTemp("", "eca-really-")
+	if err != nil {
+		t.Fatal(err)
 	}
-	head := "calls='" + watchedCalls + "'; env=(" + strings.Join(quoted, " ") + "); "
-	var out, failed bytes.Buffer
-	exit, err := proc.Run(context.Background(), proc.Spec{
-		Path: "bash", Args: append([]string{"-c", head + script, "bash", strace}, texts...), Dir: w.dir, Stdout: &out, Stderr: &failed,
-		Supervisor: self, Sandbox: sandbox.Policy{Level: sandbox.ReadOnly, Network: true},
-	})
+	defer os.RemoveAll(temp)
+	trace := temp + ".trace" // the programs cannot write there
+	defer os.Remove(trace)
+	const script = `i=0; for text; do cd "$mark$i" 2>/dev/null; bash -c "$text" </dev/null >/dev/null 2>&1; i=$((i+1)); done; cd "$mark$i" 2>/dev/null; :`
+	// The second stage of a bounded child (package proc), which reports to descriptor 3.
+	const launch = `exec "$0" "$@" 3>/dev/null`
+	policy := sandbox.Policy{Level: sandbox.ReadOnly, Temp: temp}
+	env := slices.Concat([]string{"-i"}, w.env, harmlessGit(), []string{"mark=" + mark, "TMPDIR=" + temp})
+	args := slices.Concat([]string{"-c", launch, "env"}, env,
+		[]string{strace, "-f", "-qq", "-s", "300", "-o", trace, "-e", "trace=" + watchedCalls, self, "__bounded", policy.Encode(), "bash", "bash", "-c", script, "bash"}, texts)
+	var failed bytes.Buffer
+	exit, err := proc.Run(context.Background(), proc.Spec{Path: "bash", Args: args, Dir: w.dir, Stdout: &failed, Stderr: &failed, Supervisor: self})
 	if err != nil || exit.Code != 0 {
 		t.Fatal("strace: ", err, exit, failed.String())
 	}
-	reports := parseTrace(out.String())
+	out, err := os.ReadFile(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reports := parseTrace(string(out), temp)
 	if len(reports) != len(texts) {
 		t.Fatal("strace reports ", len(reports), " programs instead of ", len(texts), ": ", failed.String())
 	}
@@ -80,11 +87,9 @@ func harmlessGit() []string {
 	return cmdline.GitEnv(func(string) string { return "" }, cmdline.HarmlessGit()...)
 }
 
-// parseTrace splits a trace at the marks.
-func parseTrace(trace string) []seen {
+// parseTrace splits a trace at the marks. temp is the programs' temporary folder.
+func parseTrace(trace, temp string) []seen {
 	var out []seen
-	temp := trace[strings.LastIndex(trace, "TMPDIR=")+len("TMPDIR="):]
-	temp = strings.TrimSpace(temp)
 	call := regexp.MustCompile(`^\d+ +([a-z0-9_]+)\((.*)`)
 	text := regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
 	first := false

@@ -1,13 +1,10 @@
 package permission
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
@@ -23,6 +20,7 @@ import (
 // judged too. One that has its .git in it, in a repository whose .gitmodules is only
 // recorded and not there, is not found.
 func (p *Policy) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
+	contents := cmdline.GitContents(c.Args)
 	for _, dir := range l.dirs {
 		if c.Dir != "" {
 			dir = under(dir, c.Dir)
@@ -31,7 +29,7 @@ func (p *Policy) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
 			}
 		}
 		left := maxRepositories
-		if why := p.helpers(dir, &left); why != "" {
+		if why := p.helpers(dir, contents, &left); why != "" {
 			return false, why
 		}
 	}
@@ -41,9 +39,10 @@ func (p *Policy) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
 // maxRepositories bounds how many submodules are looked at.
 const maxRepositories = 100
 
-// helpers says why git may run programs in the repository that a folder belongs to, or "".
-// If there is no repository, git says so and does nothing.
-func (p *Policy) helpers(dir string, left *int) (why string) {
+// helpers says why git may run programs in the repository that a folder belongs to, or "";
+// contents says whether it looks at the contents of files. If there is no repository, git says so
+// and does nothing.
+func (p *Policy) helpers(dir string, contents bool, left *int) (why string) {
 	repo, common, top := repository(dir)
 	if repo == "" {
 		return ""
@@ -51,10 +50,10 @@ func (p *Policy) helpers(dir string, left *int) (why string) {
 	if *left--; *left < 0 {
 		return "the repository has too many submodules"
 	}
-	if why := p.configured(repo, common); why != "" {
+	if why := p.configured(repo, common, contents); why != "" {
 		return why
 	}
-	if why := p.modules(filepath.Join(common, "modules"), left); why != "" {
+	if why := p.modules(filepath.Join(common, "modules"), contents, left); why != "" {
 		return why
 	}
 	data, err := readConfig(filepath.Join(top, ".gitmodules"))
@@ -73,7 +72,7 @@ func (p *Policy) helpers(dir string, left *int) (why string) {
 		if _, err := os.Lstat(filepath.Join(sub, ".git")); err != nil || !p.inside(sub) {
 			continue
 		}
-		if why := p.helpers(sub, left); why != "" {
+		if why := p.helpers(sub, contents, left); why != "" {
 			return why
 		}
 	}
@@ -81,7 +80,7 @@ func (p *Policy) helpers(dir string, left *int) (why string) {
 }
 
 // modules judges the submodules that a repository keeps in a folder of its own.
-func (p *Policy) modules(dir string, left *int) (why string) {
+func (p *Policy) modules(dir string, contents bool, left *int) (why string) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
@@ -95,11 +94,11 @@ func (p *Policy) modules(dir string, left *int) (why string) {
 		}
 		sub := filepath.Join(dir, e.Name())
 		if bare(sub) {
-			if why = p.configured(sub, sub); why == "" {
-				why = p.modules(filepath.Join(sub, "modules"), left)
+			if why = p.configured(sub, sub, contents); why == "" {
+				why = p.modules(filepath.Join(sub, "modules"), contents, left)
 			}
 		} else if e.IsDir() { // a name with slashes
-			why = p.modules(sub, left)
+			why = p.modules(sub, contents, left)
 		}
 		if why != "" {
 			return why
@@ -109,7 +108,7 @@ func (p *Policy) modules(dir string, left *int) (why string) {
 }
 
 // configured says what a repository's own configuration sets that may run programs, or "".
-func (p *Policy) configured(repo, common string) (why string) {
+func (p *Policy) configured(repo, common string, contents bool) (why string) {
 	for _, file := range []string{filepath.Join(common, "config"), filepath.Join(repo, "config.worktree")} {
 		data, err := readConfig(file)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -119,7 +118,7 @@ func (p *Policy) configured(repo, common string) (why string) {
 			return "the repository's configuration can not be read"
 		}
 		tree := func(value string) bool { return !strings.ContainsAny(value, "\"#;\\") && p.inside(under(repo, value)) }
-		if key := foreignKey(data, tree); key != "" {
+		if key := foreignKey(data, contents, tree); key != "" {
 			return "the repository's own configuration sets " + key + ", which may run programs or lead elsewhere"
 		}
 	}
@@ -169,83 +168,4 @@ func bare(dir string) bool {
 func readConfig(path string) ([]byte, error) {
 	const most = 1 << 20
 	return regular.Read(path, most)
-}
-
-// foreignKey returns the first key of a git configuration that is not known to be
-// harmless, or "". tree judges where the work tree is.
-func foreignKey(data []byte, tree func(value string) bool) string {
-	section := ""
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, len(data)+1)
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
-		for strings.HasPrefix(line, "[") {
-			end := strings.IndexByte(line, ']')
-			if quote := strings.IndexByte(line, '"'); quote >= 0 && quote < end { // ] may stand in the name
-				end = strings.LastIndexByte(line, ']')
-			}
-			if end < 0 {
-				return "a section that can not be read"
-			}
-			section, _, _ = strings.Cut(strings.ToLower(line[1:end]), " ")
-			section, _, _ = strings.Cut(section, ".")
-			if !harmlessSection(section) {
-				return section
-			}
-			line = strings.TrimSpace(line[end+1:])
-		}
-		if line == "" || line[0] == '#' || line[0] == ';' {
-			continue
-		}
-		if strings.HasSuffix(line, `\`) {
-			return "a value that goes on in the next line"
-		}
-		key, value, _ := strings.Cut(line, "=")
-		key = strings.ToLower(strings.TrimSpace(key))
-		if section == "core" && key == "worktree" && tree(strings.TrimSpace(value)) {
-			continue
-		}
-		if !harmlessKey(section, key) {
-			return section + "." + key
-		}
-	}
-	if lines.Err() != nil {
-		return "lines that can not be read"
-	}
-	return ""
-}
-
-// harmlessSection tells the sections of which some keys are harmless.
-func harmlessSection(section string) bool {
-	return slices.Contains([]string{
-		"core", "remote", "branch", "submodule", "user", "color", "pull", "push", "init", "lfs", "gc", "rerere", "status", "log", "diff", "fetch",
-		"advice", "extensions", "merge", "rebase", "commit", "tag", "pack", "index", "feature", "maintenance", "github", "gitlab", "column", "format", "help", "i18n", "blame", "grep", "versionsort",
-	}, section)
-}
-
-// harmlessKey tells the keys that make git start nothing when it reads.
-func harmlessKey(section, key string) bool {
-	switch section {
-	case "core":
-		return slices.Contains([]string{
-			"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks", "autocrlf", "eol",
-			"safecrlf", "abbrev", "quotepath", "untrackedcache", "splitindex", "preloadindex", "commitgraph", "multipackindex", "longpaths", "sharedrepository",
-			"excludesfile", "compression", "sparsecheckout", "sparsecheckoutcone", "whitespace", "hidedotfiles", "protecthfs", "protectntfs",
-			"hookspath", "fsmonitor", // switched off
-			"editor", "sshcommand", // nothing that reads asks for them
-		}, key)
-	case "remote":
-		return slices.Contains([]string{"url", "fetch", "pushurl", "push", "tagopt", "prune", "gh-resolved", "skipdefaultupdate"}, key)
-	case "extensions":
-		return key == "objectformat" || key == "refstorage" || key == "worktreeconfig"
-	case "diff":
-		return slices.Contains([]string{"renames", "renamelimit", "algorithm", "colormoved", "mnemonicprefix", "noprefix", "context", "submodule", "wserrorhighlight", "indentheuristic"}, key)
-	case "log":
-		return key != "showsignature" && key != "diffmerges"
-	case "grep":
-		return key != "fallbacktonoindex"
-	case "format": // format.pretty may have gpg check signatures
-		return false
-	}
-	return true
 }

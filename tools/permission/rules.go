@@ -132,3 +132,14 @@ func fullMatch(re expression, s string) bool {
 	ok, err := re.MatchString(s)
 	return err == nil && ok
 }
+
+// Selects says whether an entry of disabledTools matches one of the names that tools have.
+// Others says that there are tools whose names are not known: a pattern may be meant for
+// them, a plain name is not.
+func Selects(entry string, names []string, others bool) bool {
+	if others && !isWord(entry) {
+		return true
+	}
+	re := compileNames([]string{entry})[0]
+	return slices.ContainsFunc(names, func(name string) bool { return fullMatch(re, name) })
+}

@@ -14,9 +14,16 @@ const messages = page.locator('.messages-container');
 const stop = page.locator('.prompt-area .stop');
 const file = (name) => path.join(given.folders[0], name);
 
+// A step that does not end says where it stands, instead of holding up the test.
+function limited(work) {
+  let timer;
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error('the step takes too long')), 2 * given.patience); });
+  return Promise.race([work(), late]).finally(() => clearTimeout(timer));
+}
+
 async function step(name, work) {
   try {
-    await work();
+    await limited(work);
   } catch (e) {
     console.error(`${name}: ${e.stack}\n--- the chat\n${await messages.innerText().catch(() => '')}\n--- sent to it\n${editor.sent.slice(-20).join('\n')}\n--- the log\n${user.log}`);
     process.exit(1);
@@ -35,6 +42,15 @@ await step('starts', async () => {
   await page.locator('.prompt-area .toolbar').waitFor();
   await page.getByText('Welcome to ECA').first().waitFor();
   assert.equal(user.status.text, '$(circle-filled) ECA');
+});
+
+await step('the view is opened again', async () => {
+  const chosen = () => page.locator('.prompt-area').innerText();
+  const before = await chosen();
+  await page.reload();
+  await page.getByText('Welcome to ECA').first().waitFor();
+  await page.locator('.prompt-area .toolbar').waitFor();
+  while (await chosen() !== before) await page.waitForTimeout(50);
 });
 
 await step('an answer with reasoning, as Markdown', async () => {
@@ -128,7 +144,8 @@ await step('a job in the background, killed', async () => {
   await page.locator('.job-card .kill-btn').waitFor({ state: 'detached' });
   assert.equal(await page.locator('.job-exit-code').count(), 0);
   await page.getByText('MCPs').first().click();
-  await page.getByText('No MCP servers configured yet').waitFor();
+  await page.locator('.server-card', { hasText: 'ECA' }).first().waitFor();
+  assert.equal(await page.getByText('No MCP servers configured yet').count(), 0);
   await click('.codicon-arrow-left');
 });
 

@@ -1,10 +1,16 @@
-package config
+// Package suggest finds the name that was probably meant by one that does not exist.
+//
+// It knows names only: what they name, and whether one may be used, is the caller's to know.
+package suggest
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
-// nearest returns the name that somebody who wrote word probably meant; empty if none is
+// Nearest returns the name that somebody who wrote word probably meant; empty if none is
 // near.
-func nearest(word string, names []string) string {
+func Nearest(word string, names []string) string {
 	best, least := "", 1+min(2, len(word)/3)
 	for _, name := range names {
 		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least && name != word {
@@ -12,6 +18,15 @@ func nearest(word string, names []string) string {
 		}
 	}
 	return best
+}
+
+// DidYouMean returns what to add to a message about an unknown name: "; did you mean X?",
+// or nothing if no name is near.
+func DidYouMean(word string, names []string) string {
+	if best := Nearest(word, names); best != "" {
+		return fmt.Sprintf("; did you mean %s?", best)
+	}
+	return ""
 }
 
 // distance counts the bytes to insert, remove, replace or swap with their neighbour that

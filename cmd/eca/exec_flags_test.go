@@ -1,0 +1,268 @@
+package main
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+)
+
+// tape is a cassette with an answer for each prompt.
+func tape(answers ...string) string {
+	out := "cassette: 1\nturns:\n"
+	for _, a := range answers {
+		text, _ := json.Marshal(a)
+		out += "  - steps:\n      - {text: " + string(text) + "}\n"
+	}
+	return out
+}
+
+func TestExecReadsItsPromptFromStdin(t *testing.T) {
+	for name, args := range map[string][]string{"no argument": {"exec"}, "dash": {"exec", "-"}} {
+		t.Run(name, func(t *testing.T) {
+			p := newProvider(t, tape("fine"))
+			out, errOut, code := runProgram(t, newPlace(t, p.env()...), "what is this?\n", args...)
+			if got := transcriptOf(p.last(t)); code != 0 || out != "fine\n" || !strings.Contains(got, "user:what is this?") {
+				t.Errorf("exit %d, %s%s, %s", code, out, errOut, got)
+			}
+		})
+	}
+}
+
+func TestExecJSONBeginsWithTheStartAndEndsWithTheResult(t *testing.T) {
+	p := newProvider(t, tape("fine"))
+	here := newPlace(t, p.env()...)
+	out, errOut, code := runProgram(t, here, "", "exec", "hi", "--json")
+	var lines []map[string]any
+	for s := bufio.NewScanner(strings.NewReader(out)); s.Scan(); {
+		var line map[string]any
+		if err := json.Unmarshal(s.Bytes(), &line); err != nil {
+			t.Fatalf("%v: %s", err, s.Text())
+		}
+		lines = append(lines, line)
+	}
+	if code != 0 || len(lines) < 3 {
+		t.Fatalf("exit %d, %s%s", code, out, errOut)
+	}
+	start, result := lines[0], lines[len(lines)-1]
+	if start["type"] != "start" || start["model"] == "" || start["agent"] != "code" || start["folder"] != here.root {
+		t.Errorf("start: %v", start)
+	}
+	if result["type"] != "result" || result["text"] != "fine" || result["exitReason"] != "done" || result["exitCode"] != 0.0 || result["chatId"] != start["chatId"] || result["usage"] == nil || result["kept"] != true {
+		t.Errorf("result: %v", result)
+	}
+	for _, line := range lines[1 : len(lines)-1] {
+		if method, _ := line["method"].(string); method != "$/showMessage" && !strings.HasPrefix(method, "chat/") {
+			t.Errorf("a line about something else: %v", line)
+		}
+	}
+}
+
+func TestExecContinuesTheLastChatOfTheFolder(t *testing.T) {
+	p := newProvider(t, tape("first", "second"))
+	here := newPlace(t, p.env()...)
+	runProgram(t, here, "", "exec", "one")
+	if _, errOut, code := runProgram(t, here, "", "exec", "--continue", "two"); code != 0 {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	if got := transcriptOf(p.last(t)); !strings.Contains(got, "assistant:first") || !strings.Contains(got, "user:two") {
+		t.Errorf("the chat was not continued: %s", got)
+	}
+}
+
+func TestExecEphemeralLeavesNoChat(t *testing.T) {
+	p := newProvider(t, tape("fine"))
+	here := newPlace(t, append(p.env(), "TMPDIR="+t.TempDir())...)
+	out, errOut, code := runProgram(t, here, "", "exec", "--ephemeral", "a secret matter")
+	if code != 0 || out != "fine\n" || strings.Contains(errOut, "Continue with") {
+		t.Errorf("exit %d, %s%s", code, out, errOut)
+	}
+	err := filepath.WalkDir(filepath.Dir(here.root), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if data, err := os.ReadFile(path); err == nil && strings.Contains(string(data), "a secret matter") {
+			t.Errorf("the prompt is in %s", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if _, _, code := runProgram(t, here, "", "exec", "--continue", "more"); code != 1 {
+		t.Errorf("the chat can be continued: exit %d", code)
+	}
+}
+
+func TestExecWorksInTheFolderOfC(t *testing.T) {
+	p := newProvider(t, tape("fine"))
+	here := newPlace(t, p.env()...)
+	dir := filepath.Join(here.root, "sub")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, code := runProgram(t, here, "", "exec", "-C", "sub", "--json", "hi")
+	var start struct{ Folder string }
+	first, _, _ := strings.Cut(out, "\n")
+	if err := json.Unmarshal([]byte(first), &start); err != nil || code != 0 || start.Folder != dir {
+		t.Errorf("exit %d, %s%s (%v)", code, out, errOut, err)
+	}
+}
+
+func TestExecWritesTheFinalAnswerToAFile(t *testing.T) {
+	p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - {text: First I look., calls: [{id: c, tool: eca__directory_tree, arguments: {path: \"${workspace}\"}}]}\n      - {text: The answer.}\n")
+	here := newPlace(t, p.env()...)
+	if _, errOut, code := runProgram(t, here, "", "exec", "-o", "out.txt", "hi"); code != 0 {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	if got, err := os.ReadFile(filepath.Join(here.root, "out.txt")); err != nil || string(got) != "The answer.\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestExecHasAnAnswerThatDoesNotMatchTheSchemaRepaired(t *testing.T) {
+	p := newProvider(t, tape("It is 3.", "```json\n{\"count\": 3}\n```"))
+	here := newPlace(t, p.env()...)
+	schema := `{"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}`
+	if err := os.WriteFile(filepath.Join(here.root, "s.json"), []byte(schema), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, code := runProgram(t, here, "", "exec", "--output-schema", "s.json", "-o", "out.json", "how many?")
+	if code != 0 || out != "{\"count\": 3}\n" || !strings.Contains(errOut, "asking once more") {
+		t.Errorf("exit %d, %q, %s", code, out, errOut)
+	}
+	if got, err := os.ReadFile(filepath.Join(here.root, "out.json")); err != nil || string(got) != out {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got := transcriptOf(p.last(t)); !strings.Contains(got, `"required": ["count"]`) || !strings.Contains(got, "does not match the JSON Schema") {
+		t.Errorf("the model was not told: %s", got)
+	}
+}
+
+func TestExecGivesTheModelAnImage(t *testing.T) {
+	p := newProvider(t, tape("a dot"))
+	here := newPlace(t, append(p.env(), `ECA_CONFIG={"chat":{"title":false},"providers":{"openai":{"models":{"gpt-5.2":{"imageInput":true}}}}}`)...)
+	png, _ := base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+	if err := os.WriteFile(filepath.Join(here.root, "dot.png"), png, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errOut, code := runProgram(t, here, "", "exec", "-m", "openai/gpt-5.2", "--image", "dot.png", "what is it?"); code != 0 {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if body := p.bodies[len(p.bodies)-1]; !strings.Contains(body, "data:image/png;base64,") {
+		t.Errorf("there is no image in %s", body)
+	}
+}
+
+// Without a terminal a call that asks is not run: the user hears how to allow it, and the
+// model that nobody could be asked. Labels are whole.
+func TestExecWithoutATerminalSaysHowToAllow(t *testing.T) {
+	needs.POSIX(t)
+	command := "touch a-file-with-a-rather-long-name-that-does-not-fit-into-a-label.txt && echo done"
+	p := newProvider(t, `
+cassette: 1
+default:
+  steps:
+    - calls:
+        - {id: shell, tool: eca__shell_command, arguments: {command: "`+command+`"}}
+        - {id: edit, tool: eca__write_file, arguments: {path: "${workspace}/deep/down/new.txt", content: "x\n"}}
+    - {text: "I went on."}
+turns: []
+`)
+	_, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "go")
+	for _, want := range []string{"--approve", "not approved: $ " + command, "deep/down/new.txt"} {
+		if !strings.Contains(errOut, want) {
+			t.Errorf("%q is not in\n%s", want, errOut)
+		}
+	}
+	if got := transcriptOf(p.last(t)); code != exitRefused || !strings.Contains(got, "nobody can be asked") || strings.Contains(got, "The user rejected") {
+		t.Errorf("exit %d, the model heard: %s", code, got)
+	}
+	_, errOut, _ = runProgram(t, newPlace(t, p.env()...), "", "exec", "--agent", "plan", "go")
+	if !strings.Contains(errOut, "agent plan is read-only") {
+		t.Errorf("a read-only agent's denial: %s", errOut)
+	}
+	if got := transcriptOf(p.last(t)); !strings.Contains(got, "The agent plan is read-only") {
+		t.Errorf("the model of a read-only agent heard: %s", got)
+	}
+}
+
+// A directory that others can read is refused for chats and keys.
+func TestStateDirectoryOfOthersIsRefused(t *testing.T) {
+	needs.POSIX(t)
+	here := newPlace(t)
+	state := filepath.Join(filepath.Dir(here.root), "state", "eca")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(state, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"exec", "hi"}, {"login"}, {"doctor", "--offline"}, {"server"}} {
+		out, errOut, code := runProgram(t, here, "", args...)
+		if code != 1 || !strings.Contains(errOut, "chmod 700 "+state) || !strings.Contains(errOut, "XDG_STATE_HOME") {
+			t.Errorf("%v: exit %d, %s%s", args, code, out, errOut)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return // who is not root cannot give a directory away
+	}
+	if err := os.Chmod(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(state, 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	if _, errOut, code := runProgram(t, here, "", "exec", "hi"); code != 1 || !strings.Contains(errOut, "belongs to another user") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+}
+
+// Where nothing can be written, the answer comes all the same, and one message says that the
+// chat is not kept.
+func TestExecWithoutRoomForTheChat(t *testing.T) {
+	needs.POSIX(t)
+	p := newProvider(t, tape("fine"))
+	here := newPlace(t, append(p.env(), "XDG_STATE_HOME=/dev/null/state")...)
+	// checkState refuses a place that can never be; a full disk shows at the first write.
+	if _, errOut, code := runProgram(t, here, "", "exec", "hi"); code != 1 || !strings.Contains(errOut, "XDG_STATE_HOME") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	full := newPlace(t, p.env()...)
+	cmd := full.command()
+	limited := full
+	limited.env = append(limited.env, "ECA_TEST_PROGRAM="+cmd.Path)
+	script := filepath.Join(full.root, "limited.sh")
+	if err := os.WriteFile(script, []byte("ulimit -f 8\nexec \"$ECA_TEST_PROGRAM\" \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, code := runScript(t, limited, script, "exec", "hi")
+	if code != 0 || out != "fine\n" || strings.Contains(errOut, "Continue with") || !strings.Contains(errOut, "not kept") || strings.Count(strings.TrimSpace(errOut), "\n") > 1 {
+		t.Errorf("exit %d, stdout %q, stderr %s", code, out, errOut)
+	}
+	out, errOut, code = runScript(t, limited, script, "doctor", "--offline")
+	if code != 1 || !strings.Contains(out, "PROBLEM  state directory: ") {
+		t.Errorf("doctor: exit %d, %s%s", code, out, errOut)
+	}
+}
+
+func TestLoginSaysThatTheKeyIsAccepted(t *testing.T) {
+	out, errOut, code, _ := wrongInput{args: []string{"login", "openai"}, stdin: "sk-right\n", answer: func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer sk-right" {
+			http.Error(w, "bad key", http.StatusUnauthorized)
+			return
+		}
+		streamed("")(w, r)
+	}, env: []string{"OPENAI_API_KEY="}}.run(t)
+	if code != 0 || !strings.Contains(out, "accepts the key") {
+		t.Errorf("exit %d, %s%s", code, out, errOut)
+	}
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// wrongInput is something that a new user gets wrong, and what eca has to say about it.
+type wrongInput struct {
+	name   string
+	args   []string
+	stdin  string
+	env    []string
+	config string            // the user's config.json
+	files  map[string]string // more files, relative to the workspace
+	answer http.HandlerFunc  // the provider's answer; nil: "fine", streamed
+	bare   bool              // nothing is configured, not even a provider
+	code   int
+	want   []string // parts of the output: the cause and the remedy
+	not    []string // what must not be said
+}
+
+// maxWrongTime bounds what a wrong input may take.
+const maxWrongTime = 15 * time.Second
+
+// Whatever a new user gets wrong ends soon, with a non-zero exit code, and names the cause
+// and the remedy. The demo model never answers once anything is configured.
+func TestWrongInputsEndWithCauseAndRemedy(t *testing.T) {
+	for _, w := range slices.Concat(wrongArguments(), wrongConfigurations(), wrongProviders(t), wrongPlaces(t)) {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			stdout, stderr, code, took := w.run(t)
+			out := stderr + stdout
+			if code != w.code || took > maxWrongTime {
+				t.Errorf("exit code %d, want %d; took %s", code, w.code, took)
+			}
+			for _, part := range w.want {
+				if !strings.Contains(out, part) {
+					t.Errorf("%q is not said", part)
+				}
+			}
+			for _, part := range append(w.not, "demo model", "demo/offline", "panic:") {
+				if strings.Contains(out, part) {
+					t.Errorf("%q is said", part)
+				}
+			}
+			if t.Failed() {
+				t.Logf("eca %q\nstdout: %s\nstderr: %s", w.args, stdout, stderr)
+			}
+		})
+	}
+}
+
+// run runs the program at a new place and measures it.
+func (w wrongInput) run(t *testing.T) (stdout, stderr string, code int, took time.Duration) {
+	answer := w.answer
+	if answer == nil {
+		answer = streamed("fine")
+	}
+	provider := httptest.NewServer(answer)
+	t.Cleanup(provider.Close)
+	env := w.env
+	if !w.bare {
+		env = append([]string{"OPENAI_API_KEY=sk-test-0123456789abcdef", "OPENAI_API_URL=" + provider.URL}, env...)
+	}
+	at := strings.NewReplacer("%URL%", provider.URL, "%HOST%", strings.TrimPrefix(provider.URL, "http://"))
+	for i := range env {
+		env[i] = at.Replace(env[i])
+	}
+	here := newPlace(t, env...)
+	files := map[string]string{}
+	if w.config != "" {
+		files["../config/eca/config.json"] = w.config
+	}
+	for name, text := range w.files {
+		files[name] = text
+	}
+	for name, text := range files {
+		path := filepath.Join(here.root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(at.Replace(text)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := time.Now()
+	stdout, stderr, code = runProgram(t, here, w.stdin, w.args...)
+	return stdout, stderr, code, time.Since(begin)
+}
+
+// streamed answers as a provider does, in the format of OpenAI's Responses; lists of
+// models have one model.
+func streamed(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, `{"data":[{"id":"gpt-5.2"},{"id":"gpt-5.2-mini"}]}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"type":"response.output_text.delta","item_id":"m","delta":"`+text+`"}`+"\n\n"+
+			`data: {"type":"response.completed","response":{"id":"r","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}}`+"\n\n")
+	}
+}
+
+// refusing lists models, and answers prompts with an error.
+func refusing(status int, message string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && status != http.StatusUnauthorized {
+			streamed("")(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, `{"error":{"message":"`+message+`"}}`)
+	}
+}
+
+func wrongArguments() []wrongInput {
+	return []wrongInput{
+		{name: "no command", args: nil, code: 2, want: []string{"command is missing", "--help"}},
+		{name: "unknown command", args: []string{"exce", "hi"}, code: 2, want: []string{`eca: unknown command "exce"`, "did you mean exec?"}},
+		{name: "unknown subcommand", args: []string{"config", "chek"}, code: 2, want: []string{`eca config: unknown command "chek"`, "did you mean check?"}},
+		{name: "unknown flag", args: []string{"exec", "--modell", "x", "hi"}, code: 2, want: []string{"eca exec: unknown flag --modell", "did you mean --model?"}},
+		{name: "flag without value", args: []string{"exec", "hi", "--model"}, code: 2, want: []string{"eca exec: ", "--model", "value"}},
+		{name: "surplus argument", args: []string{"doctor", "now"}, code: 2, want: []string{"eca doctor: ", `"now"`}},
+		{name: "missing argument", args: []string{"logout"}, code: 2, want: []string{"eca logout: ", "PROVIDER"}},
+		{name: "two prompts", args: []string{"exec", "a", "b"}, code: 2, want: []string{"eca exec: ", "quote"}},
+		{name: "no prompt", args: []string{"exec"}, code: 2, want: []string{"eca exec: ", "prompt is empty", "stdin"}},
+		{name: "empty prompt", args: []string{"exec", "  "}, code: 2, want: []string{"eca exec: ", "prompt is empty"}},
+		{name: "empty prompt on stdin", args: []string{"exec", "-"}, stdin: "\n", code: 2, want: []string{"eca exec: ", "prompt is empty"}},
+		{name: "approve", args: []string{"exec", "--approve", "autoedit", "hi"}, code: 2, want: []string{"eca exec: ", "ask, auto-edit, all or none", `did you mean auto-edit?`}},
+		{name: "log level", args: []string{"server", "--log-level", "loud"}, code: 2, want: []string{"eca server: ", "error, warn, info or debug", `"loud"`}},
+		{name: "unknown agent", args: []string{"exec", "--agent", "paln", "hi"}, code: 1, want: []string{`eca exec: there is no agent "paln"`, "did you mean plan?"}, not: []string{"fine"}},
+		{name: "subagent as agent", args: []string{"exec", "--agent", "explorer", "hi"}, code: 1, want: []string{`"explorer"`, "subagent"}, not: []string{"fine"}},
+		{name: "unknown chat", args: []string{"exec", "--chat", "5b1d", "hi"}, code: 1, want: []string{`eca exec: there is no chat "5b1d"`, "eca read-chat"}, not: []string{"fine"}},
+		{name: "invalid chat", args: []string{"exec", "--chat", "a b", "hi"}, code: 1, want: []string{`eca exec: "a b"`, "chat id"}, not: []string{"fine"}},
+		{name: "unknown model", args: []string{"exec", "--model", "openai/gpt-5.2-minni", "hi"}, code: 1, want: []string{"eca exec: ", "openai/gpt-5.2-minni", "did you mean openai/gpt-5.2-mini?"}, not: []string{"fine"}},
+		{name: "unknown provider", args: []string{"exec", "-m", "opnai/gpt-5.2", "hi"}, code: 1, want: []string{"eca exec: ", "there is no provider opnai", "did you mean openai?"}, not: []string{"fine"}},
+		{name: "nothing to continue", args: []string{"exec", "--continue", "hi"}, code: 1, want: []string{"eca exec: ", "no earlier chat", "without --continue"}, not: []string{"fine"}},
+		{name: "continue and chat", args: []string{"exec", "--continue", "--chat", "x", "hi"}, code: 2, want: []string{"eca exec: ", "--continue", "--chat"}},
+		{name: "no such folder", args: []string{"exec", "-C", "nowhere", "hi"}, code: 1, want: []string{"eca exec: ", "nowhere", "-C"}, not: []string{"fine"}},
+		{name: "no such image", args: []string{"exec", "--image", "photo.png", "hi"}, code: 1, want: []string{"eca exec: ", "photo.png", "no such file"}, not: []string{"fine"}},
+		{name: "image that is text", args: []string{"exec", "--image", "photo.png", "hi"}, files: map[string]string{"photo.png": "text"}, code: 1, want: []string{"photo.png", "not an image", "PNG"}, not: []string{"fine"}},
+		{name: "no such schema", args: []string{"exec", "--output-schema", "s.json", "hi"}, code: 1, want: []string{"eca exec: ", "s.json", "no such file"}, not: []string{"fine"}},
+		{name: "schema with a comma too many", args: []string{"exec", "--output-schema", "s.json", "hi"}, files: map[string]string{"s.json": `{"type": "object",}`}, code: 1, want: []string{"s.json", "invalid"}, not: []string{"fine"}},
+		{name: "answer against the schema", args: []string{"exec", "--output-schema", "s.json", "hi"}, files: map[string]string{"s.json": `{"type": "object"}`}, code: 1, want: []string{"s.json", "does not match"}},
+		{name: "output into no folder", args: []string{"exec", "-o", "no/out.txt", "hi"}, code: 1, want: []string{"eca exec: ", "out.txt", "no such"}, not: []string{"fine"}},
+		{name: "unknown agent explained", args: []string{"permission", "explain", "--agent", "paln", "--", "ls"}, code: 1, want: []string{`there is no agent "paln"`, "did you mean plan?"}},
+		{name: "unknown login", args: []string{"login", "opnai"}, code: 1, want: []string{`no provider "opnai"`, "did you mean openai?"}},
+		{name: "unknown logout", args: []string{"logout", "opnai"}, code: 1, want: []string{`no provider "opnai"`, "did you mean openai?"}},
+		{name: "empty key", args: []string{"login", "anthropic"}, stdin: "\n", code: 1, want: []string{"API key", "empty"}},
+		{name: "trust of nowhere", args: []string{"trust", "nowhere"}, code: 1, want: []string{"nowhere", "no such"}},
+		{name: "trust unasked", args: []string{"trust"}, files: map[string]string{".eca/config.json": `{"hooks": {"h": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "touch pwned"}]}}}`}, code: 1, want: []string{"touch pwned", "--yes"}},
+	}
+}
+
+func wrongConfigurations() []wrongInput {
+	exec := []string{"exec", "hi"}
+	check := []string{"config", "check"}
+	denied := `{"toolCall": {"approval": {"deny": {"eca__shel_command": {}}}}}`
+	return []wrongInput{
+		{name: "missing comma", bare: true, args: exec, config: "{\n  \"chat\": {\"title\": false}\n  \"providers\": {}\n}", code: 1, want: []string{"config.json", "line 3", "comma"}},
+		{name: "missing comma beside a working provider", args: exec, config: "{\n  \"chat\": {\"title\": false}\n  \"providers\": {}\n}", code: 1, want: []string{"config.json", "line 3", "comma"}, not: []string{"fine"}},
+		{name: "broken ECA_CONFIG", args: exec, env: []string{"ECA_CONFIG={"}, code: 1, want: []string{"ECA_CONFIG", "invalid JSON"}, not: []string{"fine"}},
+		{name: "no such configuration", args: []string{"exec", "hi", "--config-file", "my.json"}, code: 1, want: []string{"my.json", "does not exist", "--config-file"}, not: []string{"fine"}},
+		{name: "no such configuration to check", args: []string{"config", "check", "--config-file", "my.json"}, code: 1, want: []string{"my.json", "does not exist"}},
+		{name: "misspelled section", bare: true, args: exec, config: `{"provders": {"openai": {"key": "x"}}}`, code: 1, want: []string{"provders", "did you mean providers?"}},
+		{name: "configuration without a provider", bare: true, args: exec, config: `{"chat": {"title": false}}`, code: 1, want: []string{"no provider is configured", "eca login", "ANTHROPIC_API_KEY"}},
+		{name: "variable that is not set", bare: true, args: exec, config: `{"providers": {"openai": {"key": "${env:NOPE}"}}}`, code: 1, want: []string{"NOPE", "not set", "config.json"}},
+		{name: "variable that is not set, checked", bare: true, args: check, config: `{"providers": {"openai": {"key": "${env:NOPE}"}}}`, code: 1, want: []string{"providers.openai.key", "NOPE", "not set"}},
+		{name: "unknown dynamic string", args: check, config: `{"providers": {"openai": {"url": "${foo:bar}"}}}`, code: 1, want: []string{"${foo:bar}", "env, file, netrc, cmd"}},
+		{name: "unknown dynamic string in use", args: exec, config: `{"providers": {"openai": {"url": "${foo:bar}"}}}`, code: 1, want: []string{"${foo:bar}", "env, file, netrc, cmd"}, not: []string{"fine"}},
+		{name: "denied tool misspelled", args: check, config: denied, code: 1, want: []string{"eca__shel_command", "did you mean eca__shell_command?"}},
+		{name: "denied tool misspelled, at the doctor's", args: []string{"doctor", "--offline"}, config: denied, code: 1, want: []string{"eca__shel_command", "did you mean eca__shell_command?"}},
+		{name: "disabled tool misspelled", args: check, config: `{"agent": {"code": {"disabledTools": ["shell_comand"]}}}`, code: 1, want: []string{"shell_comand", "did you mean shell_command?"}},
+		{name: "provider of the default model", args: exec, config: `{"defaultModel": "opnai/gpt-5.2"}`, code: 1, want: []string{"defaultModel", "config.json", "there is no provider opnai", "did you mean openai?"}, not: []string{"fine"}},
+		{name: "provider without a url", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "key": "k", "models": {"m": {}}}}}`, code: 1, want: []string{"provider mine needs a url"}},
+		{name: "no model", bare: true, args: []string{"models"}, config: `{"providers": {"mine": {"api": "openai-chat", "key": "k", "models": {"m": {}}}}}`, code: 1, want: []string{"mine: needs a url", "No model can be used"}},
+		{name: "key of the configuration", args: []string{"config", "show", "providrs.openai"}, code: 1, want: []string{"providrs", "did you mean providers"}},
+	}
+}
+
+func wrongProviders(t *testing.T) []wrongInput {
+	exec := []string{"exec", "hi"}
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := closed.Addr().String()
+	_ = closed.Close()
+	quick := `{"chat": {"title": false}, "providers": {"openai": {"retry": {"maxRetries": 1, "baseDelayMs": 10}}}}`
+	return []wrongInput{
+		{name: "refused on this machine", args: exec, env: []string{"OPENAI_API_URL=http://" + nobody}, code: 1, want: []string{"connection refused", nobody, "OPENAI_API_URL"}},
+		{name: "host that does not exist", args: exec, env: []string{"OPENAI_API_URL=http://nowhere.invalid"}, code: 1, want: []string{`"nowhere.invalid"`, "OPENAI_API_URL"}},
+		{name: "wrong key from the environment", args: exec, answer: refusing(401, "bad key"), code: 1, want: []string{"401", "bad key", "OPENAI_API_KEY", "eca login openai"}},
+		{name: "wrong key in the configuration", args: exec, config: `{"providers": {"openai": {"key": "sk-wrong"}}}`, answer: refusing(401, "bad key"), code: 1, want: []string{"401", "config.json", "providers.openai.key"}},
+		{name: "forbidden", args: exec, answer: refusing(403, "not for you"), code: 1, want: []string{"403", "not for you", "OPENAI_API_KEY"}},
+		{name: "rate limit", args: exec, config: quick, answer: refusing(429, "slow down"), code: 1, want: []string{"429", "slow down"}},
+		{name: "server error", args: exec, config: quick, answer: refusing(500, "boom"), code: 1, want: []string{"500", "boom", "Retrying"}, not: []string{"overloaded"}},
+		{name: "unavailable", args: exec, config: quick, answer: refusing(503, "later"), code: 1, want: []string{"503", "later"}},
+		{name: "login with a wrong key", args: []string{"login", "openai"}, stdin: "sk-wrong\n", answer: refusing(401, "bad key"), code: 1, want: []string{"openai", "does not accept the key", "bad key"}},
+		{name: "doctor with a wrong key", args: []string{"doctor"}, answer: refusing(401, "bad key"), code: 1, want: []string{"PROBLEM", "bad key", "OPENAI_API_KEY"}},
+		{name: "local server that does not run", bare: true, args: exec, env: []string{"OLLAMA_API_URL=http://gpu.invalid:11434"}, code: 1, want: []string{"ollama", "gpu.invalid", "OLLAMA_API_URL"}},
+		{name: "hanging provider", args: exec, config: `{"chat": {"title": false}, "providers": {"openai": {"fetchModels": false, "models": {"m": {}}, "firstByteTimeoutSeconds": 1, "retry": {"maxRetries": 1, "baseDelayMs": 10}}}}`, answer: func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}, code: 1, want: []string{"openai", "sent nothing"}},
+	}
+}
+
+// wrongPlaces are folders in which nothing can be kept.
+func wrongPlaces(*testing.T) []wrongInput {
+	return []wrongInput{
+		{name: "no home", args: []string{"exec", "hi"}, env: []string{"HOME=", "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "XDG_CACHE_HOME="}, code: 1, want: []string{"HOME", "XDG_STATE_HOME"}},
+		{name: "relative state folder", args: []string{"exec", "hi"}, env: []string{"XDG_STATE_HOME=state"}, code: 1, want: []string{"XDG_STATE_HOME", "absolute"}, not: []string{"fine"}},
+	}
+}

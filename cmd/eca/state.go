@@ -1,0 +1,33 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+)
+
+// checkState refuses to keep chats and keys where there is no place for them, or where
+// others can read or change them.
+func checkState(getenv func(string) string) error {
+	if x := getenv("XDG_STATE_HOME"); x != "" && !filepath.IsAbs(x) {
+		return fmt.Errorf("XDG_STATE_HOME must be an absolute path, not %q", x)
+	}
+	if _, err := os.UserHomeDir(); err != nil && getenv("XDG_STATE_HOME") == "" {
+		return fmt.Errorf("there is no place for chats and keys: %w; set HOME, or set XDG_STATE_HOME to a directory of yours", err)
+	}
+	dir := daemon.StateDir(getenv)
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // it is made when it is needed
+	case err != nil:
+		return fmt.Errorf("cannot use the state directory: %w; set XDG_STATE_HOME to a directory of yours", err)
+	case !info.IsDir():
+		return fmt.Errorf("the state directory %s is not a directory; set XDG_STATE_HOME to one of yours", dir)
+	}
+	return private(dir, info)
+}

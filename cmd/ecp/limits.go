@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/usage"
+)
+
+// startTimeout is how long an agent may take to start, where nobody says how long a call may
+// take: it may have to be compiled first.
+const startTimeout = 2 * time.Minute
+
+// callTimeout is how long one call of an agent may take.
+func callTimeout(flag string) (time.Duration, error) {
+	name, text := "--timeout", flag
+	if text == "" {
+		name, text = ecp.TimeoutVariable, os.Getenv(ecp.TimeoutVariable)
+	}
+	if text == "" {
+		return runtime.DefaultTimeout, nil
+	}
+	d, err := runtime.ParseTimeout(text)
+	if err != nil {
+		return 0, usage.Errorf("%s: %w", name, err)
+	}
+	return d, nil
+}
+
+// durationVariable names the environment variable with the limit of a whole run in seconds.
+const durationVariable = "ECP_MAX_DURATION"
+
+// duration is how long the whole run may take; 0 is no limit. The reference's flag and
+// variable keep its exit codes: a text that is no number is wrong usage, a number that cannot
+// be a limit is an error.
+func (f *runFlags) duration() (time.Duration, error) {
+	if f.maxTime != "" {
+		d, err := runtime.ParseTimeout(f.maxTime)
+		if err != nil {
+			return 0, usage.Errorf("--max-time: %w", err)
+		}
+		return d, nil
+	}
+	name, text := "--max-duration", f.maxDuration
+	if text == "" {
+		name, text = durationVariable, os.Getenv(durationVariable)
+	}
+	if text == "" {
+		return 0, nil
+	}
+	d, err := runtime.ParseTimeout(text)
+	if err == nil {
+		return d, nil
+	}
+	if _, number := strconv.ParseFloat(text, 64); number != nil && name != durationVariable {
+		return 0, usage.Errorf("%s: %w", name, err)
+	}
+	return 0, fmt.Errorf("%s: %w", name, err)
+}

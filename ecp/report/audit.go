@@ -1,0 +1,212 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/ecp"
+)
+
+// Audit sums up how a run was carried out, in the reference's form: what was evaluated, with
+// which limits, how long it took and what it used. It has no outputs and no checks.
+type Audit struct {
+	Version    string          `json:"audit_version"`
+	RunID      string          `json:"run_id"`
+	StartedAt  string          `json:"started_at"`
+	FinishedAt string          `json:"finished_at"`
+	DurationMS float64         `json:"duration_ms"`
+	ExitReason string          `json:"exit_reason"`
+	Runtime    AuditRuntime    `json:"runtime"`
+	Manifest   AuditManifest   `json:"manifest"`
+	Agent      *Agent          `json:"agent"`
+	Limits     Limits          `json:"limits"`
+	Totals     AuditTotals     `json:"totals"`
+	Latency    Latency         `json:"latency"`
+	Usage      ecp.Usage       `json:"usage"` // null if no step reported any
+	Scenarios  []AuditScenario `json:"scenarios"`
+}
+
+// AuditRuntime says who evaluated, and on what.
+type AuditRuntime struct {
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Platform string `json:"platform"`
+}
+
+// AuditManifest says what was evaluated.
+type AuditManifest struct {
+	Path   string  `json:"path"`
+	Name   string  `json:"name"`
+	Digest *string `json:"digest"` // of the file, sha256:HEX
+	Target string  `json:"target"`
+}
+
+// Limits of a run in seconds; null is none.
+type Limits struct {
+	RPCTimeout  float64  `json:"rpc_timeout_s"`
+	MaxDuration *float64 `json:"max_duration_s"`
+}
+
+// AuditTotals counts.
+type AuditTotals struct {
+	Scenarios     int `json:"scenarios"`
+	StepsPlanned  int `json:"steps_planned"`
+	StepsExecuted int `json:"steps_executed"`
+	StepsFailed   int `json:"steps_failed"`
+	StepsSkipped  int `json:"steps_skipped"`
+	ChecksPassed  int `json:"checks_passed"`
+	ChecksTotal   int `json:"checks_total"`
+	ChecksFailed  int `json:"checks_failed"`
+}
+
+// Latency of the steps that were carried out, in milliseconds.
+type Latency struct {
+	Total float64 `json:"total_ms"`
+	Mean  float64 `json:"mean_ms"`
+	Max   float64 `json:"max_ms"`
+	P95   float64 `json:"p95_ms"`
+}
+
+// AuditScenario is one scenario.
+type AuditScenario struct {
+	Name       string      `json:"name"`
+	Status     string      `json:"status"`
+	ExitReason string      `json:"exit_reason"`
+	DurationMS float64     `json:"duration_ms"`
+	Steps      []AuditStep `json:"steps"`
+}
+
+// AuditStep is one step.
+type AuditStep struct {
+	Index        int       `json:"index"` // from 1
+	Input        string    `json:"input"`
+	Status       string    `json:"status"`
+	ExitReason   string    `json:"exit_reason"`
+	DurationMS   float64   `json:"duration_ms"`
+	Usage        ecp.Usage `json:"usage"`
+	ToolCalls    int       `json:"tool_calls"`
+	ChecksPassed int       `json:"checks_passed"`
+	ChecksTotal  int       `json:"checks_total"`
+	Error        *Message  `json:"error"`
+}
+
+// auditTime is how an audit record has times.
+const auditTime = "2006-01-02T15:04:05.000Z"
+
+// SetAudit makes the audit record of a report that is complete. digest is that of the
+// manifest's file, empty if it is not known.
+func (r *Report) SetAudit(digest string, limits Limits, took time.Duration) {
+	a := &Audit{
+		Version: "1", RunID: r.RunID, StartedAt: r.StartedAt.UTC().Format(auditTime), FinishedAt: r.StartedAt.Add(took).UTC().Format(auditTime),
+		DurationMS: millis(float64(took) / float64(time.Millisecond)), ExitReason: r.ExitReason,
+		Runtime:  AuditRuntime{Name: r.Runtime.Name, Version: r.Runtime.Version, Platform: runtime.GOOS},
+		Manifest: AuditManifest{Path: r.Manifest, Name: r.Name, Target: r.Target}, Agent: r.Agent, Limits: limits,
+		Totals:    AuditTotals{Scenarios: len(r.Scenarios), ChecksPassed: r.Passed, ChecksTotal: r.Total, ChecksFailed: r.Failed},
+		Scenarios: []AuditScenario{},
+	}
+	if digest != "" {
+		a.Manifest.Digest = &digest
+	}
+	if a.Agent == nil {
+		a.Agent = &Agent{}
+	}
+	var took95 []float64
+	for i := range r.Scenarios {
+		a.Scenarios = append(a.Scenarios, a.scenario(&r.Scenarios[i], &took95))
+	}
+	a.Latency = latency(took95)
+	r.Audit = a
+}
+
+func (a *Audit) scenario(s *Scenario, took *[]float64) AuditScenario {
+	out := AuditScenario{Name: s.Name, Status: s.Outcome, ExitReason: s.ExitReason, Steps: []AuditStep{}}
+	var sum float64
+	for i, st := range s.Steps {
+		a.Totals.StepsPlanned++
+		switch st.Outcome {
+		case StatusOK:
+			a.Totals.StepsExecuted++
+			*took = append(*took, st.DurationMS)
+			a.Usage = addUsage(a.Usage, st.Usage)
+		case StatusSkipped:
+			a.Totals.StepsSkipped++
+		default:
+			a.Totals.StepsFailed++
+		}
+		var counted Report
+		counted.sumSteps([]Step{st})
+		sum += st.DurationMS
+		out.Steps = append(out.Steps, AuditStep{
+			Index: i + 1, Input: st.Input, Status: st.Outcome, ExitReason: st.ExitReason, DurationMS: millis(st.DurationMS), Usage: st.Usage,
+			ToolCalls: len(st.ToolCalls), ChecksPassed: counted.Passed, ChecksTotal: counted.Total, Error: st.Error,
+		})
+	}
+	out.DurationMS = millis(sum)
+	return out
+}
+
+// addUsage sums up the counts of the protocol. The total of a step that reports none is its
+// input and output.
+func addUsage(sum, step ecp.Usage) ecp.Usage {
+	counts := map[string]int64{}
+	for _, key := range []string{ecp.TokensInput, ecp.TokensOutput} {
+		if n, ok := step.Tokens(key); ok {
+			counts[key] = n
+		}
+	}
+	if n, ok := step.Tokens(ecp.TokensTotal); ok {
+		counts[ecp.TokensTotal] = n
+	} else if len(counts) > 0 {
+		counts[ecp.TokensTotal] = ecp.AddTokens(counts[ecp.TokensInput], counts[ecp.TokensOutput])
+	}
+	if len(counts) == 0 {
+		return sum
+	}
+	for key := range counts {
+		counts[key] = ecp.AddTokens(counts[key], sum.Count(key))
+	}
+	for key := range sum {
+		if _, ok := counts[key]; !ok {
+			counts[key] = sum.Count(key)
+		}
+	}
+	return ecp.NewUsage(counts)
+}
+
+// latency sums up durations; the 95th percentile is the nearest rank.
+func latency(took []float64) (l Latency) {
+	if len(took) == 0 {
+		return l
+	}
+	slices.Sort(took)
+	for _, ms := range took {
+		l.Total += ms
+	}
+	rank := max(int(math.Ceil(0.95*float64(len(took)))), 1)
+	return Latency{Total: millis(l.Total), Mean: millis(l.Total / float64(len(took))), Max: millis(took[len(took)-1]), P95: millis(took[rank-1])}
+}
+
+// millis rounds to three decimals.
+func millis(ms float64) float64 { return math.Round(ms*1000) / 1000 }
+
+// MarshalJSON writes an agent that nobody has met as an empty object.
+func (a Agent) MarshalJSON() ([]byte, error) {
+	if a.Name == "" {
+		return []byte("{}"), nil
+	}
+	type plain Agent
+	return json.Marshal(plain(a))
+}
+
+// AuditJSON writes the audit record alone.
+func (r *Report) AuditJSON(w io.Writer) error {
+	if r.Audit == nil {
+		return fmt.Errorf("the report has no audit record")
+	}
+	return writeJSON(w, r.Audit)
+}

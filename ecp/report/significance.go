@@ -1,0 +1,116 @@
+package report
+
+import (
+	"fmt"
+	"math"
+)
+
+// The pass rates of a trend are shares of checks, so how far chance moves them depends on
+// how many checks there were: one of one says little, ten of ten says a lot. Runs may also
+// differ by more than chance, for example where a model is asked; then only a change that
+// is large against that counts.
+
+// How many standard errors a change must have. Chance alone makes one as large as
+// significant, in one direction, with a probability of 5 %. Nothing depends on an
+// improvement, so that less will do for it.
+const (
+	significant = 1.6448536269514722
+	noticeable  = 1
+)
+
+// judge finds the direction of a trend. It has one if the pass rate changed steadily over
+// the runs, or if the last run differs from those before it.
+func (t *Trend) judge() {
+	change, slope := steadyChange(t.Runs)
+	t.Slope, t.Direction = slope, Stable
+	drop, before := lastChange(t.Runs)
+	last := t.Runs[len(t.Runs)-1]
+	switch sudden := fmt.Sprintf("the last run passed %d of %d checks, the runs before it %d of %d", last.Passed, last.Total, before.Passed, before.Total); {
+	case drop <= -significant:
+		t.Direction, t.Reason = Degrading, sudden
+	case change <= -significant:
+		t.Direction, t.Reason = Degrading, fmt.Sprintf("the pass rate falls by %.1f points a run", -100*slope)
+	case drop >= noticeable:
+		t.Direction, t.Reason = Improving, sudden
+	case change >= noticeable:
+		t.Direction, t.Reason = Improving, fmt.Sprintf("the pass rate rises by %.1f points a run", 100*slope)
+	}
+}
+
+// steadyChange is the test of Cochran and Armitage for a linear trend of shares, over the
+// places of the runs: how many standard errors the slope is from zero, and the slope.
+func steadyChange(runs []Run) (z, slope float64) {
+	all := pooled(runs)
+	n, share := float64(all.Total), all.PassRate
+	var middle, sxy, sxx, rest float64
+	for i, r := range runs {
+		middle += float64(i) * float64(r.Total) / n
+	}
+	for i, r := range runs {
+		at := float64(i) - middle
+		sxy += at * float64(r.Total) * (r.PassRate - share)
+		sxx += at * at * float64(r.Total)
+	}
+	spread := share * (1 - share) // of one check
+	if sxx == 0 || spread <= 0 {
+		return 0, 0
+	}
+	slope = sxy / sxx
+	for i, r := range runs {
+		d := r.PassRate - share - slope*(float64(i)-middle)
+		rest += d * d * float64(r.Total) / spread
+	}
+	noise := math.Sqrt(spread * sxx * excess(rest, len(runs)-2))
+	return shrink(sxy, 0.5) / noise, slope
+}
+
+// lastChange compares the last run with all before it: how many standard errors they are
+// apart, and what was before.
+func lastChange(runs []Run) (z float64, before Run) {
+	if len(runs) < 2 {
+		return 0, before
+	}
+	before = pooled(runs[:len(runs)-1])
+	last, all := runs[len(runs)-1], pooled(runs)
+	spread := all.PassRate * (1 - all.PassRate)
+	if spread <= 0 {
+		return 0, before
+	}
+	var rest float64
+	if own := before.PassRate * (1 - before.PassRate); own > 0 {
+		for _, r := range runs[:len(runs)-1] {
+			d := r.PassRate - before.PassRate
+			rest += d * d * float64(r.Total) / own
+		}
+	}
+	inverse := 1/float64(last.Total) + 1/float64(before.Total)
+	noise := math.Sqrt(spread * inverse * excess(rest, len(runs)-2))
+	return shrink(last.PassRate-before.PassRate, inverse/2) / noise, before
+}
+
+// excess says how much more runs differ than chance makes them: Pearson's statistic by its
+// degrees of freedom, at least 1.
+func excess(statistic float64, freedom int) float64 {
+	if freedom < 1 {
+		return 1
+	}
+	return max(statistic/float64(freedom), 1)
+}
+
+// shrink moves a difference towards zero by half of the step that one check makes: counts
+// are whole numbers, the normal distribution is not.
+func shrink(difference, step float64) float64 {
+	return math.Copysign(max(math.Abs(difference)-step, 0), difference)
+}
+
+// pooled sums up runs.
+func pooled(runs []Run) (sum Run) {
+	for _, r := range runs {
+		sum.Passed += min(max(r.Passed, 0), r.Total)
+		sum.Total += r.Total
+	}
+	if sum.Total > 0 {
+		sum.PassRate = float64(sum.Passed) / float64(sum.Total)
+	}
+	return sum
+}

@@ -1,0 +1,173 @@
+package runtime
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/ecp/grade"
+)
+
+// Rows are the dataset of a scenario (protocol 1.0): each row is a step of it, with an input
+// and perhaps the output that is expected. constraints.scenario.dataset is something else:
+// the scenario once for each record.
+type Rows struct {
+	Type          string // csv or jsonl
+	Source        string // a file, relative to the manifest
+	Input, Output string // columns
+
+	needOutput bool   // the column of outputs was named
+	key        string // of the source in the manifest, and its place
+	line, col  int
+}
+
+// maxCell bounds a cell of a CSV, in characters, as in the reference.
+const maxCell = 131072
+
+func (d *decoder) rows(n *node, path string) *Rows {
+	r := &Rows{Input: "input", Output: "output", line: n.line, col: n.col, key: join(path, "source")}
+	n = d.mapping(n, path)
+	d.only(n, path, "type", "source", "input_column", "output_column")
+	kind, at := d.required(n, path, "type")
+	r.Type = d.oneOf(kind, at, []string{"csv", "jsonl"})
+	source, at := d.required(n, path, "source")
+	r.Source = d.name(source, at)
+	if source != nil {
+		r.line, r.col = source.line, source.col
+	}
+	if v := n.get("input_column"); v != nil {
+		r.Input = d.text(v, join(path, "input_column"))
+	}
+	if v := n.get("output_column"); v != nil {
+		r.Output, r.needOutput = d.text(v, join(path, "output_column")), true
+	}
+	return r
+}
+
+// readRows makes steps of the datasets of scenarios. dir is where the manifest is. A scenario
+// that has steps keeps them, so that it may be called again.
+func (m *Manifest) readRows(dir string) (problems []Problem) {
+	for i := range m.Scenarios {
+		sc := &m.Scenarios[i]
+		r := sc.Rows
+		if r == nil || len(sc.Steps) > 0 {
+			continue
+		}
+		path := r.Source
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		data, err := readText(path)
+		if err == nil {
+			sc.Steps, err = r.steps(data)
+		}
+		if err != nil {
+			problems = append(problems, Problem{Line: r.line, Column: r.col, Key: r.key, Message: err.Error()})
+		}
+	}
+	return problems
+}
+
+// steps reads the text of a dataset.
+func (r *Rows) steps(data []byte) ([]Step, error) {
+	read := r.readJSONL
+	if r.Type == "csv" {
+		read = r.readCSV
+	}
+	steps, err := read(strings.TrimPrefix(string(data), "\ufeff"))
+	if err == nil && len(steps) == 0 {
+		err = errors.New("the dataset has no rows")
+	}
+	return steps, err
+}
+
+// step is that of a row; without an output, nothing is checked.
+func (r *Rows) step(input, output string) Step {
+	st := Step{Input: input}
+	if output != "" {
+		st.Graders = []grade.Spec{{Type: grade.TextMatch, Field: grade.PublicOutput, Condition: "equals", Value: &output}}
+	}
+	return st
+}
+
+func (r *Rows) readCSV(text string) (out []Step, err error) {
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text) // each ends a row
+	lines := csv.NewReader(strings.NewReader(text))
+	lines.FieldsPerRecord, lines.LazyQuotes = -1, true
+	header, err := lines.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	input, output := last(header, r.Input), last(header, r.Output)
+	for name, at := range map[string]int{r.Input: input, r.Output: output} {
+		if at < 0 && (name == r.Input || r.needOutput) {
+			return nil, fmt.Errorf("the dataset has no column %q; it has %s", name, clip(fmt.Sprintf("%q", header), maxShown))
+		}
+	}
+	for n := 1; ; n++ {
+		line, err := lines.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, err
+		case len(line) <= input:
+			return nil, fmt.Errorf("row %d has no cell in the column %q", n, r.Input)
+		case len(out) == maxRecords:
+			return nil, fmt.Errorf("more than %d rows", maxRecords)
+		case slices.ContainsFunc(line, func(cell string) bool { return utf8.RuneCountInString(cell) > maxCell }):
+			return nil, fmt.Errorf("row %d has a cell of more than %d characters", n, maxCell)
+		}
+		expected := ""
+		if output >= 0 && output < len(line) {
+			expected = line[output]
+		}
+		out = append(out, r.step(line[input], expected))
+	}
+}
+
+// last is the place of the last column with a name, -1 if there is none.
+func last(header []string, name string) int {
+	for i := len(header) - 1; i >= 0; i-- {
+		if header[i] == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r *Rows) readJSONL(text string) (out []Step, err error) {
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		var row map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(line), &row); err != nil || row == nil {
+			return nil, fmt.Errorf("line %d is not a JSON object", n)
+		}
+		var input string
+		if err := json.Unmarshal(row[r.Input], &input); err != nil || string(row[r.Input]) == "null" {
+			return nil, fmt.Errorf("line %d: %q must be a string", n, r.Input)
+		}
+		var expected *string
+		if raw, ok := row[r.Output]; ok && json.Unmarshal(raw, &expected) != nil {
+			return nil, fmt.Errorf("line %d: %q must be a string or null", n, r.Output)
+		}
+		if len(out) == maxRecords {
+			return nil, fmt.Errorf("more than %d rows", maxRecords)
+		}
+		out = append(out, r.step(input, deref(expected)))
+	}
+	return out, nil
+}

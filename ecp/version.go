@@ -1,0 +1,100 @@
+package ecp
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Versions of the protocol. Agents and runtimes up to 0.4 name none on the wire; reports
+// call that LegacyVersion.
+const (
+	ProtocolVersion = "1.0"
+	LegacyVersion   = "0.1"
+)
+
+var versionForm = regexp.MustCompile(`\A(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\z`)
+
+// Version is MAJOR.MINOR. The parts are digits without leading zeros and have no limit.
+type Version struct{ Major, Minor string }
+
+// ParseVersion reads a version from JSON: a string that is nothing but MAJOR.MINOR.
+func ParseVersion(raw json.RawMessage) (Version, error) {
+	var text string
+	if kind(raw) != '"' || json.Unmarshal(raw, &text) != nil {
+		return Version{}, fmt.Errorf("protocol_version must be a string like %q", ProtocolVersion)
+	}
+	parts := versionForm.FindStringSubmatch(text)
+	if parts == nil {
+		return Version{}, fmt.Errorf("protocol_version must be MAJOR.MINOR like %q, not %.40q", ProtocolVersion, text)
+	}
+	return Version{Major: parts[1], Minor: parts[2]}, nil
+}
+
+func (v Version) String() string { return v.Major + "." + v.Minor }
+
+// Negotiate returns the version that both sides speak: that with the lower minor. ok is
+// false if the other side's major version is not ours.
+func (v Version) Negotiate() (agreed string, ok bool) {
+	major, minor, _ := strings.Cut(ProtocolVersion, ".")
+	if v.Major != major {
+		return "", false
+	}
+	if cmp.Or(cmp.Compare(len(v.Minor), len(minor)), strings.Compare(v.Minor, minor)) < 0 {
+		minor = v.Minor
+	}
+	return major + "." + minor, true
+}
+
+// NegotiateParams returns the version for the result of agent/initialize, as its params ask
+// for: the agent's own if they name none, as those of runtimes up to 0.4.
+func NegotiateParams(params json.RawMessage) (string, *Error) {
+	fields, err := object(params)
+	if err != nil {
+		return "", Errorf(CodeInvalidParams, "Invalid params: params %v", err)
+	}
+	raw, ok := fields["protocol_version"]
+	if !ok {
+		return ProtocolVersion, nil
+	}
+	requested, err := ParseVersion(raw)
+	if err != nil {
+		return "", Errorf(CodeInvalidParams, "Invalid params: %v", err)
+	}
+	agreed, ok := requested.Negotiate()
+	if !ok {
+		return "", Errorf(CodeVersionUnsupported, "VERSION_UNSUPPORTED: the runtime asks for protocol version %.40s, this agent speaks %s", requested, ProtocolVersion)
+	}
+	return agreed, nil
+}
+
+// Capabilities that protocol 1.0 names. The keys of others are their vendors' business.
+const (
+	CanReportTools   = "tool_calls"         // step results list the tools that were called
+	CanGiveEvidence  = "evaluation_context" // step results have evidence for graders
+	CanReportUsage   = "usage"              // step results count tokens
+	CanReset         = "reset"              // agent/reset clears the conversation
+	CanKeepMultiTurn = "multi_turn"         // steps of a scenario see those before them
+)
+
+// Capabilities are what an agent says that it can do: a key for each, whose value is an
+// object of options.
+type Capabilities map[string]json.RawMessage
+
+func parseCapabilities(raw json.RawMessage) (Capabilities, error) {
+	fields, err := object(raw)
+	if err != nil {
+		return nil, fmt.Errorf("capabilities in the result of %s %w", MethodInitialize, err)
+	}
+	for name, options := range fields {
+		switch {
+		case name == "":
+			return nil, fmt.Errorf("capabilities in the result of %s have an empty name", MethodInitialize)
+		case kind(options) != '{':
+			return nil, fmt.Errorf("capability %.40q in the result of %s must be an object of options, not %.40s", name, MethodInitialize, options)
+		}
+	}
+	return fields, nil
+}

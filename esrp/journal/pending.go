@@ -1,0 +1,262 @@
+package journal
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+)
+
+// The folder pending has what was to be done and is not done yet. Each file is complete: it gets
+// its name when it is written. Whoever appends next does it and removes the file.
+const (
+	pendingDir = "pending"
+	// erasureSuffix ends the name of a file whose content is the id of a chat to erase.
+	erasureSuffix = ".erase"
+	// recordsSuffix ends the name of a file of records that a process had no time to append.
+	recordsSuffix = ".records"
+	// growingSuffix ends its name while a process writes it, which holds the lock beside it.
+	growingSuffix, ownerSuffix = ".growing", ".lock"
+	// begunSuffix ends its name while they are appended: some may be in the chain already.
+	begunSuffix = ".begun"
+)
+
+// errLate says that the process ends, and what was to be done is left for the next one.
+var errLate = errors.New("the process ends; the next one goes on")
+
+// pendingRecord is a line of a file of records.
+type pendingRecord struct {
+	Event  string            `json:"event"`
+	Record json.RawMessage   `json:"record"`
+	Bodies map[string]string `json:"bodies"` // base64, by hash: those that no line before has
+}
+
+// pendingRecords collects records in a file. It takes no lock, so that it needs nobody.
+type pendingRecords struct {
+	path    string // without what ends its name
+	file    *os.File
+	owner   *flock.Flock
+	out     *bufio.Writer
+	written map[string]bool // bodies by hash
+}
+
+// newPendingRecords begins a file in the folder of a chain.
+func (c *Chain) newPendingRecords(id string) (*pendingRecords, error) {
+	dir := filepath.Join(c.dir, pendingDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, id)
+	owner := flock.New(path+ownerSuffix, flock.SetPermissions(0o600))
+	if err := owner.Lock(); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path+growingSuffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, owner.Close())
+	}
+	return &pendingRecords{path: path, file: file, owner: owner, out: bufio.NewWriterSize(file, 1<<16), written: map[string]bool{}}, nil
+}
+
+// add writes a record, without its secrets.
+func (p *pendingRecords) add(c *Chain, clean func(string) string, build func(*bodies) (event string, record esrp.Value)) error {
+	b := &bodies{c: c, clean: clean, pending: map[string]string{}, stored: p.written}
+	event, record := build(b)
+	if b.err != nil {
+		return b.err
+	}
+	text, err := record.Canonical()
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(p.out).Encode(pendingRecord{event, text, b.pending})
+}
+
+// finish gives the file its name.
+func (p *pendingRecords) finish() error {
+	return errors.Join(p.out.Flush(), p.file.Close(), os.Rename(p.path+growingSuffix, p.path+recordsSuffix), p.owner.Close(), removeFile(p.path+ownerSuffix))
+}
+
+// adopt takes over a file whose process was killed while it wrote it. It returns its new path;
+// empty if the process lives, or finished it just now.
+func adopt(path string) (string, error) {
+	base := strings.TrimSuffix(path, growingSuffix)
+	owner := flock.New(base+ownerSuffix, flock.SetPermissions(0o600))
+	if ok, err := owner.TryLock(); !ok {
+		return "", err
+	}
+	defer removeFile(base + ownerSuffix) //nolint:errcheck // it is empty, and the next process removes it
+	defer owner.Close()
+	switch err := os.Rename(path, base+recordsSuffix); {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return base + recordsSuffix, nil
+}
+
+// noteErasure has a chat erased, by the next process if need be.
+func (c *Chain) noteErasure(chatID string) error {
+	dir := filepath.Join(c.dir, pendingDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(c.erasure(chatID), []byte(chatID), 0o600)
+}
+
+// erasure names the file that has a chat erased.
+func (c *Chain) erasure(chatID string) string {
+	return filepath.Join(c.dir, pendingDir, esrp.DerivedUUID(chatID).String()+erasureSuffix)
+}
+
+// finishPending does what is pending: first what is to be recorded, then what is to be erased.
+func (c *Chain) finishPending(now time.Time) error {
+	dir := filepath.Join(c.dir, pendingDir)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch filepath.Ext(path) {
+		case growingSuffix:
+			var err error
+			if path, err = adopt(path); path == "" || err != nil {
+				errs = append(errs, err)
+				continue
+			}
+		case recordsSuffix, begunSuffix:
+		default:
+			continue
+		}
+		errs = append(errs, c.appendPending(path))
+	}
+	if c.isLate() {
+		errs = append(errs, errLate)
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != erasureSuffix || errors.Join(errs...) != nil {
+			continue // a chat's records come first
+		}
+		path := filepath.Join(dir, e.Name())
+		chatID, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another process did it
+		}
+		if err == nil {
+			err = c.erase(string(chatID), now)
+		}
+		if err == nil {
+			err = removeFile(path)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// appendPending appends the records of a file and removes it.
+func (c *Chain) appendPending(path string) error {
+	return c.alone(func() error {
+		known := map[string]bool{}
+		if base, fresh := strings.CutSuffix(path, recordsSuffix); fresh {
+			if err := os.Rename(path, base+begunSuffix); err != nil {
+				return ignoreMissing(err) // another process did it
+			}
+			path = base + begunSuffix
+		} else if err := c.recorded(known); err != nil {
+			return err
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		defer file.Close()
+		dec := json.NewDecoder(bufio.NewReaderSize(file, 1<<16))
+		for dec.More() {
+			var p pendingRecord
+			if err := dec.Decode(&p); errors.Is(err, io.ErrUnexpectedEOF) {
+				break // its process was killed
+			} else if err != nil {
+				return errors.Join(fmt.Errorf("%s is damaged: %w", path, err), file.Close(), removeFile(path))
+			}
+			if c.isLate() {
+				return errLate
+			}
+			if err := c.appendOne(p, known); err != nil {
+				return err
+			}
+		}
+		_ = file.Close() // or some systems do not remove it
+		return removeFile(path)
+	})
+}
+
+// appendOne appends a record unless it is known.
+func (c *Chain) appendOne(p pendingRecord, known map[string]bool) error {
+	for hash, text := range p.Bodies {
+		data, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || esrp.HashBytes(data) != hash {
+			return errors.Join(ErrDamaged, err)
+		}
+		if _, err := c.put(data); err != nil {
+			return err
+		}
+	}
+	record, err := esrp.Parse(p.Record)
+	if err != nil {
+		return err
+	}
+	if id, ok := record.Get("request_id"); ok && known[p.Event+" "+id.Text] {
+		return nil
+	}
+	last, err := c.last()
+	if err != nil {
+		return err
+	}
+	return c.write(last, p.Event, record)
+}
+
+// recorded lists what the chain has of each call.
+func (c *Chain) recorded(known map[string]bool) error {
+	list, _, err := c.look()
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		if _, err := c.lines(s, func(line []byte) error {
+			if b, err := briefOf(line); err == nil {
+				known[b.Event+" "+b.Record.RequestID] = true
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func removeFile(path string) error { return ignoreMissing(os.Remove(path)) }

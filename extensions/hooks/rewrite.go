@@ -1,0 +1,115 @@
+package hooks
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"github.com/seed-dec29ce4/eca/internal/regular"
+)
+
+// replacesOutput is the key by which a script replaces the result of a tool.
+const replacesOutput = "replacedOutput"
+
+// Exit codes of a shell whose program cannot be run.
+const (
+	notExecutable = 126
+	notFound      = 127
+)
+
+// guardResult keeps a failed postToolCall hook from letting a result through that it was
+// meant to change. If the script is one that replaces results, or nobody can know what it
+// would have done, the result is withheld; otherwise it passes. Either way the user and
+// the model are told. What the script wrote to stderr is not for the model: it may quote
+// the result.
+func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r ran, said output, o Observer) {
+	if c.Event != PostToolCall || h.Claude { // those of Claude Code cannot replace a result
+		return
+	}
+	if said.ReplacedOutput != nil || r.status == interventionCode {
+		s.replaced.Store(a.name, true)
+		return
+	}
+	rewrites := s.rewrites(a, c.Roots[0], r)
+	cause := failure(r, said, rewrites)
+	if cause == "" {
+		return
+	}
+	notice := fmt.Sprintf("Hook '%s' failed after %s: %s.", a.name, c.Tool.Name, cause)
+	if rewrites {
+		text := fmt.Sprintf("[Tool output withheld: the hook '%s' failed (%s), and it may have to change this output before it is read. The call itself has run.]", a.name, cause)
+		out.Output = &text
+		c.Fields["tool_response"] = text
+		notice += " The model gets no result, because the hook may have to change it first. Mend the hook, or remove it."
+	} else {
+		out.Context = append(out.Context, notice+" The result is as the tool returned it.")
+		notice += " The model gets the result as the tool returned it."
+	}
+	if o != nil {
+		o.Said(notice)
+	}
+}
+
+// failure says in which way a script did not do its work; empty if it did. rewrites says
+// that its output must be JSON.
+func failure(r ran, said output, rewrites bool) string {
+	switch {
+	case r.problem != "":
+		return strings.TrimSuffix(r.problem, ".")
+	case r.status == notFound:
+		return fmt.Sprintf("exit code %d, a program that it calls was not found", r.status)
+	case r.status == notExecutable:
+		return fmt.Sprintf("exit code %d, a program that it calls cannot be executed", r.status)
+	case r.status != 0:
+		return fmt.Sprintf("exit code %d", r.status)
+	case !r.whole:
+		return "its output is too long to be used"
+	case len(said.problems) > 0:
+		return strings.Join(said.problems, "; ")
+	case !rewrites || strings.TrimSpace(r.stdout) == "":
+		return ""
+	}
+	if _, ok := parse(r.stdout); !ok {
+		return "its output is invalid JSON"
+	}
+	return ""
+}
+
+// rewrites says whether an action may replace results: its script says so, it did so
+// before, or it cannot be known because the script could not be read or run.
+func (s *Set) rewrites(a action, root string, r ran) bool {
+	if _, before := s.replaced.Load(a.name); before || !r.ran || r.status == notFound || r.status == notExecutable {
+		return true
+	}
+	if a.File != "" {
+		text, err := regular.Read(scriptPath(a.File, root), maxOutput)
+		return err != nil || strings.Contains(string(text), replacesOutput)
+	}
+	if strings.Contains(a.Shell, replacesOutput) {
+		return true
+	}
+	// A script may only call another: jq -f redact.jq, python3 redact.py.
+	words := strings.FieldsFunc(a.Shell, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("\"'`;|&()<>=", c) })
+	for _, word := range words {
+		text, err := regular.Read(scriptPath(os.ExpandEnv(word), root), maxOutput)
+		if err == nil && strings.Contains(string(text), replacesOutput) {
+			return true
+		}
+	}
+	return false
+}
+
+// scriptPath returns where a file of a hook is.
+func scriptPath(file, root string) string {
+	if rest, ok := strings.CutPrefix(file, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			file = filepath.Join(home, rest)
+		}
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(root, file)
+	}
+	return file
+}

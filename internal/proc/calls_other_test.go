@@ -1,0 +1,5 @@
+//go:build !linux
+
+package proc
+
+func childOfTest([]string) bool { return false }

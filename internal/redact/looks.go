@@ -1,0 +1,209 @@
+package redact
+
+import "strings"
+
+// look is one kind of text that looks like a secret.
+type look struct {
+	literals []string // in lower case; each text of this kind has one of them
+	match    matcher
+	to       string // what is written instead
+}
+
+// matcher says what of s is a secret, given where a literal stands. Text before from was matched
+// already. If nothing is, end may say that literals before it do not have to be tried.
+type matcher func(s string, literal span, from int) (secret span, ok bool)
+
+// span is a part of a text.
+type span struct{ start, end int }
+
+// allLooks returns the kinds in the order in which they are removed.
+func allLooks() []look {
+	const begin, end = "-----BEGIN ", "-----END "
+	return []look{
+		{[]string{"sk-"}, prefixed("sk-", wordOrDash, 16), Mark},                                                 // OpenAI, Anthropic and others
+		{[]string{"gho_", "ghp_", "ghr_", "ghs_", "ghu_"}, prefixed("gh?_", alphanumeric, 20), Mark},             // GitHub
+		{[]string{"github_pat_"}, prefixed("github_pat_", word, 20), Mark},                                       //
+		{[]string{"glpat-"}, prefixed("glpat-", wordOrDash, 16), Mark},                                           // GitLab
+		{[]string{"akia"}, awsKey, Mark},                                                                         // AWS
+		{[]string{"aiza"}, prefixed("AIza", wordOrDash, 30), Mark},                                               // Google
+		{[]string{"xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-"}, prefixed("xox?-", alphanumericOrDash, 10), Mark}, // Slack
+		{[]string{"eyj"}, webToken, Mark},
+		{[]string{"bearer"}, bearer, Mark},
+		{[]string{strings.ToLower(begin)}, privateKey(begin, end), Mark},
+		// JSON fields whose names say so.
+		{[]string{`"key"`, `apikey"`, `api-key"`, `api_key"`, `password"`, `token"`, `secret"`, `"authorization"`}, field, Mark + `"`},
+		// URLs: the user, and parameters.
+		{[]string{"://"}, userinfo, Mark},
+		{[]string{"key=", "token=", "secret=", "passwd=", "password=", "sig=", "signature="}, parameter, Mark},
+	}
+}
+
+// prefixed matches a word that begins with a prefix, in which ? stands for any character, and at
+// least so many characters behind it.
+func prefixed(prefix string, in func(byte) bool, least int) matcher {
+	return func(s string, literal span, from int) (span, bool) {
+		if !begins(s, literal.start, from) {
+			return span{}, false
+		}
+		for i := range len(prefix) {
+			if prefix[i] != '?' && prefix[i] != s[literal.start+i] || upper(s[literal.start+i]) && prefix[i] == '?' {
+				return span{}, false
+			}
+		}
+		end := run(s, literal.end, in)
+		return secretIf(end-literal.end >= least, literal.start, end)
+	}
+}
+
+// awsKey matches AKIA and 16 capitals and digits as a whole word.
+func awsKey(s string, literal span, from int) (span, bool) {
+	const length = 16
+	end := literal.end + length
+	ok := begins(s, literal.start, from) && s[literal.start:literal.end] == "AKIA" &&
+		run(s, literal.end, func(c byte) bool { return upper(c) || digit(c) }) >= end && (end == len(s) || !word(s[end]))
+	return secretIf(ok, literal.start, end)
+}
+
+// webToken matches a JWT.
+func webToken(s string, literal span, from int) (span, bool) {
+	const least = 10
+	if !begins(s, literal.start, from) || s[literal.start:literal.end] != "eyJ" {
+		return span{}, false
+	}
+	header := run(s, literal.end, wordOrDash)
+	if header-literal.end < least || header == len(s) || s[header] != '.' {
+		return span{end: header}, false // what begins later in the same run ends there as well
+	}
+	payload := run(s, header+1, wordOrDash)
+	if payload-header-1 < least || payload == len(s) || s[payload] != '.' {
+		return span{end: header}, false
+	}
+	return span{literal.start, run(s, payload+1, wordOrDash)}, true
+}
+
+// bearer matches what a header Authorization says.
+func bearer(s string, literal span, from int) (span, bool) {
+	const least = 16
+	if !begins(s, literal.start, from) {
+		return span{}, false
+	}
+	token := run(s, literal.end, space)
+	end := run(s, token, func(c byte) bool { return wordOrDash(c) || strings.IndexByte(".~+/=", c) >= 0 })
+	return secretIf(token > literal.end && end-token >= least, literal.start, end)
+}
+
+// privateKey matches a key in PEM, given how its first and its last line begin.
+func privateKey(begin, end string) matcher {
+	return func(s string, literal span, from int) (span, bool) {
+		if literal.start < from || s[literal.start:literal.end] != begin {
+			return span{}, false
+		}
+		at, ok := keyLine(s, literal.end)
+		for ok {
+			next := strings.Index(s[at:], end)
+			if next < 0 {
+				return span{end: len(s)}, false // nor is there one for keys that begin later
+			}
+			at += next + len(end)
+			if end, whole := keyLine(s, at); whole {
+				return span{literal.start, end}, true
+			}
+		}
+		return span{}, false
+	}
+}
+
+// keyLine returns where the line ends that names a private key, the name beginning at start.
+func keyLine(s string, start int) (end int, ok bool) {
+	const dashes = "-----"
+	end = run(s, start, func(c byte) bool { return upper(c) || c == ' ' })
+	return end + len(dashes), strings.HasSuffix(s[start:end], "PRIVATE KEY") && strings.HasPrefix(s[end:], dashes)
+}
+
+// field matches the value of a member of a JSON object, whose name the literal ends.
+func field(s string, literal span, from int) (span, bool) {
+	name := literal.start
+	if s[name] != '"' {
+		name = back(s, name, from, func(c byte) bool { return letter(c) || c == '_' || c == '-' }) - 1
+	}
+	if name < from || s[name] != '"' {
+		return span{}, false
+	}
+	colon := run(s, literal.end, space)
+	if colon == len(s) || s[colon] != ':' {
+		return span{}, false
+	}
+	quote := run(s, colon+1, space)
+	if quote == len(s) || s[quote] != '"' {
+		return span{}, false
+	}
+	for i := quote + 1; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return span{quote + 1, i + 1}, true
+		case '\\':
+			if i++; i < len(s) && s[i] == '\n' {
+				return span{}, false
+			}
+		}
+	}
+	return span{}, false
+}
+
+// userinfo matches a user and a password in a URL.
+func userinfo(s string, literal span, from int) (span, bool) {
+	scheme := back(s, literal.start, from, func(c byte) bool { return alphanumeric(c) || strings.IndexByte("+.-", c) >= 0 })
+	if !strings.ContainsFunc(s[scheme:literal.start], func(c rune) bool { return letter(byte(c)) }) { //nolint:gosec // all of ASCII
+		return span{}, false
+	}
+	end := run(s, literal.end, func(c byte) bool { return !space(c) && strings.IndexByte(`/?#@"'<>`, c) < 0 })
+	return secretIf(end > literal.end && end < len(s) && s[end] == '@', literal.end, end)
+}
+
+// parameter matches the value of a URL's parameter, whose name the literal ends.
+func parameter(s string, literal span, from int) (span, bool) {
+	mark := back(s, literal.start, from, wordOrDash) - 1
+	if mark < from || s[mark] != '?' && s[mark] != '&' {
+		return span{}, false
+	}
+	end := run(s, literal.end, func(c byte) bool { return !space(c) && strings.IndexByte(`&#"'<>`, c) < 0 })
+	return secretIf(end > literal.end, literal.end, end)
+}
+
+// secretIf returns a secret if it is one.
+func secretIf(ok bool, start, end int) (span, bool) {
+	if !ok {
+		return span{}, false
+	}
+	return span{start, end}, true
+}
+
+// begins says whether a word begins at start, of what was not matched yet.
+func begins(s string, start, from int) bool {
+	return start >= from && (start == 0 || !word(s[start-1]))
+}
+
+// run returns where the characters end that belong to a set, from start on.
+func run(s string, start int, in func(byte) bool) int {
+	for start < len(s) && in(s[start]) {
+		start++
+	}
+	return start
+}
+
+// back returns where the characters begin that belong to a set, up to end and not before from.
+func back(s string, end, from int, in func(byte) bool) int {
+	for end > from && in(s[end-1]) {
+		end--
+	}
+	return end
+}
+
+func upper(c byte) bool              { return 'A' <= c && c <= 'Z' }
+func digit(c byte) bool              { return '0' <= c && c <= '9' }
+func letter(c byte) bool             { return upper(c) || 'a' <= c && c <= 'z' }
+func alphanumeric(c byte) bool       { return letter(c) || digit(c) }
+func alphanumericOrDash(c byte) bool { return alphanumeric(c) || c == '-' }
+func word(c byte) bool               { return alphanumeric(c) || c == '_' }
+func wordOrDash(c byte) bool         { return word(c) || c == '-' }
+func space(c byte) bool              { return c == ' ' || '\t' <= c && c <= '\r' && c != '\v' }

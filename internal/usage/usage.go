@@ -1,0 +1,192 @@
+// Package usage is how our programs answer a command line that is wrong: a line on stderr
+// that says what is wrong, "eca exec: unknown flag --modell; did you mean --model?", one that
+// says what would be right, and exit code 2.
+//
+// It guarantees that every command of a tree answers like that: unknown commands and
+// flags, missing values, wrong arguments, and the errors that a command itself returns as
+// usage errors. What a command does when it is called correctly is not its business.
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-dec29ce4/eca/internal/suggest"
+)
+
+// ExitCode is the exit code for a wrong command line.
+const ExitCode = 2
+
+// Error is what is wrong with a command line.
+type Error struct {
+	command, line string // the command and its usage, set by Strict
+	err           error
+}
+
+func (e *Error) Error() string { return e.err.Error() }
+
+func (e *Error) Unwrap() error { return e.err }
+
+// New makes a usage error of an error that a command found in its arguments.
+func New(err error) error { return &Error{err: err} }
+
+// Errorf is New with a text.
+func Errorf(format string, args ...any) error { return New(fmt.Errorf(format, args...)) }
+
+// Choice returns a usage error for a flag's value that is none of those it takes, or nil.
+func Choice(flag, value string, choices ...string) error {
+	for _, c := range choices {
+		if value == c {
+			return nil
+		}
+	}
+	last := len(choices) - 1
+	return Errorf("--%s must be %s or %s, not %q%s", flag, strings.Join(choices[:last], ", "), choices[last], value, suggest.DidYouMean(value, choices))
+}
+
+// Strict makes a tree of commands follow the convention. Commands that only group others
+// report that a command is missing when they are called alone.
+func Strict(root *cobra.Command) {
+	root.SetFlagErrorFunc(flagError)
+	strict(root)
+}
+
+func strict(cmd *cobra.Command) {
+	args, run := cmd.Args, cmd.RunE
+	switch {
+	case cmd.HasSubCommands():
+		cmd.Args = known
+		if run == nil {
+			run = func(cmd *cobra.Command, _ []string) error {
+				return Errorf("a command is missing; %s --help lists them", cmd.CommandPath())
+			}
+		}
+	default:
+		if args == nil {
+			args = cobra.ArbitraryArgs
+		}
+		cmd.Args = func(cmd *cobra.Command, given []string) error {
+			for _, check := range []func() error{cmd.ValidateRequiredFlags, cmd.ValidateFlagGroups} {
+				if err := check(); err != nil {
+					return within(cmd, groupError(err))
+				}
+			}
+			return within(cmd, argumentError(given, args(cmd, given)))
+		}
+	}
+	if run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return within(cmd, run(cmd, args)) }
+	}
+	for _, sub := range cmd.Commands() {
+		strict(sub)
+	}
+}
+
+// together matches what cobra says about flags that exclude each other.
+var together = regexp.MustCompile(`\[([^\]]*)\] were all set$`)
+
+// groupError explains flags that are missing, or that exclude each other.
+func groupError(err error) error {
+	m := together.FindStringSubmatch(err.Error())
+	if m == nil {
+		return New(err)
+	}
+	return Errorf("--%s cannot be used together", strings.Join(strings.Fields(m[1]), " and --"))
+}
+
+// within notes in which command a usage error was found.
+func within(cmd *cobra.Command, err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.command == "" {
+		e.command, e.line = cmd.CommandPath(), cmd.UseLine()
+		if cmd.HasSubCommands() {
+			e.line = e.command + " COMMAND"
+		}
+	}
+	return err
+}
+
+// known refuses arguments of a command that groups others: none of them is called so.
+func known(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			names = append(names, sub.Name())
+		}
+	}
+	hint := suggest.DidYouMean(args[0], names)
+	if hint == "" {
+		hint = "; " + cmd.CommandPath() + " --help lists the commands"
+	}
+	return within(cmd, Errorf("unknown command %q%s", args[0], hint))
+}
+
+// argumentError explains arguments that a command does not take.
+func argumentError(args []string, err error) error {
+	var e *Error
+	switch {
+	case err == nil || errors.As(err, &e):
+		return err
+	case len(args) == 0:
+		return Errorf("an argument is missing")
+	}
+	return Errorf("wrong arguments: %s", quoted(args))
+}
+
+func quoted(args []string) string {
+	var out []string
+	for _, a := range args {
+		out = append(out, fmt.Sprintf("%q", a))
+	}
+	return strings.Join(out, " ")
+}
+
+// flagError explains a flag that is not known, or whose value is wrong.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var missing *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	hint := "; see " + cmd.CommandPath() + " --help"
+	switch {
+	case errors.As(err, &unknown):
+		name := unknown.GetSpecifiedName()
+		if unknown.GetSpecifiedShortnames() != "" {
+			return within(cmd, Errorf("unknown flag -%s%s", name, hint))
+		}
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		if best := suggest.Nearest(name, names); best != "" {
+			hint = fmt.Sprintf("; did you mean --%s?", best)
+		}
+		return within(cmd, Errorf("unknown flag --%s%s", name, hint))
+	case errors.As(err, &missing):
+		return within(cmd, Errorf("--%s needs a value: %s", missing.GetFlag().Name, missing.GetFlag().Usage))
+	case errors.As(err, &invalid):
+		return within(cmd, Errorf("--%s cannot be %q: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap()))
+	}
+	return within(cmd, New(err))
+}
+
+// Report writes a usage error. It reports whether err is one; the program then ends with
+// ExitCode.
+func Report(w io.Writer, err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	fmt.Fprintf(w, "%s: %v\nUsage: %s\n", e.command, err, e.line)
+	return true
+}

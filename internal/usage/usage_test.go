@@ -1,0 +1,55 @@
+package usage_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/internal/usage"
+)
+
+func tree(ran *string) *cobra.Command {
+	root := &cobra.Command{Use: "p", SilenceUsage: true, SilenceErrors: true}
+	group := &cobra.Command{Use: "group"}
+	leaf := &cobra.Command{Use: "leaf FILE", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
+		*ran = args[0]
+		return usage.Choice("color", args[0], "red", "green", "blue")
+	}}
+	leaf.Flags().Int("count", 1, "how many")
+	leaf.Flags().Bool("all", false, "all of them")
+	leaf.MarkFlagsMutuallyExclusive("count", "all")
+	group.AddCommand(leaf)
+	root.AddCommand(group)
+	usage.Strict(root)
+	return root
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                               `p: a command is missing; p --help lists them`,
+		"group":                          `p group: a command is missing; p group --help lists them`,
+		"gruop":                          `p: unknown command "gruop"; did you mean group?`,
+		"zebra":                          `p: unknown command "zebra"; p --help lists the commands`,
+		"group leav":                     `p group: unknown command "leav"; did you mean leaf?`,
+		"group leaf":                     `p group leaf: an argument is missing`,
+		"group leaf a b":                 `p group leaf: wrong arguments: "a" "b"`,
+		"group leaf --cuont 2 red":       `p group leaf: unknown flag --cuont; did you mean --count?`,
+		"group leaf -x red":              `p group leaf: unknown flag -x; see p group leaf --help`,
+		"group leaf red --count":         `p group leaf: --count needs a value: how many`,
+		"group leaf --count x red":       `p group leaf: --count cannot be "x": strconv.ParseInt: parsing "x": invalid syntax`,
+		"group leaf --count=2 --all red": `p group leaf: --all and --count cannot be used together`,
+		"group leaf gren":                `p group leaf: --color must be red, green or blue, not "gren"; did you mean green?`,
+		"group leaf red":                 ``,
+		"group leaf --count=2 blue":      ``,
+	} {
+		var ran string
+		root := tree(&ran)
+		root.SetArgs(strings.Fields(line))
+		var out strings.Builder
+		err := root.Execute()
+		if reported := usage.Report(&out, err); reported != (want != "") || !strings.HasPrefix(out.String(), want) || reported && !strings.Contains(out.String(), "\nUsage: p") {
+			t.Errorf("%q: %q (%v), want %q", line, out.String(), err, want)
+		}
+	}
+}

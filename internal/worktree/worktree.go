@@ -1,0 +1,65 @@
+// Package worktree finds the repository that a linked git worktree belongs to.
+//
+// A folder counts as a linked worktree only if the repository knows it as one, so that a
+// folder cannot claim to belong to a repository. Files are read, git is not run.
+package worktree
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/regular"
+)
+
+// Main returns the root of the repository that the linked worktree at a path belongs to;
+// any other path is returned as it is.
+func Main(path string) string {
+	marker := filepath.Join(path, ".git")
+	line, ok := strings.CutPrefix(firstLine(marker), "gitdir:")
+	if !ok {
+		return path
+	}
+	private := below(path, strings.TrimSpace(line))
+	common := firstLine(filepath.Join(private, "commondir"))
+	known := firstLine(filepath.Join(private, "gitdir"))
+	if common == "" || known == "" || !same(below(private, known), marker) {
+		return path
+	}
+	common = below(private, common)
+	if info, err := os.Stat(common); err != nil || !info.IsDir() || filepath.Base(common) != ".git" {
+		return path
+	}
+	if filepath.Dir(private) != filepath.Join(common, "worktrees") {
+		return path
+	}
+	return filepath.Dir(common)
+}
+
+// same says whether two paths lead to one file.
+func same(a, b string) bool {
+	ia, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	ib, err := os.Stat(b)
+	return err == nil && os.SameFile(ia, ib)
+}
+
+func below(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// firstLine returns the first line of a small regular file, or nothing.
+func firstLine(path string) string {
+	const most = 8 << 10
+	data, err := regular.Read(path, most)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	return strings.TrimSpace(line)
+}

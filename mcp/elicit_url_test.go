@@ -1,0 +1,105 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// answers is a user who gives answers in their order; "wait" leaves a question open.
+type answers struct {
+	list  []string
+	asked []string
+}
+
+func (a *answers) Ask(ctx context.Context, q Question) (answer string, cancelled bool, err error) {
+	a.asked = append(a.asked, q.Text)
+	if len(a.list) == 0 {
+		return "", false, errors.New("a question too many: " + q.Text)
+	}
+	answer, a.list = a.list[0], a.list[1:]
+	if answer == "wait" {
+		<-ctx.Done()
+		return "", false, ctx.Err()
+	}
+	return answer, answer == "", nil
+}
+
+// A server that wants the user to open a page before it does anything gets its call again
+// when the user is done there, which the server or the user says; nothing is opened unasked.
+func TestPagesBeforeACall(t *testing.T) {
+	const required = `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32042,"message":"more is needed","data":{"elicitations":[
+		{"mode":"url","elicitationId":"e1","url":"https://login.example/connect?e=1","message":"Connect your files"}]}}}`
+	for name, c := range map[string]struct {
+		answers []string
+		done    string // that the server is done with
+		want    string
+		opened  string
+		calls   int
+	}{
+		"the server says so": {[]string{"Open it", "wait"}, "e1", "the files", "https://login.example/connect?e=1", 2},
+		"the user says so":   {[]string{"I open it myself", "Continue"}, "e9", "the files", "", 2},
+		"declined":           {[]string{"Decline"}, "", "open a page at login.example first, and the user did not", "", 1},
+		"closed":             {[]string{""}, "", "and the user did not", "", 1},
+		"given up":           {[]string{"I open it myself", "Cancel"}, "", "was not done", "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn, l := calling(t)
+				user, opened := &answers{list: c.answers}, ""
+				conn.m = New(Deps{Asker: func() Asker { return user }, OpenURL: func(_ context.Context, url string) error {
+					opened = url
+					return nil
+				}})
+				defer conn.m.Close()
+				conn.session.handlers, conn.session.calls, conn.session.notified = conn.m.handlers(), conn.active, conn.notified
+				server := &tasker{answers: map[string][]string{"tools/call": {required, ok(`{"content":[{"type":"text","text":"the files"}]}`)}}}
+				go server.serve(t, l, conn.session)
+				go func() {
+					synctest.Wait() // until somebody waits for it
+					if c.done != "" {
+						l.say(t, `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"`+c.done+`"}}`)
+					}
+				}()
+				res, err := conn.call(t.Context(), &Tool{name: "t", spec: tools.Spec{Name: "t"}}, tools.Call{}, nil)
+				got := strings.Join(res.Outputs, " ")
+				if err != nil {
+					got = err.Error()
+				}
+				if !strings.Contains(got, c.want) || opened != c.opened || server.count("tools/call ") != c.calls {
+					t.Errorf("%q after %d calls; opened %q, asked %q", got, server.count("tools/call "), opened, user.asked)
+				}
+				if first := user.asked[0]; !strings.Contains(first, "**login.example**") || !strings.Contains(first, "\nhttps://login.example/connect?e=1") {
+					t.Errorf("asked %q", first)
+				}
+			})
+		})
+	}
+}
+
+// The user is told what is odd about an address; some are no pages at all.
+func TestPages(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://pay.example/x?y=1":                "pay.example",
+		"http://localhost:3000/":                   "localhost:3000",
+		"http://127.0.0.1/":                        "127.0.0.1",
+		"http://pay.example/":                      "pay.example: the connection is not encrypted",
+		"https://bank.example@evil.example/":       "evil.example: what stands before the @ is not the host",
+		"https://xn--pypal-4ve.example/":           "xn--pypal-4ve.example: the name of the host has letters that may look like others",
+		"https://pаypal.example/":                  "pаypal.example: the name of the host has letters that may look like others",
+		"javascript:alert(1)":                      "",
+		"file:///etc/passwd":                       "",
+		"https:///nowhere":                         "",
+		"https://x/" + strings.Repeat("a", maxURI): "",
+	} {
+		p, err := readPage(address)
+		got := strings.Join(append([]string{p.host}, p.notes...), ": ")
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%.50s: %q, %v, want %q", address, got, err, want)
+		}
+	}
+}

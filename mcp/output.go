@@ -1,0 +1,182 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// outputSchema is what a tool says that its structured content is like. It is compiled when
+// the first result is held against it. Nil: the tool says nothing.
+type outputSchema struct {
+	raw  json.RawMessage
+	once sync.Once
+
+	compiled *jsonschema.Resolved // nil: results can not be held against it
+	root     any
+}
+
+// newOutputSchema returns what a tool lists as its output schema.
+func newOutputSchema(raw json.RawMessage) *outputSchema {
+	if len(raw) == 0 || string(raw) == "null" || len(raw) > maxSchema {
+		return nil
+	}
+	return &outputSchema{raw: raw}
+}
+
+// check says what is wrong with the structured content of a result; nil: nothing is, or
+// nobody can say.
+func (o *outputSchema) check(structured json.RawMessage) error {
+	if o == nil {
+		return nil
+	}
+	o.once.Do(func() {
+		var s jsonschema.Schema
+		if json.Unmarshal(o.raw, &s) != nil || json.Unmarshal(o.raw, &o.root) != nil {
+			return
+		}
+		if resolved, err := s.Resolve(nil); err == nil {
+			o.compiled = resolved
+		}
+	})
+	if o.compiled == nil {
+		return nil
+	}
+	if len(structured) == 0 || string(structured) == "null" {
+		return errors.New("the tool declares an output schema and sent no structured content")
+	}
+	var value any
+	if err := json.Unmarshal(structured, &value); err != nil {
+		return fmt.Errorf("the structured content is invalid JSON: %w", err)
+	}
+	if w := (workload{root: o.root}); !w.bounded(o.root, value, 0) {
+		return nil
+	}
+	if err := o.compiled.Validate(value); err != nil {
+		const step = "validating " // of which the last names the place
+		text := err.Error()
+		return errors.New("the result does not match the output schema that the tool declares: " + cut(text[max(strings.LastIndex(text, step), 0):], 500))
+	}
+	return nil
+}
+
+// workload counts what it takes to hold a value against a schema. Both are a server's: they
+// may go round in circles.
+type workload struct {
+	root  any
+	steps int
+}
+
+const (
+	maxSteps = 100_000
+	maxDepth = 500
+)
+
+// bounded says whether there is an end to it, soon. It follows what a validator may follow.
+func (w *workload) bounded(schema, value any, depth int) bool {
+	if w.steps++; w.steps > maxSteps || depth > maxDepth {
+		return false
+	}
+	s, ok := schema.(map[string]any)
+	if !ok {
+		return true // true or false
+	}
+	for keyword, member := range s {
+		switch keyword {
+		case "$ref":
+			target, ok := w.find(member)
+			if !ok || !w.bounded(target, value, depth+1) {
+				return false
+			}
+		case "$dynamicRef", "$recursiveRef":
+			return false
+		case "not", "if", "then", "else":
+			if !w.bounded(member, value, depth+1) {
+				return false
+			}
+		case "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies":
+			if !w.all(parts(member), []any{value}, depth) {
+				return false
+			}
+		case "properties":
+			byName, _ := member.(map[string]any)
+			object, _ := value.(map[string]any)
+			for name, one := range byName {
+				if child, has := object[name]; has && !w.bounded(one, child, depth+1) {
+					return false
+				}
+			}
+		case "patternProperties", "prefixItems":
+			if !w.all(parts(member), parts(value), depth) {
+				return false
+			}
+		case "additionalProperties", "unevaluatedProperties", "propertyNames", "items", "additionalItems", "unevaluatedItems", "contains":
+			list := []any{member}
+			if several, ok := member.([]any); ok {
+				list = several
+			}
+			if !w.all(list, parts(value), depth) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// find returns what a reference within the schema leads to.
+func (w *workload) find(ref any) (any, bool) {
+	text, ok := ref.(string)
+	pointer, local := strings.CutPrefix(text, "#")
+	if !ok || !local || pointer != "" && pointer[0] != '/' {
+		return nil, false
+	}
+	at := w.root
+	for _, part := range strings.Split(pointer, "/")[min(1, len(pointer)):] {
+		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		switch v := at.(type) {
+		case map[string]any:
+			at, ok = v[part]
+		case []any:
+			i, err := strconv.Atoi(part)
+			if ok = err == nil && i >= 0 && i < len(v); ok {
+				at = v[i]
+			}
+		default:
+			ok = false
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	return at, true
+}
+
+// all is bounded for each of several schemas with each of several values.
+func (w *workload) all(schemas, values []any, depth int) bool {
+	for _, schema := range schemas {
+		for _, value := range values {
+			if !w.bounded(schema, value, depth+1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// parts are the members of an object or a list.
+func parts(value any) []any {
+	switch v := value.(type) {
+	case []any:
+		return v
+	case map[string]any:
+		return slices.Collect(maps.Values(v))
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package mcp
+
+import (
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// saysSame says whether texts of a result say what its structured content says: servers send
+// it as text as well, for clients that do not know it. Some put what is no object into one
+// with a single member.
+func saysSame(structured json.RawMessage, said []string) bool {
+	value, ok := parseJSON(string(structured))
+	if !ok || len(said) == 0 {
+		return false
+	}
+	candidates := []any{value}
+	if object, ok := value.(map[string]any); ok && len(object) == 1 {
+		for _, member := range object {
+			candidates = append(candidates, member)
+		}
+	}
+	for _, c := range candidates {
+		for _, text := range append([]string{strings.Join(said, "\n"), strings.Join(said, "")}, said...) {
+			if sameAsText(c, text) {
+				return true
+			}
+		}
+		list, ok := c.([]any)
+		if same := ok && len(list) == len(said); same {
+			for i := range list {
+				same = same && sameAsText(list[i], said[i])
+			}
+			if same {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sameAsText says whether a text is a value, or a JSON text of it.
+func sameAsText(value any, text string) bool {
+	if s, ok := value.(string); ok && strings.TrimSpace(s) == strings.TrimSpace(text) {
+		return true
+	}
+	other, ok := parseJSON(text)
+	return ok && sameJSON(value, other)
+}
+
+// parseJSON reads a text that is one value.
+func parseJSON(text string) (value any, ok bool) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&value) != nil {
+		return nil, false
+	}
+	_, err := d.Token()
+	return value, err == io.EOF
+}
+
+// sameJSON says whether two values mean the same, whatever the order of their members and
+// the way in which their numbers are written.
+func sameJSON(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for key, member := range a {
+			if other, has := b[key]; !has || !sameJSON(member, other) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !sameJSON(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	case json.Number:
+		b, ok := b.(json.Number)
+		return ok && sameNumber(string(a), string(b))
+	}
+	return a == b
+}
+
+func sameNumber(a, b string) bool {
+	if a == b {
+		return true
+	}
+	if !strings.ContainsAny(a+b, ".eE") {
+		return strings.TrimPrefix(a, "-") == "0" && strings.TrimPrefix(b, "-") == "0"
+	}
+	x, errA := strconv.ParseFloat(a, 64)
+	y, errB := strconv.ParseFloat(b, 64)
+	return errA == nil && errB == nil && x == y
+}

@@ -1,0 +1,58 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/visible"
+)
+
+// oneLine is a name that a server gave, in one line.
+func oneLine(text string) string {
+	return strings.NewReplacer("\n", `\u000a`, "\t", `\u0009`).Replace(visible.Text(text))
+}
+
+// shownSchema is a schema whose descriptions and titles are as they may be shown.
+func shownSchema(raw json.RawMessage) json.RawMessage {
+	if !bytes.Contains(raw, []byte(`\u`)) && visible.Text(string(raw)) == string(bytes.ReplaceAll(raw, []byte("\r"), nil)) {
+		return raw
+	}
+	value, ok := parseJSON(string(raw))
+	if !ok || !writeOut(value, false) {
+		return raw
+	}
+	out, err := json.Marshal(value)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// writeOut writes out what descriptions and titles hide; names says that the keys of an
+// object are those of properties.
+func writeOut(value any, names bool) (changed bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, member := range v {
+			text, ok := member.(string)
+			if ok && !names && (key == "description" || key == "title" || key == "$comment") {
+				if now := visible.Text(text); now != text {
+					v[key], changed = now, true
+				}
+				continue
+			}
+			changed = writeOut(member, !names && hasNames(key)) || changed
+		}
+	case []any:
+		for _, one := range v {
+			changed = writeOut(one, false) || changed
+		}
+	}
+	return changed
+}
+
+// hasNames says whether the keys of what a keyword has are names of the schema's author.
+func hasNames(keyword string) bool {
+	return keyword == "properties" || keyword == "$defs" || keyword == "definitions" || keyword == "patternProperties"
+}

@@ -1,0 +1,302 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+)
+
+// Tasks are calls whose results are asked for later: those of version 2025-11-25, which the
+// client wants for tools that require it, and those of the extension, which a server makes of
+// a call as it likes. The model sees neither: a call ends when its task does.
+
+// tasksExtension names the extension.
+const tasksExtension = "io.modelcontextprotocol/tasks"
+
+// relatedTask names, in what a server asks, the task that it asks for.
+const relatedTask = "io.modelcontextprotocol/related-task"
+
+const (
+	defaultPoll = time.Second
+	minPoll     = 50 * time.Millisecond
+	maxPoll     = 30 * time.Second
+	// maxPollErrors is how many polls in a row may go wrong on their way.
+	maxPollErrors = 3
+)
+
+// task is one as a server describes it, in the words of both kinds.
+type task struct {
+	ID       string  `json:"taskId"`
+	Status   string  `json:"status"`
+	Message  string  `json:"statusMessage"`
+	Poll     float64 `json:"pollInterval"` // milliseconds
+	PollMs   float64 `json:"pollIntervalMs"`
+	Result   json.RawMessage
+	Error    *wire.JSONRPCErrorDetails
+	Requests json.RawMessage `json:"inputRequests"`
+
+	extension bool
+}
+
+// taskOf returns the task that a server made of a call.
+func taskOf(result json.RawMessage) (task, bool) {
+	var r struct {
+		Type string `json:"resultType"`
+		Task *task  `json:"task"`
+		task
+	}
+	if json.Unmarshal(result, &r) != nil {
+		return task{}, false
+	}
+	switch {
+	case r.Type == "task" && r.ID != "":
+		r.extension = true
+		return r.task, true
+	case r.Task != nil && r.Task.ID != "" && r.Task.Status != "":
+		return *r.Task, true
+	}
+	return task{}, false
+}
+
+// interval is how long to wait before the task is asked about again.
+func (t task) interval() time.Duration {
+	d := time.Duration(cmp.Or(t.PollMs, t.Poll) * float64(time.Millisecond))
+	if d <= 0 {
+		return defaultPoll
+	}
+	return min(max(d, minPoll), maxPoll)
+}
+
+// errTaskCancelled is why a task has no result that the server gave up.
+var errTaskCancelled = errors.New("the server cancelled the task")
+
+// finish waits for the end of a task and returns the result of its call. The end of ctx
+// cancels the task at the server. say hears what the server says about it, and heard that it
+// is alive.
+func (c *connection) finish(ctx context.Context, t task, running *activeCall, say func(string)) (json.RawMessage, error) {
+	running.task(t.ID)
+	ended := false
+	defer func() {
+		if !ended {
+			c.cancelTask(ctx, t)
+		}
+	}()
+	f := &following{c: c, answered: map[string]bool{}}
+	for said := ""; ; {
+		if t.Message != said {
+			said = t.Message
+			say(said)
+		}
+		result, over, err := f.advance(ctx, t)
+		if over || err != nil {
+			ended = over
+			return result, err
+		}
+		next, err := f.poll(ctx, t)
+		if f.result != nil {
+			ended = true
+			return f.result.raw, f.result.err
+		}
+		if err != nil {
+			ended = answered(err) // the server does not have it any more
+			return nil, err
+		}
+		running.heard()
+		next.extension = t.extension
+		t = next
+	}
+}
+
+// following is what is known of a task while it runs.
+type following struct {
+	c        *connection
+	answered map[string]bool   // what the server asked, by its keys
+	waiting  <-chan taskResult // an early request of the result; nil: there is none
+	result   *taskResult
+	failures int // in a row
+}
+
+type taskResult struct {
+	raw json.RawMessage
+	err error
+}
+
+// advance does what the state of a task asks for. over says that the task has ended.
+func (f *following) advance(ctx context.Context, t task) (result json.RawMessage, over bool, err error) {
+	switch wire.TaskStatus(t.Status) {
+	case wire.TaskStatusCompleted, wire.TaskStatusFailed:
+		if !t.extension {
+			if f.waiting == nil {
+				f.ask(ctx, t)
+			}
+			select {
+			case r := <-f.waiting:
+				return r.raw, answered(r.err) || r.err == nil, r.err
+			case <-ctx.Done():
+				return nil, false, context.Cause(ctx)
+			}
+		}
+		if t.Error != nil {
+			return nil, true, &answerError{*t.Error}
+		}
+		if len(t.Result) == 0 {
+			return nil, true, errors.New("the task ended without a result: " + cmp.Or(t.Message, t.Status))
+		}
+		return t.Result, true, nil
+	case wire.TaskStatusCancelled:
+		if t.Message != "" {
+			return nil, true, fmt.Errorf("%w: %s", errTaskCancelled, t.Message)
+		}
+		return nil, true, errTaskCancelled
+	case wire.TaskStatusInputRequired:
+		if t.extension {
+			return nil, false, f.give(ctx, t)
+		}
+		if f.waiting == nil { // what the server asks may come on the way of this answer
+			f.ask(ctx, t)
+		}
+	}
+	return nil, false, nil
+}
+
+// ask asks for the result of a task, which is there when the task has ended.
+func (f *following) ask(ctx context.Context, t task) {
+	ch := make(chan taskResult, 1)
+	f.waiting = ch
+	if !f.c.session.background(func() {
+		raw, err := f.c.session.ask(ctx, request{method: string(wire.MethodTasksResult), params: map[string]any{"taskId": t.ID}})
+		ch <- taskResult{raw, err}
+	}) {
+		ch <- taskResult{err: errEnded}
+	}
+}
+
+// give answers what the server asks for the sake of a task, once.
+func (f *following) give(ctx context.Context, t task) error {
+	var w wanted
+	if err := json.Unmarshal(t.Requests, &w.Requests); err != nil && len(t.Requests) > 0 {
+		return fmt.Errorf("what the task asks for cannot be read: %w", err)
+	}
+	for key := range w.Requests {
+		if f.answered[key] {
+			delete(w.Requests, key)
+		}
+	}
+	if len(w.Requests) == 0 {
+		return nil
+	}
+	if len(f.answered)+len(w.Requests) > maxRounds*maxIncoming {
+		return fmt.Errorf("the task asked for more than %d things", maxRounds*maxIncoming)
+	}
+	inputs, err := f.c.session.inputs(ctx, w)
+	if err != nil {
+		return err
+	}
+	for key := range w.Requests {
+		f.answered[key] = true
+	}
+	params := map[string]any{"taskId": t.ID, "inputResponses": inputs["inputResponses"]}
+	_, err = f.c.session.ask(ctx, request{method: "tasks/update", params: params, header: t.header()})
+	return err
+}
+
+// poll waits and asks how a task is. The early answer to the request of its result ends it,
+// too.
+func (f *following) poll(ctx context.Context, t task) (task, error) {
+	wait := time.NewTimer(t.interval())
+	defer wait.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return t, context.Cause(ctx)
+		case r := <-f.waiting:
+			f.waiting = nil
+			if r.err == nil || answered(r.err) {
+				f.result = &r
+				return t, nil
+			}
+		case <-wait.C:
+			raw, err := f.c.session.ask(ctx, request{method: string(wire.MethodTasksGet), params: map[string]any{"taskId": t.ID}, header: t.header()})
+			next := task{}
+			if err == nil {
+				err = json.Unmarshal(raw, &next)
+			}
+			switch {
+			case err == nil:
+				f.failures = 0
+				return next, nil
+			case errors.Is(err, errForgotten): // the call has begun: it must not be made again
+				return t, errors.New("the server ended the session, and what becomes of the task is not known")
+			case answered(err) || ctx.Err() != nil || errors.Is(err, errUnauthorized):
+				return t, err
+			}
+			if f.failures++; f.failures == maxPollErrors {
+				return t, fmt.Errorf("the task could not be asked about: %w", err)
+			}
+			wait.Reset(t.interval())
+		}
+	}
+}
+
+// header has requests find the server that has the task.
+func (t task) header() map[string]string {
+	if !t.extension {
+		return nil
+	}
+	if name, ok := wire.EncodeHeaderValue(t.ID); ok {
+		return map[string]string{wire.HeaderName: name}
+	}
+	return nil
+}
+
+// cancelTask tells the server that nobody waits for a task any more, in the background.
+func (c *connection) cancelTask(ctx context.Context, t task) {
+	if !t.extension && (c.server.Tasks == nil || c.server.Tasks.Cancel == nil) {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	c.session.background(func() {
+		ctx, cancel := context.WithTimeout(ctx, pingTime)
+		defer cancel()
+		if _, err := c.session.ask(ctx, request{method: string(wire.MethodTasksCancel), params: map[string]any{"taskId": t.ID}, header: t.header()}); err != nil {
+			c.session.log.Debug("a task of an MCP server could not be cancelled", "err", err)
+		}
+	})
+}
+
+// inTask says whether a tool has to be called as a task.
+func (c *connection) inTask(support string) bool {
+	caps := c.server.Tasks
+	return support == "required" && caps != nil && caps.Requests != nil && caps.Requests.Tools != nil && caps.Requests.Tools.Call != nil
+}
+
+// task notes that a call has become a task.
+func (a *activeCall) task(id string) {
+	a.c.mu.Lock()
+	defer a.c.mu.Unlock()
+	a.taskID = id
+}
+
+// concerned puts the call last that a request of the server names as its task.
+func concerned(calls []ActiveCall, params json.RawMessage) []ActiveCall {
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	var related struct {
+		ID string `json:"taskId"`
+	}
+	if json.Unmarshal(params, &p) != nil || json.Unmarshal(p.Meta[relatedTask], &related) != nil || related.ID == "" {
+		return calls
+	}
+	for i, call := range calls {
+		if call.taskID == related.ID {
+			return append(append(calls[:i:i], calls[i+1:]...), call)
+		}
+	}
+	return calls
+}

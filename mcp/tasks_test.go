@@ -1,0 +1,257 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// tasker is a server with tasks: it answers each request with the next answer to its method,
+// and the last one again and again. An answer that is empty does not come.
+type tasker struct {
+	answers map[string][]string
+
+	mu    sync.Mutex // guards what follows
+	heard []string   // methods with parameters
+}
+
+func (k *tasker) serve(t *testing.T, l *line, s *session) {
+	for {
+		select {
+		case e := <-l.out:
+			k.mu.Lock()
+			k.heard = append(k.heard, e.Method+" "+string(e.Params)+string(e.Result))
+			list := k.answers[e.Method]
+			if len(list) > 1 {
+				k.answers[e.Method] = list[1:]
+			}
+			k.mu.Unlock()
+			if len(list) > 0 && list[0] != "" {
+				l.say(t, strings.ReplaceAll(list[0], "$ID", string(e.ID)))
+			}
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// count says how often a request came that has a text.
+func (k *tasker) count(text string) (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, one := range k.heard {
+		if strings.Contains(one, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func ok(result string) string { return `{"jsonrpc":"2.0","id":$ID,"result":` + result + `}` }
+
+// withTasks is what a server says that can make tasks of calls.
+func withTasks(t *testing.T) (c wire.ServerCapabilities) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(`{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}`), &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A tool that wants to be called as a task is, and its result is the task's, however the
+// server comes to it; of the extension, servers make tasks of what they like.
+func TestCallsBecomeTasks(t *testing.T) {
+	const (
+		working   = `"taskId":"t1","status":"working","pollInterval":2000,"pollIntervalMs":2000`
+		done      = `{"content":[{"type":"text","text":"the result"}]}`
+		created   = `{"task":{` + working + `,"statusMessage":"begun"}}`
+		extension = `{"resultType":"task",` + working + `,"statusMessage":"begun"}`
+	)
+	for name, c := range map[string]struct {
+		answers map[string][]string
+		modern  bool
+		want    string
+		polls   int
+	}{
+		"required": {map[string][]string{
+			"tools/call":   {ok(created)},
+			"tasks/get":    {ok(`{` + working + `}`), ok(`{` + working + `,"statusMessage":"half way"}`), ok(`{"taskId":"t1","status":"completed"}`)},
+			"tasks/result": {ok(done)},
+		}, false, "the result", 3},
+		"failed": {map[string][]string{
+			"tools/call":   {ok(created)},
+			"tasks/get":    {ok(`{"taskId":"t1","status":"failed"}`)},
+			"tasks/result": {`{"jsonrpc":"2.0","id":$ID,"error":{"code":-32603,"message":"out of cheese"}}`},
+		}, false, "out of cheese", 1},
+		"cancelled": {map[string][]string{
+			"tools/call": {ok(created)},
+			"tasks/get":  {ok(`{"taskId":"t1","status":"cancelled","statusMessage":"quota"}`)},
+		}, false, "the server cancelled the task: quota", 1},
+		"unknown": {map[string][]string{
+			"tools/call": {ok(created)},
+			"tasks/get":  {`{"jsonrpc":"2.0","id":$ID,"error":{"code":-32602,"message":"Task has expired"}}`},
+		}, false, "Task has expired", 1},
+		"extension": {map[string][]string{
+			"tools/call": {ok(extension)},
+			"tasks/get":  {ok(`{` + working + `}`), ok(`{"taskId":"t1","status":"completed","result":` + done + `}`)},
+		}, true, "the result", 2},
+		"extension failed": {map[string][]string{
+			"tools/call": {ok(extension)},
+			"tasks/get":  {ok(`{"taskId":"t1","status":"failed","error":{"code":-32603,"message":"out of cheese"}}`)},
+		}, true, "out of cheese", 1},
+		"extension asks": {map[string][]string{
+			"tools/call": {ok(extension)},
+			"tasks/get": {
+				ok(`{"taskId":"t1","status":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}}}`),
+				ok(`{"taskId":"t1","status":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}}}`), // it is slow to notice
+				ok(`{"taskId":"t1","status":"completed","result":` + done + `}`),
+			},
+			"tasks/update": {ok(`{}`)},
+		}, true, "the result", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				conn, l := calling(t)
+				conn.session.handlers = map[string]Handler{"elicitation/create": func(context.Context, ServerRequest) (any, error) {
+					asked++
+					return elicited{Action: "decline"}, nil
+				}}
+				if conn.server = withTasks(t); c.modern {
+					conn.session.agree(newestVersion)
+				}
+				server := &tasker{answers: c.answers}
+				go server.serve(t, l, conn.session)
+				var said []string
+				tool := &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: "required"}
+				if c.modern {
+					tool.tasks, conn.server.Tasks = "", nil
+				}
+				start := time.Now()
+				res, err := conn.call(t.Context(), tool, tools.Call{}, func(text string) { said = append(said, text) })
+				got := strings.Join(res.Outputs, " ") + fmt.Sprint(err)
+				if !strings.Contains(got, c.want) || strings.Contains(got, "broke off") {
+					t.Errorf("%q, want %q", got, c.want)
+				}
+				if n := server.count("tasks/get "); n != c.polls || time.Since(start) < time.Duration(min(n, 1))*time.Second {
+					t.Errorf("%d polls in %s, want %d", n, time.Since(start), c.polls)
+				}
+				if len(said) == 0 || said[0] != "begun\n" {
+					t.Errorf("the user saw %q", said)
+				}
+				if n := server.count(`"task":{"ttl":3600000}`); (n == 1) == c.modern {
+					t.Errorf("%d calls were made as tasks", n)
+				}
+				if name == "extension asks" && (asked != 1 || server.count("tasks/update ") != 1) {
+					t.Errorf("the user was asked %d times, the server heard %q", asked, server.heard)
+				}
+				if server.count("tasks/cancel") > 0 {
+					t.Error("a task that had ended was cancelled")
+				}
+			})
+		})
+	}
+}
+
+// A task that waits for the user is asked for its result, on whose way the question comes;
+// reports of progress count after the first answer, too.
+func TestTaskAsksTheUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, l := calling(t)
+		conn.server = withTasks(t)
+		var said []string
+		server := &tasker{answers: map[string][]string{
+			"tools/call":   {ok(`{"task":{"taskId":"t1","status":"working"}}`)},
+			"tasks/get":    {ok(`{"taskId":"t1","status":"input_required","statusMessage":"waits for you"}`)},
+			"tasks/result": {""},
+		}}
+		conn.session.handlers = map[string]Handler{"elicitation/create": func(_ context.Context, r ServerRequest) (any, error) {
+			if r.Calls[len(r.Calls)-1].Tool != "t" {
+				t.Errorf("asked for %+v", r.Calls)
+			}
+			return elicited{Action: "decline"}, nil
+		}}
+		go server.serve(t, l, conn.session)
+		conn.session.calls = conn.active
+		ended := make(chan string, 1)
+		go func() {
+			res, err := conn.call(t.Context(), &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: "required"}, tools.Call{}, func(text string) { said = append(said, text) })
+			ended <- strings.Join(res.Outputs, " ") + fmt.Sprint(err)
+		}()
+		time.Sleep(5 * time.Minute)                                             // longer than a call may say nothing: polls are answered
+		_, leave := conn.enter(tools.Call{}, "other", time.NewTimer(time.Hour)) // the newest, which the question is not for
+		defer leave()
+		l.say(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"message":"still here"}}`)
+		l.say(t, `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}`)
+		time.Sleep(10 * time.Second)
+		l.say(t, `{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"thank you"}]}}`)
+		if got := <-ended; !strings.Contains(got, "thank you") {
+			t.Error(got)
+		}
+		if got := strings.Join(said, ""); got != "waits for you\nstill here\n" {
+			t.Errorf("the user saw %q", got)
+		}
+		if server.count("tasks/result ") != 1 || server.count(`{"action":"decline"}`) != 1 {
+			t.Errorf("the server heard %q", server.heard)
+		}
+	})
+}
+
+// A task that nobody waits for any more is cancelled at the server.
+func TestTaskIsCancelled(t *testing.T) {
+	for _, status := range []string{"working", "input_required"} {
+		synctest.Test(t, func(t *testing.T) {
+			conn, l := calling(t)
+			conn.server = withTasks(t)
+			server := &tasker{answers: map[string][]string{
+				"tools/call":   {ok(`{"task":{"taskId":"t1","status":"` + status + `"}}`)},
+				"tasks/get":    {ok(`{"taskId":"t1","status":"` + status + `"}`)},
+				"tasks/cancel": {ok(`{"taskId":"t1","status":"cancelled"}`)},
+			}}
+			go server.serve(t, l, conn.session)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				_, err := conn.call(ctx, &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: "required"}, tools.Call{}, nil)
+				ended <- err
+			}()
+			time.Sleep(3 * time.Second)
+			cancel()
+			if err := <-ended; err == nil {
+				t.Error("it did not end")
+			}
+			synctest.Wait()
+			if server.count(`tasks/cancel {"taskId":"t1"}`) != 1 {
+				t.Errorf("the server heard %q", server.heard)
+			}
+		})
+	}
+}
+
+// Tools that may be called as tasks, and those of servers that make none, are called plainly.
+func TestPlainCallsStay(t *testing.T) {
+	conn, l := calling(t)
+	server := &tasker{answers: map[string][]string{"tools/call": {ok(`{"content":[]}`)}}}
+	go server.serve(t, l, conn.session)
+	for support, capable := range map[string]bool{"optional": true, "forbidden": true, "": true, "required": false} {
+		conn.server = wire.ServerCapabilities{}
+		if capable {
+			conn.server = withTasks(t)
+		}
+		if _, err := conn.call(t.Context(), &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: support}, tools.Call{}, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if server.count(`"task"`) > 0 {
+		t.Errorf("the server heard %q", server.heard)
+	}
+}

@@ -1,0 +1,151 @@
+package lang
+
+import "bytes"
+
+// alias reads `typedef … name, *name;` and `using name = …;`.
+func (d *declared) alias(o *outline, p parts) int {
+	body := o.isMark(p.end, '{')
+	end := p.end
+	if body { // `typedef struct {…} name;`
+		end = o.skip(end)
+		for end < len(o.tokens) && !o.isMark(end, ';') && !o.isMark(end, '}') {
+			end = o.skip(end)
+		}
+	}
+	if p.using {
+		if p.equals == p.alias+2 && o.isName(p.alias+1) && d.macros {
+			o.define(Type, p.alias+1, p.from, end)
+		}
+		return end + 1
+	}
+	from, specifiers := p.from, "" // of a declarator; what all of them share
+	if body {
+		from, specifiers = o.skip(p.end), o.line(p.from, p.end)+" "
+		if tag := d.tag(o, p); tag > 0 {
+			o.define(o.word(p.typeAt).kind, tag, p.typeAt, p.end)
+		} else {
+			specifiers += "{…} "
+		}
+	}
+	for from < end {
+		comma := d.comma(o, from, end)
+		name, at := declarator(o, from, comma, body)
+		if name >= 0 {
+			o.defineAs(string(o.text(name)), Type, name, specifiers, from, comma)
+		}
+		if specifiers == "" && comma < end && name >= 0 { // the first one stands behind them
+			for at > from && (o.isMark(at-1, '*') || o.isMark(at-1, '&')) {
+				at--
+			}
+			specifiers = o.line(from, at) + " "
+		}
+		from = comma + 1
+	}
+	return end + 1
+}
+
+// tag returns the name behind `struct`; 0 if there is none.
+func (d *declared) tag(o *outline, p parts) int {
+	at := p.typeAt + 1
+	for at > 0 && at < p.end {
+		next := attributes(o, at)
+		if next == at && o.word(at).role == definer { // `enum class`
+			next++
+		}
+		if next == at {
+			break
+		}
+		at = next
+	}
+	if at <= 0 || at >= p.end || !o.isName(at) {
+		return 0
+	}
+	return at
+}
+
+// attributes returns the token behind `__attribute__((…))` and the like, in whose parentheses no
+// name is given, or at if there is none.
+func attributes(o *outline, at int) int {
+	switch {
+	case o.is(at, "__attribute__"), o.is(at, "__declspec"), o.is(at, "alignas"), o.is(at, "_Alignas"),
+		o.is(at, "decltype"), o.is(at, "typeof"), o.is(at, "__typeof__"), o.is(at, "__typeof"):
+		if at++; o.isMark(at, '(') {
+			at = o.skip(at)
+		}
+	case o.isMark(at, '[') && o.isMark(at+1, '['):
+		at = o.skip(at)
+	}
+	return at
+}
+
+// comma returns where a declarator ends.
+func (d *declared) comma(o *outline, at, end int) int {
+	for at < end && !o.isMark(at, ',') {
+		if o.isMark(at, '<') && o.isName(at-1) {
+			at = angles(o, at)
+		} else {
+			at = o.skip(at)
+		}
+	}
+	return min(at, end)
+}
+
+// declarator returns the name that a declarator gives, and where the declarator begins: at its
+// name or at the parentheses around it. Both are -1 if there is none. bare says that no type
+// stands before it.
+func declarator(o *outline, from, end int, bare bool) (name, begin int) {
+	name = -1
+	group := -1 // the first parentheses that were entered
+	for i := from; i < end; {
+		if next := attributes(o, i); next > i {
+			i = next
+			continue
+		}
+		switch {
+		case o.isMark(i, '<') && o.isName(i-1):
+			i = angles(o, i)
+			continue
+		case o.isMark(i, '[') && name >= 0:
+			end = i
+		case o.isMark(i, '('):
+			inside, after := i+1, o.skip(i)
+			nested := o.isMark(inside, '*') || o.isMark(inside, '^') || o.isMark(inside, '&') ||
+				o.isName(inside) && (o.isMark(inside+1, '*') || o.marks(inside+1, "::")) ||
+				name < 0 || o.isMark(after, '(')
+			if !nested {
+				end = i
+				continue
+			}
+			if group < 0 {
+				group = i
+			}
+			i, end, name = inside, min(after-1, end), -1
+			continue
+		case !o.isName(i) || o.marks(i+1, "::"):
+		case name >= 0 && attribute(o, from, name, i, bare):
+			if o.isMark(i+1, '(') {
+				i++
+			}
+		default:
+			name = i
+		}
+		i = o.skip(i)
+	}
+	if begin = name; group >= 0 && name >= 0 {
+		begin = group
+	}
+	return name, begin
+}
+
+// attribute says whether a name behind another one is a macro for an attribute: `name __packed`,
+// `name ALIGNED(8)`. Behind what can only be a type it is the name.
+func attribute(o *outline, from, name, at int, bare bool) bool {
+	if bytes.HasPrefix(o.text(at), []byte("__")) {
+		return true
+	}
+	if bare && o.isMark(at+1, '(') {
+		return true
+	}
+	named := o.at(name).word == 0 && name > from && (o.isMark(name-1, '*') || o.isName(name-1)) || bare
+	return named && capitals(o.text(at)) && !capitals(o.text(name))
+}

@@ -1,0 +1,210 @@
+package fs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// changes orders the changes of each file, so that two edits of one file are both in it.
+// Changes of different files do not wait for each other.
+//
+// The user's client may take seconds to save a file. Calls of the same chat wait for that.
+// A call of another chat does not: after turnTime it writes to the disk without its turn.
+type changes struct {
+	mu    sync.Mutex // guards what follows, and the fields of each file
+	files map[string]*changingFile
+}
+
+// changingFile is a file that at least one call changes, or waits to change.
+type changingFile struct {
+	turn     chan struct{} // has one while a call has its turn
+	chatID   string        // of that call
+	bypassed bool          // another chat wrote the file during this turn
+	users    int
+
+	disk sync.Mutex // held while the disk is compared and written, never while a client is asked
+}
+
+// turnTime is how long a call waits for another chat's change of the same file.
+const turnTime = time.Second
+
+func newChanges() *changes { return &changes{files: map[string]*changingFile{}} }
+
+// begin waits for a call's turn to change a file. ok is false if another chat still has it.
+// end must be called.
+func (c *changes) begin(ctx context.Context, chatID, path string) (f *changingFile, ok bool, end func(), err error) {
+	key := workspace.Resolve(path)
+	c.mu.Lock()
+	f = c.files[key]
+	if f == nil {
+		f = &changingFile{turn: make(chan struct{}, 1)}
+		c.files[key] = f
+	}
+	f.users++
+	c.mu.Unlock()
+	end = func() {
+		if ok {
+			<-f.turn
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if f.users--; f.users == 0 {
+			delete(c.files, key)
+		}
+	}
+	for {
+		select {
+		case f.turn <- struct{}{}:
+			ok = true
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			f.chatID, f.bypassed = chatID, false
+			return f, ok, end, nil
+		case <-ctx.Done():
+			end()
+			return nil, false, nil, ctx.Err()
+		case <-time.After(turnTime):
+		}
+		c.mu.Lock()
+		other := f.chatID != chatID
+		c.mu.Unlock()
+		if other {
+			return f, false, end, nil
+		}
+	}
+}
+
+// changed is what became of a file.
+type changed struct {
+	before, after string
+	note          string // for the call's result
+}
+
+var (
+	errChanged = errors.New("the file was changed in the meantime: read it again")
+	errUnsaved = errors.New("the user has unsaved changes of the file, and the editor did not save this one: ask the user to save or to close the file")
+	errSaved   = errors.New("the client has saved it")
+)
+
+// change replaces the text of a file, the first path of the plan, by what compute makes of
+// it. If somebody else changes the file before it is written, compute is called again.
+func (c *changes) change(ctx context.Context, call tools.Call, path string, compute func() (before, after string, err error)) (changed, error) {
+	f, turn, end, err := c.begin(ctx, call.ChatID, path)
+	if err != nil {
+		return changed{}, err
+	}
+	defer end()
+	if !turn { // the client is busy with another text of this file
+		call.Save = nil
+	}
+	for {
+		disk := diskText(call, path)
+		before, after, err := compute()
+		if err != nil {
+			return changed{}, err
+		}
+		unsaved := before != disk && !workspace.IsBinary([]byte(disk))
+		note, err := f.write(ctx, call, path, after, disk, unsaved)
+		switch {
+		case errors.Is(err, errChanged) && call.Save == nil:
+			continue
+		case err != nil:
+			return changed{}, fmt.Errorf("could not write %s: %w", path, err)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !turn {
+			f.bypassed = true
+		} else if f.bypassed {
+			note += "\n[Another chat changed the file while the editor saved it: read it again.]"
+		}
+		return changed{before, after, note}, nil
+	}
+}
+
+// write writes content to path atomically, creating folders as needed. A link is followed,
+// and the mode of an existing file kept. What the user's client has open it replaces itself;
+// if it does not, the disk is written, unless there are changes that the user has not saved.
+// disk is what was there when content was made of it. note is that of announce.
+func (f *changingFile) write(ctx context.Context, call tools.Call, path, content, disk string, unsaved bool) (note string, err error) {
+	p, err := open(call, 0, path, true)
+	if err != nil {
+		return "", err
+	}
+	defer p.Close()
+	told := func() error {
+		note, err = announce(ctx, call, func(l tools.FileLog) error { return l.Writing(ctx, p.Path(), []byte(content)) })
+		return err
+	}
+	saving := call.Save != nil
+	if saving {
+		if err := told(); err != nil {
+			return note, err
+		}
+		if save(call, p, content) {
+			return note, nil
+		}
+		told = ctx.Err
+	}
+	f.disk.Lock()
+	err = p.Replace([]byte(content), 0, func() error {
+		switch now := onDisk(p); {
+		case saving && now == content:
+			return errSaved
+		case now != disk:
+			return errChanged
+		case unsaved:
+			return errUnsaved
+		}
+		return told()
+	})
+	f.disk.Unlock()
+	switch {
+	case errors.Is(err, errSaved):
+		err = nil
+	case err == nil && saving && call.Unsaved != nil:
+		if text, ok := call.Unsaved(p.Path()); ok && asOnDisk(text, content) != content {
+			note += "\n[The editor did not save the change and shows the text from before: the change is on the disk only.]"
+		}
+	}
+	return note, err
+}
+
+// diskText is the content of a file, whatever the user's client has of it; nothing if it
+// cannot be read.
+func diskText(call tools.Call, path string) string {
+	p, err := open(call, 0, path, false)
+	if err != nil {
+		return ""
+	}
+	defer p.Close()
+	return onDisk(p)
+}
+
+// beginMove waits for the turns of two paths, in an order that is the same for all calls.
+func (c *changes) beginMove(ctx context.Context, chatID, src, dst string) (end func(), err error) {
+	paths := []string{workspace.Resolve(src), workspace.Resolve(dst)}
+	slices.Sort(paths)
+	var ends []func()
+	end = func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+	for _, path := range slices.Compact(paths) {
+		_, _, one, err := c.begin(ctx, chatID, path)
+		if err != nil {
+			end()
+			return nil, err
+		}
+		ends = append(ends, one)
+	}
+	return end, nil
+}

@@ -1,0 +1,110 @@
+package permission
+
+import (
+	"bufio"
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+)
+
+// foreignKey returns the first key of a git configuration that is not known to be harmless to a
+// command that reads, or "". contents says whether the command looks at the contents of files;
+// tree judges where the work tree is.
+func foreignKey(data []byte, contents bool, tree func(value string) bool) string {
+	section, name := "", ""
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, len(data)+1)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		for strings.HasPrefix(line, "[") {
+			end := strings.IndexByte(line, ']')
+			if quote := strings.IndexByte(line, '"'); quote >= 0 && quote < end { // ] may stand in the name
+				end = strings.LastIndexByte(line, ']')
+			}
+			if end < 0 {
+				return "a section that can not be read"
+			}
+			section, name, _ = strings.Cut(strings.ToLower(line[1:end]), " ")
+			name = strings.Trim(strings.TrimSpace(name), `"`)
+			if before, after, dotted := strings.Cut(section, "."); dotted {
+				section, name = before, after
+			}
+			if !harmlessSection(section) && (contents || section != "filter") {
+				return section
+			}
+			line = strings.TrimSpace(line[end+1:])
+		}
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		if strings.HasSuffix(line, `\`) {
+			return "a value that goes on in the next line"
+		}
+		key, value, _ := strings.Cut(line, "=")
+		key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
+		switch {
+		case section == "core" && key == "worktree" && tree(value):
+		case section == "alias" && (cmdline.GitReads(key) || cmdline.GitReads(name)): // git may let it hide a subcommand that it is about to give up
+			return section + "." + key
+		case (section == "branch" || section == "tag") && key == "sort" && strings.Contains(strings.ToLower(value), "signature"): // gpg checks it
+			return section + "." + key
+		case !contents && (section == "filter" || section == "diff"):
+		case !harmlessKey(section, key):
+			return section + "." + key
+		}
+	}
+	if lines.Err() != nil {
+		return "lines that can not be read"
+	}
+	return ""
+}
+
+// harmlessSection tells the sections of which some keys are harmless.
+func harmlessSection(section string) bool {
+	return slices.Contains([]string{
+		"core", "remote", "branch", "submodule", "user", "color", "pull", "push", "init", "lfs", "gc", "rerere", "status", "log", "diff", "fetch",
+		"advice", "extensions", "merge", "rebase", "commit", "tag", "pack", "index", "feature", "maintenance", "github", "gitlab", "column", "format", "help", "i18n", "blame", "grep", "versionsort",
+		// What only others than commands that read look at: they change something, connect, or are
+		// programs of their own.
+		"alias", "am", "apply", "author", "checkout", "clone", "committer", "credential", "difftool", "gitflow", "gitk", "gitreview", "gui", "http", "hub", "mergetool",
+		"notes", "receive", "repack", "sendemail", "sequence", "stash", "svn", "svn-remote", "transfer", "url", "worktree",
+	}, section)
+}
+
+// harmlessKey tells the keys that make git start nothing when it reads.
+func harmlessKey(section, key string) bool {
+	switch section {
+	case "core":
+		return slices.Contains([]string{
+			"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks", "autocrlf", "eol",
+			"safecrlf", "abbrev", "quotepath", "untrackedcache", "splitindex", "preloadindex", "commitgraph", "multipackindex", "longpaths", "sharedrepository",
+			"excludesfile", "compression", "sparsecheckout", "sparsecheckoutcone", "whitespace", "hidedotfiles", "protecthfs", "protectntfs",
+			"bigfilethreshold", "checkstat", "commentchar", "commentstring", "deltabasecachelimit", "fscache", "fsync", "fsyncmethod", "fsyncobjectfiles", "ignorestat",
+			"loosecompression", "maxtreedepth", "notesref", "packedgitlimit", "packedgitwindowsize", "trustctime", "usereplacerefs", "warnambiguousrefs",
+			"hookspath", "fsmonitor", // switched off
+			"askpass", "editor", "sshcommand", // nothing that reads asks for them
+		}, key)
+	case "remote":
+		return slices.Contains([]string{
+			"url", "fetch", "pushurl", "push", "tagopt", "prune", "prunetags", "gh-resolved", "skipdefaultupdate", "skipfetchall", "mirror", "followremotehead",
+			"proxy", "proxyauthmethod", "pushdefault",
+		}, key)
+	case "extensions":
+		return key == "objectformat" || key == "refstorage" || key == "worktreeconfig"
+	case "diff":
+		return slices.Contains([]string{
+			"renames", "renamelimit", "algorithm", "colormoved", "colormovedws", "mnemonicprefix", "noprefix", "context", "submodule", "wserrorhighlight", "indentheuristic",
+			"tool", "guitool", "interhunkcontext", "suppressblankempty", "relative", "dirstat", "statgraphwidth", "statnamewidth",
+			"binary", "funcname", "wordregex", "xfuncname", // of a driver
+		}, key)
+	case "log":
+		return key != "showsignature" && key != "diffmerges"
+	case "grep":
+		return key != "fallbacktonoindex"
+	case "format": // format.pretty may have gpg check signatures
+		return false
+	}
+	return true
+}
