@@ -113,7 +113,7 @@ func (s *Session) newTurn(p Prompt) *turn {
 	if t.agent == "" {
 		t.agent = meta.Agent
 	}
-	if p.Parent == "" {
+	if p.Parent == "" || t.agent == "" {
 		asked, known := t.agent, false
 		if t.agent, known = t.cfg.FindAgent(asked); !known {
 			t.missingAgent = asked

@@ -106,30 +106,16 @@ default: {steps: [{text: "slow at last"}]}
 	// The chat is there, and its first prompt waits to be stored.
 	r.Begin("chat/prompt", map[string]any{"chatId": "slow", "message": "x"})
 	<-entered
-	for _, m := range []struct {
-		method string
-		params map[string]any
-	}{
-		{"chat/prompt", map[string]any{"message": "y"}},
-		{"chat/open", nil},
-		{"chat/history", nil},
-		{"chat/clear", map[string]any{"messages": true}},
-		{"chat/update", map[string]any{"title": "t", "trust": true}},
-		{"chat/rollback", map[string]any{"contentId": "1"}},
-		{"chat/fork", map[string]any{"contentId": "1"}},
-		{"chat/addFlag", map[string]any{"contentId": "1", "text": "f"}},
+	for method, more := range map[string]map[string]any{
+		"chat/prompt": {"message": "y"}, "chat/open": nil, "chat/history": nil, "chat/clear": {"messages": true},
+		"chat/update": {"title": "t", "trust": true}, "chat/rollback": {"contentId": "1"},
+		"chat/fork": {"contentId": "1"}, "chat/addFlag": {"contentId": "1", "text": "f"},
 	} {
-		params := map[string]any{"chatId": "slow"}
-		for k, v := range m.params {
-			params[k] = v
+		for _, id := range []string{"slow", "slow-" + strings.TrimPrefix(method, "chat/")} { // one that is open, one that is not
+			params := map[string]any{"chatId": id}
+			merge(params, more)
+			r.Begin(method, params)
 		}
-		r.Begin(m.method, params)
-		params = map[string]any{"chatId": "slow " + strings.ReplaceAll(m.method, "/", "-")}
-		for k, v := range m.params {
-			params[k] = v
-		}
-		params["chatId"] = strings.ReplaceAll(params["chatId"].(string), " ", "-")
-		r.Begin(m.method, params)
 	}
 	for _, method := range []string{"chat/promptStop", "chat/promptSteer", "chat/selectedAgentChanged", "chat/selectedModelChanged"} {
 		r.Notify(method, map[string]any{"chatId": "slow", "message": "m", "agent": "plan", "model": "mock/m"})

@@ -3,13 +3,14 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 )
 
 // database is an open file with the statements that every turn runs: parsing them took as
 // long as running them.
 type database struct {
 	*sql.DB
-	getMeta, setMeta, touch, count, putEvent, putMessage *sql.Stmt
+	version, getMeta, setMeta, touch, count, putEvent, putMessage *sql.Stmt
 }
 
 // prepare parses the statements. They are closed with the database.
@@ -19,6 +20,7 @@ func prepare(db *sql.DB) (*database, error) {
 		stmt **sql.Stmt
 		text string
 	}{
+		{&out.version, "PRAGMA user_version"},
 		{&out.getMeta, `SELECT created_at, updated_at, title, named, model, agent, variant, trust, roots, parent,
 			(SELECT max(seq) FROM events WHERE chat = id) FROM chats WHERE id = ?`},
 		{&out.setMeta, "UPDATE chats SET updated_at = ?, title = ?, named = ?, model = ?, agent = ?, variant = ?, trust = ? WHERE id = ?"},
@@ -47,7 +49,24 @@ func (d *database) begin(ctx context.Context) (*transaction, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &transaction{tx, d}, nil
+	out := &transaction{tx, d}
+	if err := current(ctx, out.of(d.version)); err != nil {
+		return nil, errors.Join(err, tx.Rollback())
+	}
+	return out, nil
+}
+
+// current says whether the file still has the schema of this program: a newer eca may have
+// been started meanwhile, and what is written as before would be wrong for it.
+func current(ctx context.Context, version *sql.Stmt) error {
+	var v int
+	if err := version.QueryRowContext(ctx).Scan(&v); err != nil {
+		return err
+	}
+	if v != schemaVersion {
+		return ErrNewer
+	}
+	return nil
 }
 
 // of returns a prepared statement as part of the transaction, which closes it.

@@ -77,7 +77,7 @@ CREATE INDEX chats_listed ON chats(workspace, updated_at, id, created_at, title,
 `
 
 // ErrNewer is returned for a store that a newer eca wrote.
-var ErrNewer = errors.New("the chat store was written by a newer version of eca")
+var ErrNewer = errors.New("the chat store was written by a newer version of eca; end this one and start the newer one, or set XDG_STATE_HOME to another folder")
 
 // migrate brings the file to schemaVersion in one transaction. The caller holds the
 // turnstile.
