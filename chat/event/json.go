@@ -105,7 +105,7 @@ func EncodeBody(b Body) (version int, raw []byte, err error) {
 func Stored(b Body) Body {
 	switch b := b.(type) {
 	case ToolJudged:
-		b.Arguments = compact(b.Arguments)
+		b.Arguments, b.Opaque = compact(b.Arguments), compact(b.Opaque)
 		return b
 	case ReasoningFinished:
 		b.Opaque = compact(b.Opaque)
