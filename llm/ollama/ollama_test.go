@@ -281,7 +281,7 @@ func TestListModels(t *testing.T) {
 		t.Errorf("listed too: %v", list)
 	}
 	srv.Close()
-	if _, err := ListModels(context.Background(), at); err == nil || !strings.Contains(err.Error(), "no connection") {
+	if _, err := ListModels(context.Background(), at); err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("nobody there: %v", err)
 	}
 }
