@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,12 +17,27 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/permission"
 )
 
-// badToolNames names the tools in approval rules and in disabledTools that do not exist: a
-// rule that denies a misspelled tool denies nothing. The tools of an MCP server are known
-// when it runs only, so that any name behind the server's is accepted.
+// badToolNames names the tools in approval rules and in disabledTools that do not exist, and
+// the arguments in rules that a tool does not have: a rule that denies a misspelled tool or
+// argument denies nothing. The tools of an MCP server are known only when it runs, so any name
+// after the server's is accepted, with any arguments.
 func (d *Daemon) badToolNames(cfg *config.Loaded) []config.Problem {
-	names := d.toolNames(cfg.Config)
+	arguments := d.toolArguments(cfg.Config)
+	names := slices.Sorted(maps.Keys(arguments))
 	var out []config.Problem
+	checkArguments := func(path []string, tool string, rule config.ApprovalRule) {
+		origin, ok := cfg.Origin(path...)
+		known := arguments[tool]
+		if !ok || origin.IsDefault() || known == nil {
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(rule.ArgsMatchers)) {
+			if !slices.Contains(known, name) {
+				out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("%s: %s has no argument %q, so this has no effect%s",
+					config.KeyPath(path), tool, name, suggest.DidYouMean(name, known))})
+			}
+		}
+	}
 	check := func(path []string, name string, known bool) {
 		origin, ok := cfg.Origin(path...)
 		if known || !ok || origin.IsDefault() {
@@ -43,7 +59,9 @@ func (d *Daemon) badToolNames(cfg *config.Loaded) []config.Problem {
 		}
 		for key, rules := range map[string]map[string]config.ApprovalRule{"deny": a.Deny, "ask": a.Ask, "allow": a.Allow} {
 			for _, name := range slices.Sorted(maps.Keys(rules)) {
-				check(append(slices.Clone(at), "toolCall", "approval", key, name), name, slices.Contains(names, name) || servedBy(cfg.Config, name))
+				path := append(slices.Clone(at), "toolCall", "approval", key, name)
+				check(path, name, slices.Contains(names, name) || servedBy(cfg.Config, name))
+				checkArguments(path, name, rules[name])
 			}
 		}
 	}
@@ -54,9 +72,10 @@ func (d *Daemon) badToolNames(cfg *config.Loaded) []config.Problem {
 	return out
 }
 
-// toolNames lists what rules can call native tools, also those that only some clients have:
-// with and without the name of their server, which is one of the names too.
-func (d *Daemon) toolNames(cfg *config.Config) []string {
+// toolArguments has the arguments of native tools, also of those that only some clients have,
+// by what rules can call them: with and without the name of their server. That name alone
+// stands for all of them, so its arguments are nil.
+func (d *Daemon) toolArguments(cfg *config.Config) map[string][]string {
 	list := d.builtIn(cfg, nil, client{questions: nobody{}})
 	list = append(list, editor.Tools(editor.Options{Navigation: true, Client: editor.Client{
 		Diagnostics: func(context.Context, string) ([]editor.Diagnostic, error) { return nil, nil },
@@ -64,10 +83,18 @@ func (d *Daemon) toolNames(cfg *config.Config) []string {
 		References:  func(context.Context, editor.Position, bool) ([]editor.Position, error) { return nil, nil },
 	}})...)
 	custom, _ := d.customTools(cfg, list)
-	out := []string{tools.Native}
+	out := map[string][]string{tools.Native: nil}
 	for _, t := range append(list, custom...) {
 		spec := t.Spec()
-		out = append(out, spec.Name, spec.FullName())
+		var schema struct {
+			Properties map[string]json.RawMessage `json:"properties"`
+		}
+		arguments := []string{}
+		if json.Unmarshal(spec.Schema, &schema) == nil {
+			arguments = slices.AppendSeq(arguments, maps.Keys(schema.Properties))
+		}
+		slices.Sort(arguments)
+		out[spec.Name], out[spec.FullName()] = arguments, arguments
 	}
 	return out
 }

@@ -78,7 +78,7 @@ func (d *Daemon) Trust(units []config.Unit) error {
 		if byRoot[u.Root] == nil {
 			byRoot[u.Root], texts[u.Root] = map[string]string{}, map[string]string{}
 		}
-		byRoot[u.Root][u.Key()], texts[u.Root][u.Key()] = u.Sum, d.Clean(u.Text)
+		byRoot[u.Root][u.Key()], texts[u.Root][u.Key()] = u.Sum, u.Text
 	}
 	for root, sums := range byRoot {
 		if err := d.record.Trust(root, sums, texts[root]); err != nil {
@@ -94,9 +94,10 @@ func (d *Daemon) Trust(units []config.Unit) error {
 }
 
 // TrustText shows what a unit needs trust for: all of it, or what changed since the user
-// trusted it last.
+// trusted it last. The text is the file's own, with nothing left out: what is hidden from the
+// user could be what they would not agree to.
 func (d *Daemon) TrustText(u config.Unit) (text string, changed bool) {
-	text = d.Clean(u.Text)
+	text = u.Text
 	view, err := d.record.Read()
 	before := view.Shown(u.Root, u.Key())
 	if err != nil || before == "" || before == text {

@@ -43,8 +43,9 @@ The model is told about a refusal and goes on.
 
 --json prints lines of JSON: first {"type":"start"} with chatId, model, agent, folder and
 version; then every notification about the chat ({"method", "params"}); at last
-{"type":"result"} with text (the final answer), exitReason, exitCode, chatId, model,
-tokens and cost in dollars where they are known, and kept (whether the chat is stored).
+{"type":"result"} with text (the final answer), exitReason, exitCode, error (why it failed),
+chatId, model, tokens and cost in dollars where they are known, and kept (whether the chat
+is stored).
 
 Exit codes: 0 done; 1 failed, also when the model, agent or chat does not exist; 2 wrong
 usage; 3 done, but tool calls were refused; 130 interrupted.`
@@ -151,6 +152,9 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 	c.conn = jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Log: log.Logger})
 	c.conn.Start(alive, c.handle)
 	code, err := c.run(ctx, alive, in)
+	if err != nil {
+		c.abort(err)
+	}
 	_ = c.conn.Call(alive, "shutdown", nil, nil)
 	_ = c.conn.Notify(alive, "exit", nil)
 	if serveErr := <-served; err == nil {
@@ -179,13 +183,17 @@ func (c *execClient) prepare(ctx context.Context) {
 
 // check looks at what the flags and the configuration name before anything is asked of a
 // model: a misspelled agent must not become another one. It returns the chat to prompt.
-func (c *execClient) check(ctx context.Context) (chatID string, err error) {
+func (c *execClient) check(ctx context.Context, prompt string) (chatID string, err error) {
 	cfg := c.daemon.Config()
 	if broken := cfg.Broken(); len(broken) > 0 {
 		return "", errors.New(strings.Join(broken, "; "))
 	}
 	if err := checkAgent(cfg.Config, c.flags.agent); err != nil {
 		return "", err
+	}
+	if words := strings.Fields(prompt); words[0] == "/login" {
+		// It asks for a key in the next prompt, which another eca exec would send to a model.
+		return "", fmt.Errorf("/login needs a chat that goes on; use `%s`", strings.Join(append([]string{"eca login"}, words[1:]...), " "))
 	}
 	switch {
 	case c.flags.chat != "" && !chat.ValidID(c.flags.chat):

@@ -38,6 +38,8 @@ type execClient struct {
 	refused bool              // a call was not allowed to run
 	running map[string]string // calls that were shown, by chat and id: their labels
 	answer  strings.Builder   // the text since the last tool call
+	notice  string            // what eca itself said last
+	ended   bool              // the last line of JSON is out
 	usage   execUsage         // what was told of it last
 	begun   bool              // the first line of JSON is out
 	early   []json.RawMessage // lines of JSON from before
@@ -78,7 +80,7 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 	if err := c.open(ctx, alive); err != nil {
 		return exitFailed, err
 	}
-	chatID, err := c.check(ctx)
+	chatID, err := c.check(ctx, in.prompt)
 	if err != nil {
 		return exitFailed, err
 	}
@@ -105,6 +107,16 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 		}
 	}
 	return c.end(chatID, text, end, in.schema != nil, err)
+}
+
+// abort writes the last line of JSON for what failed before a turn had its end.
+func (c *execClient) abort(failed error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.flags.json && !c.ended {
+		c.ended = true
+		c.line(map[string]any{"type": "result", "text": "", "exitReason": "failed", "exitCode": exitFailed, "error": failed.Error()})
+	}
 }
 
 // open begins the conversation with the server.
@@ -245,9 +257,13 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 		if c.usage.Cost != "" {
 			result["cost"] = json.Number(c.usage.Cost)
 		}
-		if failed != nil {
+		switch {
+		case failed != nil:
 			result["error"] = failed.Error()
+		case code == exitFailed && c.notice != "":
+			result["error"] = c.notice
 		}
+		c.ended = true
 		c.line(result)
 		return code, failed
 	}
@@ -336,7 +352,8 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 				c.midLine = !strings.HasSuffix(v.Text, "\n")
 			}
 		default:
-			c.noteLocked(strings.TrimSpace(v.Text))
+			c.notice = strings.TrimSpace(v.Text)
+			c.noteLocked(c.notice)
 		}
 	case "toolCallPrepare":
 		if !subagent {
