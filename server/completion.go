@@ -41,7 +41,7 @@ func completionError(err error) error {
 		code = jsonrpc.CodeInvalidParams
 	case errors.Is(err, inline.ErrNothing):
 		kind = "info"
-	case llm.AsError(err).Retryable():
+	case llm.AsError(err).Retryable(), llm.AsError(err).Kind == llm.ErrUnreachable:
 		kind = "warning"
 	}
 	return &jsonrpc.Error{Code: code, Message: err.Error(), Members: map[string]any{"type": kind}}

@@ -305,11 +305,11 @@ func TestBadInline(t *testing.T) {
 		return completionParams(map[string]any{"position": map[string]any{"line": line, "character": character}})
 	}
 	for want, params := range map[string]any{
-		"docText must not be": completionParams(map[string]any{"docText": []any{}}),
-		"9:1 of 4 lines":      position(9, 1),
-		"0:1 of 4 lines":      position(0, 1),
-		"2:0 of 4 lines":      position("2", nil),
-		"0:0 of 1 lines":      map[string]any{},
+		"docText must be a string": completionParams(map[string]any{"docText": []any{}}),
+		"9:1 of 4 lines":           position(9, 1),
+		"0:1 of 4 lines":           position(0, 1),
+		"2:0 of 4 lines":           position("2", nil),
+		"0:0 of 1 lines":           map[string]any{},
 	} {
 		_, _ = r.TryCall("completion/inline", params)
 		r.AwaitResponse(want, `"code":-32602`, want)

@@ -97,7 +97,7 @@ func TestMCPLoginForMore(t *testing.T) {
 	r.logInVault(v)
 	mark = r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": "d", "message": "look"})
-	r.Await(mark, "the result", fake.Contains("chat/contentReceived", `"toolCalled"`, `"error":false`, "seen"))
+	r.Await(mark, "the result", fake.Contains("chat/contentReceived", `"toolCalled"`, `"error":null`, "seen"))
 	r.Await(mark, "the end", fake.Finished())
 	v.set(func() {
 		if got := strings.Join(v.asked, "|"); got != "read offline_access|read offline_access write" && got != "read offline_access|read offline_access write offline_access" {

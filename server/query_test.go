@@ -86,7 +86,7 @@ func TestQueriesAsRecorded(t *testing.T) {
 			t.Errorf("%v: %s", c.params, got)
 		}
 	}
-	if raw := string(r.Call("chat/queryFiles", map[string]any{"query": "zzz"})); raw != `{"files":[]}` {
+	if raw := string(r.Call("chat/queryFiles", map[string]any{"query": "zzz"})); raw != `{"chatId":null,"files":[]}` {
 		t.Errorf("nothing found: %s", raw)
 	}
 }
