@@ -109,7 +109,7 @@ func TestResume(t *testing.T) {
 	if got := ask(t, r, "c-2", "/resum"); !strings.Contains(got, "did you mean `/resume`?") || strings.Contains(got, "An answer.") {
 		t.Errorf("a mistyped command: %s", got)
 	}
-	if got := ask(t, r, "c-2", "/help"); !strings.Contains(got, "- `/resume [chat]`: ") || strings.Contains(got, "An answer.") {
+	if got := ask(t, r, "c-2", "/help"); !strings.Contains(got, "- `/resume [chat-id]`: ") || strings.Contains(got, "An answer.") {
 		t.Errorf("help: %s", got)
 	}
 	if got := ask(t, r, "c-2", "/resume 2"); !strings.Contains(got, "there is no chat 2") {

@@ -103,7 +103,7 @@ func playHook(t *testing.T, e hooks.Event, hook map[string]any) (r *rig, request
 		if err != nil {
 			t.Fatal(err)
 		}
-		acc, err := s.Submit(chat.Prompt{Text: "hi", Parent: "c"}).Wait(t.Context())
+		acc, err := s.Submit(chat.Prompt{Text: "hi", Parent: "c", Agent: "code"}).Wait(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

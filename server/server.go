@@ -126,12 +126,11 @@ type Server struct {
 	views     map[string]*view
 	rewrites  map[string]*rewrite      // that are not over, by the client's id
 	deletions map[string]chan struct{} // by chat; closed when chat/deleted is on its way
-	agent     string                   // chosen for chats that are not known yet; empty: the default
 	numbered  map[string]string        // chats by the numbers that the client has for them
-
 	// The agent whose tools the client shows: of the chat for which one was picked last. Empty:
 	// the default.
 	toolsAgent string
+	agent      string // chosen for chats that are not known yet; empty: the default
 
 	configPush configPush
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
@@ -29,7 +30,7 @@ func TestWords(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }})
+	c := New(Deps{Extensions: func() *extensions.Set { return &extensions.Set{} }, Config: func() *config.Loaded { return &config.Loaded{Config: &config.Config{}} }})
 	for message, want := range map[string]bool{
 		"/costs": true, " /costs\n": true, "/login": true, "/hooks x": true, "/hooks": true, "/plugins": true,
 		"/Costs": true, "/cost": true, "/resum": true, "/help": true, "/something-else": false, "/costs/": false, "/": false, "/ costs": false, "costs": false, "//costs": false, `/"costs"`: false, "/usr/bin/env": false, "": false,
