@@ -65,7 +65,7 @@ func TestMCPMethods(t *testing.T) {
 		{"mcp/connectServer", nil, false, running("s"), "s", true, r.global, []string{"// good"}, ""},
 		{"mcp/logoutServer", nil, false, fake.Contains("tool/serverUpdated", `"name":"s"`), "", false, r.global, []string{"// good"}, ""},
 		{"mcp/addServer", map[string]any{"name": "t", "url": h.URL, "scope": "workspace"}, true, running("t"), "t", true, local, []string{"// local", `"t"`, h.URL}, ""},
-		{"mcp/updateServer", map[string]any{"name": "t", "url": h.URL + "/again"}, true, fake.Contains("tool/serverUpdated", `"name":"t","status":"running"`, h.URL+"/again", `"prompts":[{`), "t", true, local, []string{"// local", h.URL + "/again"}, ""},
+		{"mcp/updateServer", map[string]any{"name": "t", "url": h.URL + "/again"}, true, fake.Contains("tool/serverUpdated", `"name":"t","status":"running"`, h.URL+"/again", `"prompts":[{`, `"resources":[{`), "t", true, local, []string{"// local", h.URL + "/again"}, ""},
 		{"mcp/removeServer", map[string]any{"name": "t"}, true, fake.Contains("tool/serverRemoved", `{"name":"t"}`), "t", false, local, []string{"// local"}, h.URL},
 		{"mcp/removeServer", nil, true, fake.Contains("tool/serverRemoved", `{"name":"s"}`), "s", false, r.global, []string{"// mine"}, h.URL},
 	} {

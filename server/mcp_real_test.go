@@ -42,7 +42,7 @@ func (r *rig) prompt(t *testing.T, id string, result ...string) {
 	t.Helper()
 	mark := r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go on"})
-	r.Await(mark, "the result of "+id, fake.Contains("chat/contentReceived", append([]string{`"toolCalled"`, `"id":"` + id + `"`, `"error":false`}, result...)...))
+	r.Await(mark, "the result of "+id, fake.Contains("chat/contentReceived", append([]string{`"toolCalled"`, `"id":"` + id + `"`, `"error":null`}, result...)...))
 	r.Await(mark, "the end", fake.Finished())
 }
 
@@ -83,7 +83,7 @@ func TestRealEverything(t *testing.T) {
 			r.Await(0, "its tools", fake.Contains("tool/serverUpdated", `"name":"every"`, `"name":"get-tiny-image"`, `"name":"trigger-long-running-operation"`, `"instructions":"# Everything Server`))
 			r.prompt(t, "sum", "The sum of 20 and 22 is 42.")
 			begin := r.Mark()
-			r.prompt(t, "image", "[image image/png, ")
+			r.prompt(t, "image", "The image above is the MCP logo.")
 			r.Await(begin, "the image", fake.Contains("chat/contentReceived", `"type":"image"`, `"mediaType":"image/png"`))
 			r.prompt(t, "data", `"details":{"type":"jsonOutputs","jsons":["{\n  \"temperature\": 36`)
 			r.prompt(t, "links", "[resource demo://resource/dynamic/")
@@ -139,7 +139,7 @@ func TestRealFilesAndMemory(t *testing.T) {
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go on"})
 	r.Await(mark, "a question, since the server calls its tool destructive", fake.Contains("chat/contentReceived", `"toolCallRun"`, `"id":"write"`, `"manualApproval":true`))
 	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "write"})
-	r.Await(mark, "the result of write", fake.Contains("chat/contentReceived", `"toolCalled"`, `"id":"write"`, `"error":false`, "Successfully wrote"))
+	r.Await(mark, "the result of write", fake.Contains("chat/contentReceived", `"toolCalled"`, `"id":"write"`, `"error":null`, "Successfully wrote"))
 	r.Await(mark, "the end", fake.Finished())
 	if got := readFile(t, filepath.Join(dir, "note.txt")); got != "käse" {
 		t.Errorf("the file: %q", got)
