@@ -70,7 +70,7 @@ type entry struct {
 	recorded int    // bytes of a delta that are on record
 }
 
-// delta returns the text of a delta as far as it has come; nothing for other events.
+// delta returns the text of a delta so far; nothing for other events.
 func (e *entry) delta() []byte {
 	if e.open {
 		return e.text

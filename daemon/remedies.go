@@ -192,7 +192,7 @@ func (m *models) unsetKey(name string) string {
 	return fmt.Sprintf("a key: providers.%s.key of %s is made of the environment variable %s, which is not set", name, origin, strings.Join(unset, ", "))
 }
 
-// nearProvider suggests a provider for a name that is none.
+// nearProvider suggests a provider for a name that no provider has.
 func nearProvider(providers map[string]provider, name string) string {
 	return suggest.DidYouMean(name, slices.Sorted(maps.Keys(providers)))
 }

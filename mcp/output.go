@@ -19,7 +19,7 @@ type outputSchema struct {
 	raw  json.RawMessage
 	once sync.Once
 
-	compiled *jsonschema.Resolved // nil: results can not be held against it
+	compiled *jsonschema.Resolved // nil: results cannot be checked against it
 	root     any
 }
 

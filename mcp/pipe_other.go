@@ -2,5 +2,5 @@
 
 package mcp
 
-// pipeHolds can not be known here.
+// pipeHolds cannot be known here.
 func pipeHolds(uintptr) (left, known bool) { return false, false }

@@ -129,7 +129,7 @@ func (s *Server) push(ctx context.Context) {
 }
 
 // pushAgain tells a client everything that it shows outside of chats once more, if it was
-// told before: its page was opened anew and knows nothing.
+// told before: its page was opened again and knows nothing.
 func (s *Server) pushAgain(ctx context.Context) {
 	select {
 	case <-s.configPush.begun:

@@ -129,7 +129,7 @@ func (c *Commands) help(context.Context, input) (string, error) {
 	return b.String(), nil
 }
 
-// mistyped answers what looks like a command and is none, if the name of one is near:
+// mistyped answers what looks like a command but names none that exists, if a name is near:
 // a model would only guess what was meant. Paths and other words are for the model.
 func (c *Commands) mistyped(name string) (chat.Command, bool) {
 	var names []string

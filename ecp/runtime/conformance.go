@@ -128,7 +128,7 @@ func (e *examiner) core(ctx context.Context) bool {
 	return initialized
 }
 
-// initialize holds the answer to the contract; a version of another major is none.
+// initialize holds the answer to the contract; a version of another major does not count as an answer.
 func (e *examiner) initialize(ctx context.Context) (ecp.InitializeResult, error) {
 	raw, err := e.call(ctx, ecp.MethodInitialize, ecp.InitializeParams{ProtocolVersion: ecp.ProtocolVersion, Config: map[string]any{}})
 	if err != nil {

@@ -351,7 +351,7 @@ func (j *Journal) Trim() error {
 	return err
 }
 
-// Close writes what is queued and ends the goroutine. What can not be appended within some seconds,
+// Close writes what is queued and ends the goroutine. What cannot be appended within some seconds,
 // as when another process has the lock, is noted for the next process.
 func (j *Journal) Close() {
 	j.mu.Lock()

@@ -39,7 +39,7 @@ func New(err error) error { return &Error{err: err} }
 // Errorf is New with a text.
 func Errorf(format string, args ...any) error { return New(fmt.Errorf(format, args...)) }
 
-// Choice returns a usage error for a flag's value that is none of those it takes, or nil.
+// Choice returns a usage error if a flag does not take the value, else nil.
 func Choice(flag, value string, choices ...string) error {
 	for _, c := range choices {
 		if value == c {
