@@ -152,8 +152,7 @@ func (l login) choose(ctx context.Context, step auth.Step) (string, error) {
 	for _, m := range step.Methods {
 		fmt.Fprintf(l.out, "%s: %s\n", m.Key, m.Label)
 	}
-	fmt.Fprintf(l.out, "Method [%s]: ", keys[0])
-	line, err := l.value(ctx, false)
+	line, err := l.value(ctx, "Method ["+keys[0]+"]", false)
 	if line == "" {
 		line = keys[0]
 	}
@@ -164,11 +163,8 @@ func (l login) choose(ctx context.Context, step auth.Step) (string, error) {
 func (l login) enter(ctx context.Context, fields []auth.Field) (string, error) {
 	values := map[string]string{}
 	for _, f := range fields {
-		if l.terminal != nil {
-			fmt.Fprintf(l.out, "%s: ", f.Label)
-		}
 		var err error
-		if values[f.Key], err = l.value(ctx, f.Secret); err != nil {
+		if values[f.Key], err = l.value(ctx, f.Label, f.Secret); err != nil {
 			return "", err
 		}
 	}
@@ -180,17 +176,22 @@ func (l login) enter(ctx context.Context, fields []auth.Field) (string, error) {
 	return strings.TrimSpace(outcome + "\n" + notice), err
 }
 
-// value reads one value, unseen if it is secret. The user can leave: with the end of the
-// input, and with a signal, which the terminal is restored for.
-func (l login) value(ctx context.Context, secret bool) (string, error) {
+// value asks for the value called label and reads it, unseen if it is secret. The user can
+// leave: with the end of the input, and with a signal, which the terminal is restored for.
+func (l login) value(ctx context.Context, label string, secret bool) (string, error) {
 	hidden := secret && l.terminal != nil
-	if hidden { // raw, since otherwise a read cannot tell the end of the input
+	// Raw, since otherwise a read cannot tell the end of the input; and before the label is
+	// shown, since a Ctrl-D typed before that would be read as a zero byte after it.
+	if hidden {
 		state, err := term.MakeRaw(int(l.terminal.Fd()))
 		if err != nil {
 			return "", err
 		}
 		defer fmt.Fprintln(l.out)
 		defer func() { _ = term.Restore(int(l.terminal.Fd()), state) }()
+	}
+	if l.terminal != nil {
+		fmt.Fprintf(l.out, "%s: ", label)
 	}
 	type input struct {
 		text string
