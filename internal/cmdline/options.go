@@ -29,6 +29,7 @@ type program struct {
 	separate  bool // values are never attached to letters
 	open      bool // the table has only the options that matter; others are passed over
 	noDash    bool // no separate value begins with a dash
+	follows   bool // looks into folders among its operands, and follows the links there
 	edits     bool // is known to change files too, so a user's pattern for it covers that
 	check     func(given) (option, why string)
 }

@@ -204,3 +204,29 @@ func TestManyFolders(t *testing.T) {
 		}
 	}
 }
+
+// Where a command works, and what it names, is found as the system finds it: one name after the
+// other, links followed, before .. goes up from there.
+func TestPathsAreFollowedByName(t *testing.T) {
+	outside := makeFiles(t, map[string]string{"in/x": "", "secret": "", "in/a.txt": ""})
+	dir := makeFiles(t, map[string]string{"a.txt": "", "sub/b.txt": "", "sub2/c": "", "d/x": "", "opts/-R": "", "opts/y": "", "list": "", "--pre=x": "", ".e": ""})
+	for link, to := range map[string]string{"link": filepath.Join(outside, "in"), "sub/back": dir, "d/out": filepath.Join(outside, "secret"), "sub3": filepath.Join(outside, "in")} {
+		needs.Symlink(t, to, filepath.Join(dir, filepath.FromSlash(link)))
+	}
+	if filepath.Separator == '\\' {
+		t.Skip("Windows takes .. away before it follows links")
+	}
+	p := real(t, `{}`, dir)
+	for command, want := range map[string]tools.Decision{
+		"cat sub/back/a.txt": tools.Allow, "cat sub/../a.txt": tools.Allow, "cat sub/back/../a.txt": tools.Ask, "cat sub/back/../" + filepath.Base(dir) + "/a.txt": tools.Allow, "cat -- a.txt": tools.Allow, "cd -- sub && cat b.txt": tools.Allow, "cd sub/back && cat a.txt": tools.Allow,
+		"cat link/../secret": tools.Ask, "cat link/../a.txt": tools.Ask, "cat -- link/../secret": tools.Ask, "ls link/..": tools.Ask, "cat link/../*": tools.Ask, "cat sub/back/../*": tools.Ask, "cat < link/../secret": tools.Ask, "git -C link/.. log": tools.Ask, "git diff --no-index a.txt link/../secret": tools.Ask,
+		"git grep -f link/../secret": tools.Ask, "cat -- --pre=x ../x": tools.Ask, "head -n 1 -- link/a.txt": tools.Ask, "grep x -- link/a.txt": tools.Ask, "git -C sub grep -f ../../x": tools.Ask, "cd link && cat a.txt": tools.Ask, "cd link/.. && cat secret": tools.Ask, "cd sub && cat ../../x": tools.Ask,
+		"cd su?/back && cat a.txt": tools.Allow, "cd sub*": tools.Ask, "cd sub* && cat a.txt": tools.Ask, "cd l* && cat a.txt": tools.Ask, "cd ./li?k/.. && cat secret": tools.Ask, "cd opts && ls *": tools.Ask, "cd opts && wc -l ?*": tools.Ask, "ls opts/*": tools.Allow,
+		"pushd link; cat a.txt": tools.Ask, "cd; cat a.txt": tools.Ask, "cd sub b; cat a.txt": tools.Ask, "cd -P link/..; cat secret": tools.Ask, "command cd link; cat a.txt": tools.Ask, "builtin cd link && cat a.txt": tools.Ask, "eval 'cd link'; cat a.txt": tools.Ask, "cd -@ sub": tools.Ask,
+		"diff a.txt list": tools.Allow, "diff sub d": tools.Ask, "diff --no-dereference sub d": tools.Allow, "diff sub/* d/x": tools.Ask, "grep -rn x .": tools.Allow, "grep x *": tools.Ask, "jq . *": tools.Ask, "wc -l *.txt": tools.Allow, "cat -?*": tools.Ask,
+	} {
+		if v := judge(t, p, "plan", dir, command); v.Decision != want {
+			t.Errorf("%q: %+v", command, v)
+		}
+	}
+}
