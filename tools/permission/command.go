@@ -107,7 +107,7 @@ func (p *Policy) uncovered(c *tools.Command, whole pattern, patterns []pattern) 
 	single := len(program.Commands) == 1
 	places, known := newPlaces(c.Dir), true
 	for _, cmd := range program.Commands {
-		known = known && places.enter(cmd)
+		known = known && p.enter(places, cmd)
 		if cmd.Effect == cmdline.Reads && known && p.pathsInside(cmd, places) == "" && !cmd.Git {
 			continue
 		}
@@ -142,7 +142,7 @@ func (p *Policy) reads(c *tools.Command) (ok bool, why string) {
 	}
 	places := newPlaces(c.Dir)
 	for _, cmd := range c.Program.Commands {
-		if !places.enter(cmd) {
+		if !p.enter(places, cmd) {
 			return false, "where it runs is not known"
 		}
 		if why := p.pathsInside(cmd, places); why != "" {
@@ -162,13 +162,14 @@ type places struct{ dirs []string }
 
 func newPlaces(dir string) *places { return &places{[]string{dir}} }
 
+const maxPlaces = 8
+
 // enter follows a cd. It may not have happened (`a || cd x`), so where the program was
 // before counts too: each can double the places. It returns false when there are too many, or
 // where one leads is not known, and follows no further.
 func (l *places) enter(c cmdline.Command) bool {
-	const most = 8
 	switch {
-	case len(l.dirs) > most, c.Name == "pushd", c.Name == "popd":
+	case len(l.dirs) > maxPlaces, c.Name == "pushd", c.Name == "popd":
 		return false
 	case c.Name != "cd":
 		return true
@@ -188,7 +189,7 @@ func (l *places) enter(c cmdline.Command) bool {
 			l.add(dir)
 		}
 	}
-	return len(l.dirs) <= most
+	return len(l.dirs) <= maxPlaces
 }
 
 // add notes a folder. A shell takes .. away before it follows links, unless it is told to do
