@@ -292,3 +292,21 @@ func readEntry(entry string) (o option, names string) {
 	o.name, _, _ = strings.Cut(names, ",")
 	return o, names
 }
+
+// Options returns the entries of a program's table, as its usage would show them, those that
+// are refused among them; of git's subcommands by both names ("git log"), of wrappers too. It
+// is empty for a program that has none.
+func Options(program string) []string {
+	if sub, ok := strings.CutPrefix(program, "git "); ok {
+		p, _ := gitReader(sub)
+		return strings.Fields(p.options)
+	}
+	if program == "find" {
+		return strings.Fields(findExpression().options)
+	}
+	p, known := reader(program)
+	if !known {
+		p, _ = wrapperOptions(program)
+	}
+	return strings.Fields(p.options)
+}
