@@ -17,7 +17,7 @@ func policy(t *testing.T, options string) *Policy {
 	if len(cfg.Problems) > 0 {
 		t.Fatal(cfg.Problems)
 	}
-	p, errs := New(cfg.Config, Options{Inside: func(path string) bool { return path == "/ws" || strings.HasPrefix(path, "/ws/") }, Memory: NewMemory("")})
+	p, errs := New(cfg.Config, Options{Contains: func(path string) bool { return path == "/ws" || strings.HasPrefix(path, "/ws/") }, Memory: NewMemory("")})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -174,7 +174,7 @@ func TestEvilPattern(t *testing.T) {
 
 func TestBadRulesAreReported(t *testing.T) {
 	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": {"byDefault": "maybe", "allow": {"eca__shell_command": {"argsMatchers": {"command": ["("]}}}}}}`), Getenv: func(string) string { return "" }})
-	p, errs := New(cfg.Config, Options{Inside: func(string) bool { return true }, Memory: NewMemory("")})
+	p, errs := New(cfg.Config, Options{Contains: func(string) bool { return true }, Memory: NewMemory("")})
 	if len(errs) != 2 {
 		t.Errorf("%v", errs)
 	}
@@ -182,7 +182,7 @@ func TestBadRulesAreReported(t *testing.T) {
 		t.Errorf("a rule with a broken pattern allows: %+v", v)
 	}
 	cfg = config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": {"byDefault": "allow", "deny": {"eca__shell_command": {"argsMatchers": {"command": ["(", "x"]}}, "eca__grep": {"argsMatchers": {"pattern": ["(a+)+b"]}}}}}}`), Getenv: func(string) string { return "" }})
-	p, _ = New(cfg.Config, Options{Inside: func(string) bool { return true }, Memory: NewMemory("")})
+	p, _ = New(cfg.Config, Options{Contains: func(string) bool { return true }, Memory: NewMemory("")})
 	for tool, args := range map[string]string{"eca__shell_command": `{"command":"y"}`, "eca__grep": `{"pattern":"` + strings.Repeat("a", 200) + `"}`} {
 		if v := p.Judge(tools.Call{Arguments: json.RawMessage(args)}, spec(tool), tools.Plan{}); v.Decision != tools.Deny {
 			t.Errorf("a deny rule that can not be judged allows: %+v", v)
