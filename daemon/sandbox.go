@@ -67,9 +67,9 @@ func (d *Daemon) callBounds(cfg *config.Loaded, call tools.Call) sandbox.Policy 
 // callAuthor says whose word lets a call run.
 func callAuthor(cfg *config.Loaded, call tools.Call) author {
 	switch {
-	case call.Grant.Approved, strings.HasPrefix(call.Grant.Rule, "remembered"):
+	case call.Grant.Approved:
 		return byHand
-	case call.Grant.Auto:
+	case call.Grant.Auto, strings.HasPrefix(call.Grant.Rule, "remembered"): // nobody saw this call
 		return users
 	}
 	return ruleAuthor(cfg, call.Roots, call.Grant.Rule)

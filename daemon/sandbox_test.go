@@ -55,7 +55,7 @@ func TestBounds(t *testing.T) {
 			"the workspace's rule":    {tools.Grant{Rule: "toolCall.approval.allow.theirs"}, c.theirs},
 			"auto-approve":            {tools.Grant{Rule: "toolCall.approval.byDefault", Auto: true}, c.auto},
 			"the user's word":         {tools.Grant{Rule: "toolCall.approval.byDefault", Approved: true}, c.hand},
-			"the user's earlier word": {tools.Grant{Rule: "remembered.session"}, c.hand},
+			"the user's earlier word": {tools.Grant{Rule: "remembered.session"}, c.auto},
 		} {
 			got := d.callBounds(d.Config(), tools.Call{Roots: []string{root}, Grant: check.grant})
 			if got.Level != check.want.Level || got.Network != check.want.Network || got.Required != check.want.Required {

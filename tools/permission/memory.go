@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/lockedfile"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -60,9 +61,13 @@ func (p *Policy) keysOf(spec tools.Spec, plan tools.Plan, to resolved) (keys []s
 		return nil, false
 	}
 	all = true
+	places := newPlaces(plan.Command.Dir)
+	known := true // where it runs
 	for _, c := range program.Commands {
-		// The others of its chain are remembered, as clients say. What a wrapper runs is not.
-		if c.Key == "" || len(c.Demands) > 0 {
+		known = known && places.enter(c)
+		// The others of its chain are remembered, as clients say. What a wrapper runs is not,
+		// nor what names files outside of the workspace.
+		if c.Key == "" || len(c.Demands) > 0 || !known || p.namesOutside(c, places) {
 			all = false
 			continue
 		}
@@ -72,6 +77,17 @@ func (p *Policy) keysOf(spec tools.Spec, plan tools.Plan, to resolved) (keys []s
 		keys = append(keys, name+" in "+filepath.ToSlash(dir))
 	}
 	return keys, all
+}
+
+// namesOutside says whether a word of a command may name something outside of the workspace.
+func (p *Policy) namesOutside(c cmdline.Command, l *places) bool {
+	if c.Effect == cmdline.Reads {
+		return p.pathsInside(c, l) != ""
+	}
+	return slices.ContainsFunc(c.Args, func(word string) bool {
+		name := expandHome(afterOption(word))
+		return slices.ContainsFunc(l.dirs, func(dir string) bool { return !p.inside(under(dir, name)) })
+	})
 }
 
 // workspaceOf names the workspace of a call.
