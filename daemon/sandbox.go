@@ -79,7 +79,7 @@ func callAuthor(cfg *config.Loaded, call tools.Call) author {
 // who wrote the tool.
 func (d *Daemon) customBounds(cfg *config.Loaded, name string, call tools.Call) sandbox.Policy {
 	by := callAuthor(cfg, call)
-	if by != byHand && by != workspaces {
+	if by != byHand && by != workspaces && by != judged {
 		origin, _ := cfg.Origin("customTools", name)
 		by = sourceAuthor(call.Roots, origin.Source)
 	}

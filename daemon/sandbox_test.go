@@ -62,7 +62,7 @@ func TestBounds(t *testing.T) {
 				t.Errorf("%s: %s: %+v, want %+v", c.mode, what, got, check.want)
 			}
 		}
-		for grant, want := range map[tools.Grant]sandbox.Policy{{Auto: true}: c.mine, {Approved: true}: c.hand, {Rule: "toolCall.approval.allow.theirs"}: c.theirs} {
+		for grant, want := range map[tools.Grant]sandbox.Policy{{Auto: true}: c.mine, {Approved: true}: c.hand, {Rule: "sandbox.reads"}: c.reads, {Rule: "toolCall.approval.allow.theirs"}: c.theirs} {
 			if got := d.customBounds(d.Config(), "mine", tools.Call{Roots: []string{root}, Grant: grant}); got.Level != want.Level || got.Network != want.Network {
 				t.Errorf("%s: custom tool with %+v: %+v, want %+v", c.mode, grant, got, want)
 			}

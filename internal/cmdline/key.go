@@ -28,10 +28,13 @@ func keyedCommand(name string) (keyed, bool) {
 	return keyed{}, false
 }
 
+// keyedFiles change files that they name.
 func keyedFiles(name string) keyed {
 	switch name {
 	case "mkdir":
 		return keyed{known: true, letters: "pv", options: "--parents --verbose"}
+	case "exit":
+		return keyed{known: true}
 	case "rmdir":
 		return keyed{known: true, letters: "pv"}
 	case "touch":

@@ -63,3 +63,41 @@ func TestReadsRunUnasked(t *testing.T) {
 		t.Errorf("a tool of a server: %+v", v)
 	}
 }
+
+// The line of a custom tool, with the arguments of the call in it, is judged like a command.
+func TestCustomToolIsJudgedAsItsLine(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": ""})
+	p := real(t, `{"toolCall": {"approval": {"allow": {"eca__allowed": {}}}}}`, dir)
+	call := tools.Call{Agent: "code", Arguments: json.RawMessage(`{}`), Roots: []string{dir}}
+	line := func(text string, given ...string) tools.Plan {
+		plan := planOf(`{"command":"`+text+`"}`, dir)
+		plan.Command.Given = append([]string{}, given...)
+		return plan
+	}
+	if err := p.Remember(call, spec("eca__remembered"), line("deploy 'x'", "x"), tools.ForSession); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		agent, tool string
+		plan        tools.Plan
+		want        tools.Decision
+		rule        string
+	}{
+		{"code", "eca__mine", line("cat 'a.txt'", "a.txt"), tools.Allow, RuleReads},
+		{"code", "eca__mine", line("cat '/etc/passwd'", "/etc/passwd"), tools.Ask, "toolCall.approval.byDefault"},
+		{"code", "eca__mine", line("deploy 'x'", "x"), tools.Ask, "toolCall.approval.byDefault"},
+		{"code", "eca__allowed", line("deploy 'x'", "x"), tools.Allow, "toolCall.approval.allow.eca__allowed"},
+		{"code", "eca__allowed", line("cp x '.git/hooks/x'", ".git/hooks/x"), tools.Ask, "protected"},
+		{"code", "eca__remembered", line("deploy 'y'", "y"), tools.Allow, "remembered.session"},
+		{"code", "eca__remembered", line("deploy '../y'", "../y"), tools.Ask, "toolCall.approval.byDefault"},
+		{"code", "eca__remembered", line("rm -r 'y'", "y"), tools.Ask, "irreversible"},
+		{"plan", "eca__mine", line("cat 'a.txt'", "a.txt"), tools.Allow, "agent.plan.readOnly"},
+		{"plan", "eca__mine", line("touch 'a.txt'", "a.txt"), tools.Deny, "agent.plan.readOnly"},
+		{"plan", "eca__mine", line("deploy 'x'", "x"), tools.Ask, "agent.plan.readOnly"},
+	} {
+		call.Agent = c.agent
+		if v := p.Judge(call, spec(c.tool), c.plan); v.Decision != c.want || v.Rule != c.rule {
+			t.Errorf("%s %s %s: %+v", c.agent, c.tool, c.plan.Command.Text, v)
+		}
+	}
+}
