@@ -8,7 +8,6 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
-	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -133,7 +132,7 @@ func (d *Daemon) hookBounds(cfg *config.Config, roots []string, def hooks.Defini
 
 // checkSandbox says what bounds commands here, and what does not.
 func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
-	mode, s := d.Config().ToolCall.Sandbox, proc.Bounds(d.opts.Supervisor)
+	mode, s := d.Config().ToolCall.Sandbox, d.children.Bounds()
 	switch {
 	case mode == sandboxOff:
 		return []doctor.Finding{finding(doctor.Note, "sandbox", "switched off (toolCall.sandbox)")}

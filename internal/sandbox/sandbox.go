@@ -12,8 +12,6 @@
 package sandbox
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,24 +59,6 @@ func (e Error) Error() string {
 	return "the sandbox that is required is not possible here: " + e.Cause + " (toolCall.sandbox)"
 }
 
-// Encode returns the policy as text, Decode reads it.
-func (p Policy) Encode() string {
-	raw, err := json.Marshal(p)
-	if err != nil {
-		panic(fmt.Sprintf("a policy is plain data: %v", err))
-	}
-	return string(raw)
-}
-
-// Decode reads what Encode wrote.
-func Decode(text string) (Policy, error) {
-	var p Policy
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return Policy{}, fmt.Errorf("sandbox: %w", err)
-	}
-	return p, nil
-}
-
 // writable lists the folders that a child may write to, links resolved, as far as they
 // exist.
 func (p Policy) writable() []string {
@@ -95,7 +75,6 @@ func (p Policy) writable() []string {
 	for _, dir := range p.Write {
 		add(dir)
 	}
-	add(os.TempDir())
 	return out
 }
 
