@@ -53,7 +53,11 @@ func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.P
 
 // callBounds returns how what a call runs is bound.
 func (d *Daemon) callBounds(cfg *config.Loaded, call tools.Call) sandbox.Policy {
-	return d.bounds(cfg.Config, call.Roots, callAuthor(cfg, call))
+	p := d.bounds(cfg.Config, call.Roots, callAuthor(cfg, call))
+	if p.Level == sandbox.ReadOnly { // the results of earlier calls are read like files of the workspace
+		p.Read = sandbox.Reads(append(call.Roots[:len(call.Roots):len(call.Roots)], d.outputs.Dir(), d.jobs.Dir()), d.opts.Getenv)
+	}
+	return p
 }
 
 // callAuthor says whose word lets a call run.
