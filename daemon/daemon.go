@@ -344,6 +344,7 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
 		Executable: d.opts.Executable, Children: d.children, Jobs: d.jobs, Getenv: d.opts.Getenv,
 		Sandbox: func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
+		Environ: func(call tools.Call) []string { return d.callEnvironment(d.Config(), call) },
 	}
 }
 

@@ -52,14 +52,20 @@ type Options struct {
 
 	// Sandbox says how what a call runs is bound; nil binds nothing.
 	Sandbox func(tools.Call) sandbox.Policy
+
+	// Environ returns the environment of what a call runs, nil for our own; nil is our own for
+	// all.
+	Environ func(tools.Call) []string
 }
 
-// bounds returns how what a call runs is bound.
-func (o Options) bounds(call tools.Call) sandbox.Policy {
-	if o.Sandbox == nil {
-		return sandbox.Policy{}
+// bind bounds what a call runs, and says what it gets of the environment.
+func (o Options) bind(spec *proc.Spec, call tools.Call) {
+	if o.Sandbox != nil {
+		spec.Sandbox = o.Sandbox(call)
 	}
-	return o.Sandbox(call)
+	if o.Environ != nil {
+		spec.Environ = o.Environ(call)
+	}
 }
 
 type shellArgs struct {
@@ -114,7 +120,7 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 		return tools.Result{}, err
 	}
 	spec := o.line(a.Command, dir)
-	spec.Sandbox = o.bounds(call)
+	o.bind(&spec, call)
 	if a.Background != "" {
 		label := strings.Join(strings.Fields(a.Background), " ")
 		return o.Jobs.start(ctx, o.Children, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec)
