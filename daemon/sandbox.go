@@ -8,7 +8,6 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
-	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/permission"
@@ -61,7 +60,11 @@ func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.P
 
 // callBounds returns how what a call runs is bound.
 func (d *Daemon) callBounds(cfg *config.Loaded, call tools.Call) sandbox.Policy {
-	return d.bounds(cfg.Config, call.Roots, callAuthor(cfg, call))
+	p := d.bounds(cfg.Config, call.Roots, callAuthor(cfg, call))
+	if p.Level == sandbox.ReadOnly { // the results of earlier calls are read like files of the workspace
+		p.Read = sandbox.Reads(append(call.Roots[:len(call.Roots):len(call.Roots)], d.outputs.Dir(), d.jobs.Dir()), d.opts.Getenv)
+	}
+	return p
 }
 
 // callAuthor says whose word lets a call run.
@@ -75,15 +78,20 @@ func callAuthor(cfg *config.Loaded, call tools.Call) author {
 	return ruleAuthor(cfg, call.Roots, call.Grant.Rule)
 }
 
-// customBounds returns how a custom tool is bound: unless the user approved the call, by
-// who wrote the tool.
+// customBounds returns how a custom tool is bound.
 func (d *Daemon) customBounds(cfg *config.Loaded, name string, call tools.Call) sandbox.Policy {
+	return d.bounds(cfg.Config, call.Roots, d.customAuthor(cfg, name, call))
+}
+
+// customAuthor says whose word lets a custom tool run: unless the user approved the call, that
+// of who wrote the tool.
+func (d *Daemon) customAuthor(cfg *config.Loaded, name string, call tools.Call) author {
 	by := callAuthor(cfg, call)
 	if by != byHand && by != workspaces && by != judged {
 		origin, _ := cfg.Origin("customTools", name)
 		by = sourceAuthor(call.Roots, origin.Source)
 	}
-	return d.bounds(cfg.Config, call.Roots, by)
+	return by
 }
 
 // ruleAuthor says whose a rule of the permission policy is. What is not found in the
@@ -146,7 +154,7 @@ func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
 	if cfg.ToolCall.Sandbox == sandboxOff {
 		return permission.Sandbox{NoReads: "it would only read, but the sandbox is switched off (toolCall.sandbox)"}
 	}
-	if s := proc.Bounds(d.opts.Supervisor); !s.Holds {
+	if s := d.children.Bounds(); !s.Holds {
 		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to hold it to that: " + s.Without}
 	}
 	return permission.Sandbox{}
@@ -154,7 +162,7 @@ func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
 
 // checkSandbox says what bounds commands here, and what does not.
 func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
-	mode, s := d.Config().ToolCall.Sandbox, proc.Bounds(d.opts.Supervisor)
+	mode, s := d.Config().ToolCall.Sandbox, d.children.Bounds()
 	switch {
 	case mode == sandboxOff:
 		return []doctor.Finding{finding(doctor.Note, "sandbox", "switched off (toolCall.sandbox)")}
