@@ -36,6 +36,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/pinned"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/internal/trust"
 	"github.com/seed-dec29ce4/eca/llm"
@@ -101,6 +102,8 @@ type Daemon struct {
 	models *models
 	memory *permission.Memory
 	jobs   *shell.Jobs
+	// isolation says which namespaces commands can have here; found out when first asked for.
+	isolation func() sandbox.Isolation
 	// outputs are those of tools that are too long to be shown.
 	outputs *tools.Outputs
 	finder  workspace.Finder
@@ -164,12 +167,14 @@ type Daemon struct {
 func New(o Options) *Daemon {
 	o = withDefaults(o)
 	d := &Daemon{
-		opts:    o,
-		store:   store.New(o.StateDir),
-		memory:  permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
-		jobs:    shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
-		outputs: tools.NewOutputs(filepath.Join(o.CacheDir, "toolCallOutputs"), o.Now),
-		logins:  newLogins(), servedLogins: newLogins(),
+		opts:   o,
+		store:  store.New(o.StateDir),
+		memory: permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
+		jobs:   shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
+
+		isolation: sync.OnceValue(func() sandbox.Isolation { return proc.Isolation(o.Supervisor) }),
+		outputs:   tools.NewOutputs(filepath.Join(o.CacheDir, "toolCallOutputs"), o.Now),
+		logins:    newLogins(), servedLogins: newLogins(),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
@@ -303,7 +308,9 @@ func (d *Daemon) builtIn(cfg *config.Config, set *extensions.Set, asked client) 
 	}
 	list = append(list, search.Tools()...)
 	list = append(list, toolmap.Tools(d.maps)...)
-	list = append(list, shell.Tools(d.shellOptions(cfg))...)
+	commands := d.shellOptions(cfg)
+	commands.Restore = restoreQuestion(asked.questions)
+	list = append(list, shell.Tools(commands)...)
 	list = append(list, web.Tools(d.pages(cfg))...)
 	list = append(list, editor.Tools(editor.Options{
 		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
@@ -340,7 +347,8 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
 		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs, Getenv: d.opts.Getenv,
-		Sandbox: func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
+		HeldBack: filepath.Join(d.opts.StateDir, "held-back"),
+		Sandbox:  func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
 	}
 }
 

@@ -144,6 +144,7 @@ func bound(spec *Spec) (temp string, err error) {
 		spec.Sandbox = sandbox.Policy{}
 		return "", nil
 	}
+	spec.Sandbox.Look()
 	if spec.Sandbox.Level == sandbox.ReadOnly {
 		if temp, err = os.MkdirTemp("", "eca-"); err != nil {
 			return "", fmt.Errorf("a temporary folder for the sandbox: %w", err)

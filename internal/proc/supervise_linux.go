@@ -113,6 +113,9 @@ func Supervise(args []string) (code int, ok bool) {
 	if len(args) == 2 && args[1] == wardenArg {
 		return runGuard(), true
 	}
+	if len(args) == 2 && args[1] == nothingArg {
+		return 0, true
+	}
 	if len(args) >= 5 && args[1] == boundedArg {
 		return becomeBounded(args[2:]), true
 	}
@@ -129,9 +132,9 @@ func Supervise(args []string) (code int, ok bool) {
 	polite := make(chan os.Signal, 1)
 	signal.Notify(polite, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	policy, err := sandbox.Decode(args[2])
-	pid := 0
+	pid, wait := 0, func() int { return -1 }
 	if err == nil {
-		pid, err = startChild(policy, args[3], args[3:])
+		pid, wait, err = startChild(policy, args[3], args[3:])
 	}
 	if err != nil {
 		fmt.Fprintln(status, err)
@@ -151,7 +154,7 @@ func Supervise(args []string) (code int, ok bool) {
 			_ = syscall.Kill(-pid, syscall.SIGTERM)
 		}
 	}()
-	code = reap(pid)
+	code = wait()
 	// What the child left behind ends with it.
 	for hasChildren() {
 		killDescendants(pid)
@@ -163,9 +166,9 @@ func Supervise(args []string) (code int, ok bool) {
 
 // startChild becomes the reaper of all that descends from it, and starts the child in a
 // group of its own. The supervisor itself stays outside of the child's bounds.
-func startChild(policy sandbox.Policy, path string, argv []string) (int, error) {
+func startChild(policy sandbox.Policy, path string, argv []string) (pid int, wait func() int, err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("supervise: %w", err)
+		return 0, nil, fmt.Errorf("supervise: %w", err)
 	}
 	if policy.Bounds() {
 		return startBounded(policy, path, argv)
@@ -178,9 +181,9 @@ func startChild(policy sandbox.Policy, path string, argv []string) (int, error) 
 		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	return p.Pid, nil
+	return p.Pid, func() int { return reap(p.Pid) }, nil
 }
 
 // reap waits for the child, and for whatever else ends before it.

@@ -101,7 +101,7 @@ func (t *customTool) Run(ctx context.Context, call tools.Call, out tools.Sink) (
 	spec := t.options.line(line, dir)
 	spec.Env = append(spec.Env, env...)
 	spec.Sandbox = t.options.bounds(call)
-	return execute(ctx, spec, customTimeout, out)
+	return t.options.execute(ctx, call, spec, customTimeout, out)
 }
 
 // fill checks arguments and puts them where the command wants them.
