@@ -25,7 +25,7 @@ func (d *Daemon) newHooks(cfg *config.Loaded, roots []string) *hooks.Set {
 		}
 	}
 	set, problems := hooks.New(append(defs, d.claude...), hooks.Options{
-		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor,
+		Executable: d.opts.Executable, Children: d.children,
 		Sandbox: func(def hooks.Definition) sandbox.Policy { return d.hookBounds(cfg.Config, roots, def) },
 		Store:   d.store.Path,
 		Session: importer.Folder,

@@ -58,8 +58,8 @@ func within(t *testing.T, d *Daemon, root, script string) (code int, out string)
 		t.Fatalf("the policy is %+v", policy)
 	}
 	var buf bytes.Buffer
-	exit, err := proc.Run(context.Background(), proc.Spec{
-		Path: "bash", Args: []string{"-c", script}, Dir: root, Stdout: &buf, Stderr: &buf, Supervisor: d.opts.Supervisor, Sandbox: policy,
+	exit, err := d.children.Run(context.Background(), proc.Spec{
+		Path: "bash", Args: []string{"-c", script}, Dir: root, Stdout: &buf, Stderr: &buf, Sandbox: policy,
 		Env: gitUser(),
 	})
 	if err != nil {

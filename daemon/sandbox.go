@@ -8,7 +8,6 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
-	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
@@ -69,7 +68,11 @@ func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox
 
 // callBounds returns how what a call runs is bound.
 func (d *Daemon) callBounds(cfg *config.Loaded, call tools.Call) sandbox.Policy {
-	return d.bounds(cfg.Config, call.Roots, callAuthor(cfg, call))
+	p := d.bounds(cfg.Config, call.Roots, callAuthor(cfg, call))
+	if p.Level == sandbox.ReadOnly { // the results of earlier calls are read like files of the workspace
+		p.Read = sandbox.Reads(append(call.Roots[:len(call.Roots):len(call.Roots)], d.outputs.Dir(), d.jobs.Dir()), d.opts.Getenv)
+	}
+	return p
 }
 
 // callAuthor says whose word lets a call run.
@@ -148,7 +151,7 @@ func (d *Daemon) hookBounds(cfg *config.Config, roots []string, def hooks.Defini
 
 // checkSandbox says what bounds commands here, and what does not.
 func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
-	mode, s := d.Config().ToolCall.Sandbox, proc.Bounds(d.opts.Supervisor)
+	mode, s := d.Config().ToolCall.Sandbox, d.children.Bounds()
 	switch {
 	case mode == sandboxOff:
 		return []doctor.Finding{finding(doctor.Note, "sandbox", "switched off (toolCall.sandbox)")}

@@ -30,6 +30,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/repomap/lang"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -42,11 +43,11 @@ const (
 
 // Options are the surroundings of an Index.
 type Options struct {
-	CacheDir   string           // where maps are kept between runs; empty: nowhere
-	Git        string           // the program that is asked for the log; empty: nobody is asked
-	Supervisor string           // see proc.Spec
-	Workers    int              // files that are read at once; default: the processors
-	Now        func() time.Time // default: time.Now
+	CacheDir string           // where maps are kept between runs; empty: nowhere
+	Git      string           // the program that is asked for the log; empty: nobody is asked
+	Children *proc.Pool       // starts git; nil: without a supervisor
+	Workers  int              // files that are read at once; default: the processors
+	Now      func() time.Time // default: time.Now
 
 	// Files tells what lies below a root and where something happened since an earlier
 	// answer (workspace.Finder.Listing); ok is false where it does not know. It is asked from

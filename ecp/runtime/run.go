@@ -51,7 +51,7 @@ type pending struct {
 // all are done: then it has those that are. The error says that the journal could not be
 // written; the report is whole.
 func Run(ctx context.Context, m *Manifest, cases []Case, o Options) (*report.Report, error) {
-	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: len(cases), lanes: map[string]*servers{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor), needs: needsOf(cases, o), must: m.RequireCapabilities, stops: map[string]*CallError{}}
+	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: len(cases), lanes: map[string]*servers{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor, spareSupervisors), needs: needsOf(cases, o), must: m.RequireCapabilities, stops: map[string]*CallError{}}
 	defer r.pool.Close()
 	start := o.Now()
 	out := &report.Report{
@@ -64,7 +64,7 @@ func Run(ctx context.Context, m *Manifest, cases []Case, o Options) (*report.Rep
 	}
 	r.tools.Reference = o.Reference
 	r.tools.Command = func(ctx context.Context, dir, command string) (int, string, error) {
-		return runCommand(ctx, dir, command, o.Supervisor)
+		return runCommand(ctx, dir, command, r.pool)
 	}
 	for _, c := range cases {
 		if IsURL(c.target) && r.lanes[c.target] == nil {

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
@@ -105,8 +106,8 @@ type Problem struct {
 
 // Options are what a Set needs to run scripts.
 type Options struct {
-	Executable string // how eca was started, for scripts that call it
-	Supervisor string // see proc.Spec; empty runs scripts without one
+	Executable string     // how eca was started, for scripts that call it
+	Children   *proc.Pool // starts scripts; nil: without a supervisor
 
 	// Sandbox says how the scripts of a definition are bound; nil binds none.
 	Sandbox func(Definition) sandbox.Policy

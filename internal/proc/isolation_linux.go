@@ -11,14 +11,11 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// nothingArg, as only argument, makes a program that calls Supervise do nothing.
-const nothingArg = "__nothing"
-
-// Isolation finds out which namespaces children of a supervisor can have here, by starting some.
+// Isolation finds out which namespaces children of the pool can have here, by starting some.
 // It takes as long as a few commands; the answer stays true while the system is not
 // reconfigured.
-func Isolation(supervisor string) sandbox.Isolation {
-	if why := unbound(supervisor); why != "" {
+func (p *Pool) Isolation() sandbox.Isolation {
+	if why := unbound(p != nil && p.supervisor != ""); why != "" {
 		return sandbox.Isolation{Without: why}
 	}
 	dir, err := os.MkdirTemp("", "eca-")
@@ -36,14 +33,14 @@ func Isolation(supervisor string) sandbox.Isolation {
 		}
 	}
 	try := func(i sandbox.Isolation) (why string) {
-		p := sandbox.Policy{Level: sandbox.Workspace, Required: true, Write: []string{dir}, Isolate: true, OwnProcesses: i.Processes, Loopback: i.Network}
+		policy := sandbox.Policy{Level: sandbox.Workspace, Required: true, Write: []string{dir}, Isolate: true, OwnProcesses: i.Processes, Loopback: i.Network}
 		if i.Overlay {
-			p.Overlays = []sandbox.Overlay{overlay}
+			policy.Overlays = []sandbox.Overlay{overlay}
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		var out bytes.Buffer
-		exit, err := Run(ctx, Spec{Path: supervisor, Args: []string{nothingArg}, Dir: dir, Stdout: &out, Stderr: &out, Supervisor: supervisor, Sandbox: p})
+		exit, err := p.Run(ctx, Spec{Path: p.supervisor, Args: []string{nothingArg}, Dir: dir, Stdout: &out, Stderr: &out, Sandbox: policy})
 		switch {
 		case err != nil:
 			return err.Error()

@@ -19,11 +19,7 @@ import (
 func isolation(t *testing.T) sandbox.Isolation {
 	t.Helper()
 	needSandbox(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := Isolation(self)
+	i := newPool(t).Isolation()
 	if !i.Mounts || !i.Processes {
 		t.Skip("NOT TESTED: no mount and PID namespaces on this machine: " + i.Without)
 	}
@@ -113,11 +109,7 @@ func TestIsolatedExits(t *testing.T) {
 			}
 		}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Run(context.Background(), Spec{Path: "/no/such/program", Supervisor: self, Sandbox: isolated(sandbox.Workspace)}); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := newPool(t).Run(context.Background(), Spec{Path: "/no/such/program", Sandbox: isolated(sandbox.Workspace)}); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("a program that does not exist: %v", err)
 	}
 }
@@ -125,17 +117,13 @@ func TestIsolatedExits(t *testing.T) {
 // A command that is asked to end can do so in its own way.
 func TestIsolatedCommandIsAskedToEnd(t *testing.T) {
 	isolation(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
 	var out bytes.Buffer
-	p, err := Start(Spec{Path: "bash", Args: []string{"-c", "trap 'echo bye; exit 4' TERM; echo >&2; while :; do sleep 0.01; done"}, Stdout: &out, Stderr: w, Supervisor: self, Sandbox: isolated(sandbox.Workspace)})
+	p, err := newPool(t).Start(Spec{Path: "bash", Args: []string{"-c", "trap 'echo bye; exit 4' TERM; echo >&2; while :; do sleep 0.01; done"}, Stdout: &out, Stderr: w, Sandbox: isolated(sandbox.Workspace)})
 	_ = w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -168,16 +156,12 @@ func TestIsolatedSurvivors(t *testing.T) {
 			t.Errorf("%s: process %s lives on", script, left)
 		}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	p, err := Start(Spec{Path: "bash", Args: []string{"-c", "setsid sleep " + mark + " & echo; wait"}, Stdout: w, Supervisor: self, Sandbox: isolated(sandbox.Workspace)})
+	p, err := newPool(t).Start(Spec{Path: "bash", Args: []string{"-c", "setsid sleep " + mark + " & echo; wait"}, Stdout: w, Sandbox: isolated(sandbox.Workspace)})
 	_ = w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +169,7 @@ func TestIsolatedSurvivors(t *testing.T) {
 	if _, err := r.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(parentsOfAll()[p.Pid()], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	p.Wait()

@@ -123,7 +123,7 @@ func (p Policy) noExec() []string {
 		return nil
 	}
 	var out []string
-	for _, dir := range append(slices.Clone(p.Write), os.TempDir()) {
+	for _, dir := range append(slices.Clone(p.Write), filepath.Dir(p.Temp)) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil && real != "/" && !slices.Contains(out, real) {
 			out = append(out, real)
 		}

@@ -17,19 +17,29 @@ var ownCapabilities = [...]uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.
 // workspace belongs to somebody else.
 var foreignFiles = [...]uintptr{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID}
 
-// Namespaces has a process that is about to be started begin in the namespaces of a policy.
-func (p Policy) Namespaces(attr *syscall.SysProcAttr) {
-	if !p.Isolate {
+// Spaces are the namespaces that a process begins in.
+type Spaces struct {
+	Isolate, OwnProcesses, Loopback bool
+}
+
+// Spaces returns the namespaces of a policy.
+func (p Policy) Spaces() Spaces {
+	return Spaces{p.Isolate, p.Isolate && p.OwnProcesses, p.Isolate && p.Loopback && p.Join == 0}
+}
+
+// Set has a process that is about to be started begin in namespaces.
+func (s Spaces) Set(attr *syscall.SysProcAttr) {
+	if !s.Isolate {
 		return
 	}
-	attr.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS
-	if p.OwnProcesses {
+	UserNamespace(attr)
+	attr.Cloneflags |= unix.CLONE_NEWNS
+	if s.OwnProcesses {
 		attr.Cloneflags |= unix.CLONE_NEWPID
 	}
-	if p.Loopback && p.Join == 0 {
+	if s.Loopback {
 		attr.Cloneflags |= unix.CLONE_NEWNET
 	}
-	UserNamespace(attr)
 }
 
 // UserNamespace has a process that is about to be started begin in a user namespace in which
@@ -78,13 +88,13 @@ func hasCapabilities(want ...uint) bool {
 	return true
 }
 
-// Enter prepares the namespaces that Namespaces had this process begin in: what is mounted
+// Enter prepares the namespaces that Spaces had this process begin in: what is mounted
 // where, and the loopback.
 func Enter(p Policy) error {
 	if !p.Isolate {
 		return nil
 	}
-	if p.Loopback && p.Join == 0 {
+	if p.Spaces().Loopback {
 		if err := LoopbackUp(); err != nil {
 			return fmt.Errorf("sandbox: the loopback interface: %w", err)
 		}

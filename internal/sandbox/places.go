@@ -249,7 +249,9 @@ func (f *finder) modules(dir string, depth int) {
 	}
 	f.places.Pins = append(f.places.Pins, dir)
 	// One of them is enough: a command may have removed the others.
-	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return slices.Contains([]string{"HEAD", "config", "hooks", "objects", "refs"}, e.Name()) }) {
+	if slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		return slices.Contains([]string{"HEAD", "config", "hooks", "objects", "refs"}, e.Name())
+	}) {
 		if f.repositories++; f.repositories > maxRepositories {
 			f.places.Whole = false
 			return

@@ -7,13 +7,12 @@
 //	others   nothing
 //
 // It guarantees that a child either starts within its bounds or does not start, once Probe
-// said that they can be held; and that what the child starts is bound as it is. It does not
-// hide files: a child reads what the user can read. Gaps names what else it can not hold.
+// said that they can be held; and that what the child starts is bound as it is. A child reads
+// and starts what the user can, unless its Policy lists what it may. Gaps names what else it
+// cannot hold.
 package sandbox
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,10 +30,18 @@ const (
 
 // Policy is what a child may do. The zero Policy bounds nothing.
 type Policy struct {
-	Level    Level    `json:"level"`
-	Write    []string `json:"write,omitempty"` // folders it works in, absolute; at ReadOnly it may not write to them
-	Network  bool     `json:"network,omitempty"`
-	Required bool     `json:"required,omitempty"` // it does not start where the bounds can not be held
+	Level   Level    `json:"level"`
+	Write   []string `json:"write,omitempty"` // folders it works in, absolute; at ReadOnly it may not write to them
+	Network bool     `json:"network,omitempty"`
+
+	// Read and Execute are the files and folders that it may read and the programs that it may
+	// start, absolute and with links resolved; nil is everything. What every program needs of
+	// the system can be read as well, and programs of Execute find their loaders. Only Linux
+	// holds them.
+	Read    []string `json:"read,omitempty"`
+	Execute []string `json:"execute,omitempty"`
+
+	Required bool `json:"required,omitempty"` // it does not start where the bounds can not be held
 
 	// Temp is a folder that the child alone may use; package proc makes it.
 	Temp string `json:"temp,omitempty"`
@@ -80,24 +87,6 @@ func (e Error) Error() string {
 	return "the sandbox that is required is not possible here: " + e.Cause + " (toolCall.sandbox)"
 }
 
-// Encode returns the policy as text, Decode reads it.
-func (p Policy) Encode() string {
-	raw, err := json.Marshal(p)
-	if err != nil {
-		panic(fmt.Sprintf("a policy is plain data: %v", err))
-	}
-	return string(raw)
-}
-
-// Decode reads what Encode wrote.
-func Decode(text string) (Policy, error) {
-	var p Policy
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return Policy{}, fmt.Errorf("sandbox: %w", err)
-	}
-	return p, nil
-}
-
 // Guard is where protected places are looked for.
 type Guard struct {
 	Roots []string // absolute
@@ -132,7 +121,6 @@ func (p Policy) writable() []string {
 	for _, o := range p.Overlays {
 		add(o.Dir)
 	}
-	add(os.TempDir())
 	return out
 }
 

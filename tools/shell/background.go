@@ -43,7 +43,7 @@ const (
 
 // job is one of Jobs. Its tools.Job is guarded by theirs; what stands above never changes.
 type job struct {
-	process *proc.Process
+	process proc.Child
 	lines   *lines
 	log     string // its output file
 	gone    chan struct{}
@@ -62,8 +62,8 @@ func NewJobs(dir string, now func() time.Time) *Jobs {
 
 // start starts a command and waits a moment to see whether it fails at once. afterwards is called
 // when it has ended; what it returns is added to the output.
-func (j *Jobs) start(ctx context.Context, info tools.Job, spec proc.Spec, afterwards func() string) (tools.Result, error) {
-	b, err := j.launch(info, spec, afterwards)
+func (j *Jobs) start(ctx context.Context, children *proc.Pool, info tools.Job, spec proc.Spec, afterwards func() string) (tools.Result, error) {
+	b, err := j.launch(children, info, spec, afterwards)
 	if err != nil {
 		return tools.Result{}, err
 	}
@@ -87,7 +87,7 @@ func (j *Jobs) start(ctx context.Context, info tools.Job, spec proc.Spec, afterw
 	return tools.Text(out), nil
 }
 
-func (j *Jobs) launch(info tools.Job, spec proc.Spec, afterwards func() string) (*job, error) {
+func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec, afterwards func() string) (*job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
@@ -118,7 +118,7 @@ func (j *Jobs) launch(info tools.Job, spec proc.Spec, afterwards func() string) 
 	b.ID, b.Status, b.Started = fmt.Sprintf("job-%d", j.next), tools.JobRunning, j.now()
 	file := &capped{f: out, left: maxJobLog}
 	spec.Stdout, spec.Stderr = io.MultiWriter(stream{b.lines, false}, file), io.MultiWriter(stream{b.lines, true}, file)
-	if b.process, err = proc.Start(spec); err != nil {
+	if b.process, err = children.Start(spec); err != nil {
 		_ = out.Close()
 		_ = os.Remove(path)
 		return nil, err
