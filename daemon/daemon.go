@@ -88,7 +88,8 @@ type Options struct {
 	// OpenURL has the user's browser open a URL; nil: there is none.
 	OpenURL func(ctx context.Context, url string) error
 
-	// Sleep waits between questions whether a login is done; default: for real.
+	// Sleep waits between questions whether a login is done, and until a file of the
+	// configuration counts as removed; default: for real.
 	Sleep  func(context.Context, time.Duration) error
 	Random func() float64 // in [0,1), spreads the waits before retries; default: random
 }
@@ -126,6 +127,7 @@ type Daemon struct {
 	record   *trust.Store  // which workspaces' files the user trusts
 	agreed   *pinned.Store // what MCP servers were when the user agreed to them
 	pins     pins
+	absent   *absences // of files of the configuration
 	plugins  *plugins.Store
 
 	reconfigured chan struct{} // hears of Configure; for Watch
@@ -187,10 +189,11 @@ func New(o Options) *Daemon {
 		agreed:       pinned.New(o.StateDir, o.Now),
 		pins:         pins{held: map[string]heldLaunch{}, renewing: map[string]int{}},
 		asked:        map[string]bool{},
+		absent:       newAbsences(o.Now),
 	}
 	d.isolation = sync.OnceValue(d.children.Isolation)
 	d.plugins = plugins.New(plugins.Options{
-		Cache: filepath.Join(o.CacheDir, "plugins"), Children: d.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString,
+		Cache: filepath.Join(o.CacheDir, "plugins"), Children: d.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: d.absent.gone,
 	})
 	d.maps = d.newMapper()
 	d.dynamic = config.NewCommands(d.runCommand)
@@ -350,6 +353,7 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 		Executable: d.opts.Executable, Children: d.children, Jobs: d.jobs, Getenv: d.opts.Getenv,
 		HeldBack: filepath.Join(d.opts.StateDir, "held-back"),
 		Sandbox:  func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
+		Environ:  func(call tools.Call) []string { return d.callEnvironment(d.Config(), call) },
 	}
 }
 

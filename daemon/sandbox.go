@@ -86,15 +86,20 @@ func callAuthor(cfg *config.Loaded, call tools.Call) author {
 	return ruleAuthor(cfg, call.Roots, call.Grant.Rule)
 }
 
-// customBounds returns how a custom tool is bound: unless the user approved the call, by
-// who wrote the tool.
+// customBounds returns how a custom tool is bound.
 func (d *Daemon) customBounds(cfg *config.Loaded, name string, call tools.Call) sandbox.Policy {
+	return d.bounds(cfg.Config, call.Roots, d.customAuthor(cfg, name, call))
+}
+
+// customAuthor says whose word lets a custom tool run: unless the user approved the call, that
+// of who wrote the tool.
+func (d *Daemon) customAuthor(cfg *config.Loaded, name string, call tools.Call) author {
 	by := callAuthor(cfg, call)
 	if by != byHand && by != workspaces {
 		origin, _ := cfg.Origin("customTools", name)
 		by = sourceAuthor(call.Roots, origin.Source)
 	}
-	return d.bounds(cfg.Config, call.Roots, by)
+	return by
 }
 
 // ruleAuthor says whose a rule of the permission policy is. What is not found in the

@@ -49,6 +49,8 @@ type Options struct {
 	Workers  int              // files that are read at once; default: the processors
 	Now      func() time.Time // default: time.Now
 
+	Getenv func(string) string // says where git's configuration is; default: no variables
+
 	// Files tells what lies below a root and where something happened since an earlier
 	// answer (workspace.Finder.Listing); ok is false where it does not know. It is asked from
 	// the second map of a root on: the first one reads everything, and is not to share the
@@ -80,6 +82,9 @@ func New(o Options) *Index {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Getenv == nil {
+		o.Getenv = func(string) string { return "" }
 	}
 	return &Index{opts: o, langs: sync.OnceValue(lang.New), gitTime: 10 * time.Second, trees: map[string]*tree{}}
 }

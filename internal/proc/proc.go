@@ -34,10 +34,13 @@ type Spec struct {
 	Path   string
 	Args   []string // without the program's name
 	Dir    string
-	Env    []string  // added to our own environment
+	Env    []string  // added to the environment
 	Stdin  io.Reader // nil is empty; a child that does not read it to its end may end all the same
 	Stdout io.Writer
 	Stderr io.Writer
+
+	// Environ is the child's environment, nil for our own.
+	Environ []string
 
 	// Leaves says that what the child has started goes on when the child ends by itself, as
 	// a browser does that a program opens. Only a child of Start can have that.
@@ -124,7 +127,11 @@ func removeTemp(dir string) error {
 
 // environ returns the child's environment, where each name stands once.
 func (s *Spec) environ() []string {
-	return (&exec.Cmd{Env: append(os.Environ(), s.Env...)}).Environ()
+	base := s.Environ
+	if base == nil {
+		base = os.Environ()
+	}
+	return (&exec.Cmd{Env: append(base[:len(base):len(base)], s.Env...)}).Environ()
 }
 
 // found is where a program is that is named without a folder, if the child gets a PATH of

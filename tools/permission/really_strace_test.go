@@ -61,7 +61,7 @@ func (w *world) traced(t failer, strace string, texts []string) []seen {
 	const script = `i=0; for text; do cd "$mark$i" 2>/dev/null; bash -c "$text" </dev/null >/dev/null 2>&1; i=$((i+1)); done; cd "$mark$i" 2>/dev/null; :`
 	env := slices.Concat([]string{"-i"}, w.env, harmlessGit(), []string{"mark=" + mark, "TMPDIR=" + temp})
 	args := slices.Concat(env,
-		[]string{strace, "-f", "-qq", "-s", "300", "-o", trace, "-e", "trace=" + watchedCalls, self, bindArg, temp, "bash", "-c", script, "bash"}, texts)
+		[]string{strace, "-f", "-qq", "-y", "-s", "300", "-o", trace, "-e", "trace=" + watchedCalls, self, bindArg, temp, "bash", "-c", script, "bash"}, texts)
 	var failed bytes.Buffer
 	children := proc.NewPool(self, 0)
 	defer children.Close()
@@ -73,7 +73,7 @@ func (w *world) traced(t failer, strace string, texts []string) []seen {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reports := parseTrace(string(out), temp)
+	reports := parseTrace(string(out), temp, w.away)
 	if len(reports) != len(texts) {
 		t.Fatal("strace reports ", len(reports), " programs instead of ", len(texts), ": ", failed.String())
 	}
@@ -85,9 +85,11 @@ func harmlessGit() []string {
 	return cmdline.GitEnv(func(string) string { return "" }, cmdline.HarmlessGit()...)
 }
 
-// parseTrace splits a trace at the marks. temp is the programs' temporary folder.
-func parseTrace(trace, temp string) []seen {
+// parseTrace splits a trace at the marks. temp is the programs' temporary folder, away one that
+// they must not read.
+func parseTrace(trace, temp, away string) []seen {
 	var out []seen
+	result := regexp.MustCompile(`= \d+<([^>]*)>`)
 	call := regexp.MustCompile(`^\d+ +([a-z0-9_]+)\((.*)`)
 	text := regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
 	first := false
@@ -129,6 +131,9 @@ func parseTrace(trace, temp string) []seen {
 			}
 			s.ran = append(s.ran, path)
 		case "open", "openat", "openat2", "creat":
+			if to := result.FindStringSubmatch(line); to != nil && (to[1] == away || strings.HasPrefix(to[1], away+"/")) {
+				s.read = append(s.read, strings.TrimSpace(line))
+			}
 			if name != "creat" && !strings.Contains(args, "O_WRONLY") && !strings.Contains(args, "O_RDWR") && !strings.Contains(args, "O_CREAT") && !strings.Contains(args, "O_TRUNC") {
 				continue
 			}

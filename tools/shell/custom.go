@@ -100,7 +100,7 @@ func (t *customTool) Run(ctx context.Context, call tools.Call, out tools.Sink) (
 	}
 	spec := t.options.line(line, dir)
 	spec.Env = append(spec.Env, env...)
-	spec.Sandbox = t.options.bounds(call)
+	t.options.bind(&spec, call)
 	return t.options.execute(ctx, call, spec, customTimeout, out)
 }
 

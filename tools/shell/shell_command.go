@@ -24,6 +24,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -57,14 +58,20 @@ type Options struct {
 	// the user whether they come back; nil asks nobody.
 	HeldBack string
 	Restore  func(ctx context.Context, call tools.Call, question string) bool
+
+	// Environ returns the environment of what a call runs, nil for our own; nil is our own for
+	// all.
+	Environ func(tools.Call) []string
 }
 
-// bounds returns how what a call runs is bound.
-func (o Options) bounds(call tools.Call) sandbox.Policy {
-	if o.Sandbox == nil {
-		return sandbox.Policy{}
+// bind bounds what a call runs, and says what it gets of the environment.
+func (o Options) bind(spec *proc.Spec, call tools.Call) {
+	if o.Sandbox != nil {
+		spec.Sandbox = o.Sandbox(call)
 	}
-	return o.Sandbox(call)
+	if o.Environ != nil {
+		spec.Environ = o.Environ(call)
+	}
 }
 
 type shellArgs struct {
@@ -119,7 +126,9 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 		return tools.Result{}, err
 	}
 	spec := o.line(a.Command, dir)
-	spec.Sandbox = o.bounds(call)
+	if o.bind(&spec, call); spec.Sandbox.Level == sandbox.ReadOnly {
+		spec.Env = append(spec.Env, cmdline.GitCeilings(call.Roots))
+	}
 	if a.Background != "" {
 		label := strings.Join(strings.Fields(a.Background), " ")
 		spec.Sandbox.Look()
