@@ -10,6 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/permission"
 )
 
@@ -33,6 +34,19 @@ const (
 
 // bounds returns how a child is bound that somebody's word lets run (docs/sandbox.md).
 func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.Policy {
+	p := d.levelFor(cfg, roots, by)
+	if p.Bounds() {
+		here := d.isolation()
+		p.Isolate, p.OwnProcesses = here.Mounts, here.Processes
+	}
+	if p.Level == sandbox.Workspace {
+		p.Guard = &sandbox.Guard{Roots: roots, Names: permission.ProtectedNames()}
+	}
+	return p
+}
+
+// levelFor returns what such a child may do, wherever that is held.
+func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox.Policy {
 	p := sandbox.Policy{Level: sandbox.Workspace, Write: append(roots[:len(roots):len(roots)], sandbox.Caches(d.opts.Getenv, d.opts.CacheDir)...)}
 	switch cfg.ToolCall.Sandbox {
 	case sandboxOff:
@@ -50,7 +64,7 @@ func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.P
 	case byHand:
 		return sandbox.Policy{}
 	case ours:
-		return sandbox.Policy{Level: sandbox.ReadOnly}
+		return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots}
 	case users:
 		p.Network = true
 	case workspaces:
@@ -172,8 +186,32 @@ func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
 		return []doctor.Finding{finding(doctor.Warning, "sandbox", "not possible: %s; commands run with your rights", s.Without)}
 	}
 	out := []doctor.Finding{finding(doctor.OK, "sandbox", "%s (toolCall.sandbox: %s)", s.With, mode)}
+	switch here := d.isolation(); {
+	case !here.Mounts:
+		out = append(out, finding(doctor.Note, "sandbox", "not held: protected places in the workspace (.git/config, .eca, .envrc, ...) against commands that may write to it: no namespaces: %s", here.Without))
+	case here.Missing() != "":
+		out = append(out, finding(doctor.Note, "sandbox", "namespaces, without %s: %s", here.Missing(), here.Without))
+	default:
+		out = append(out, finding(doctor.OK, "sandbox", "namespaces: protected places in the workspace are read-only, commands have processes of their own"))
+	}
 	for _, gap := range sandbox.Gaps() {
 		out = append(out, finding(doctor.Note, "sandbox", "not held: %s", gap))
 	}
 	return out
+}
+
+// restoreQuestion has the user asked whether files that were held back come back; nil without a
+// client that shows questions.
+func restoreQuestion(c ask.Client) func(context.Context, tools.Call, string) bool {
+	if c == nil {
+		return nil
+	}
+	return func(ctx context.Context, call tools.Call, question string) bool {
+		const keep = "Keep"
+		answer, err := c.Ask(ctx, ask.Question{ChatID: call.ChatID, CallID: call.ID, Text: question, Options: []ask.Option{
+			{Label: keep, Description: "Put it back where the command made it."},
+			{Label: "Hold back", Description: "Leave it in eca's state folder."},
+		}})
+		return err == nil && !answer.Cancelled && answer.Text == keep
+	}
 }

@@ -35,7 +35,6 @@ func Probe() Support {
 // Gaps names what the bounds do not hold here.
 func Gaps() []string {
 	out := []string{
-		"at the workspace level, commands may write to .git and .eca of the workspace too: Landlock knows no exception within a folder",
 		"with the network allowed, commands reach services of this machine as well, those behind Unix sockets included",
 	}
 	if abi, err := llsyscall.LandlockGetABIVersion(); err == nil && abi < scopedABI {
@@ -52,6 +51,9 @@ func Apply(p Policy) error {
 	}
 	if s := Probe(); !s.Holds {
 		return Error{s.Without}
+	}
+	if err := dropCapabilities(p); err != nil {
+		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("sandbox: %w", err)

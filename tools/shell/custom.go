@@ -124,7 +124,7 @@ func (t *customTool) Run(ctx context.Context, call tools.Call, out tools.Sink) (
 	spec.Args[len(spec.Args)-1] = line
 	spec.Env = append(spec.Env, env...)
 	t.options.bind(&spec, call)
-	return t.options.execute(ctx, spec, customTimeout, out)
+	return t.options.execute(ctx, call, spec, customTimeout, out)
 }
 
 // arguments checks the arguments of a call and returns those that it gives.
