@@ -11,6 +11,7 @@ type word struct {
 	text  string // without quotes; as written if it is not known
 	known bool   // nothing in it is expanded but globs
 	glob  bool   // has * or ? that the shell expands
+	from  *syntax.Word
 }
 
 // loose says that a word may turn out to be an option, whatever it looks like, or another
@@ -21,7 +22,7 @@ func (w word) loose() bool {
 
 // word returns a word's value, and lists the commands in its substitutions.
 func (w *walker) word(from *syntax.Word, depth int) word {
-	out := word{known: true}
+	out := word{known: true, from: from}
 	var b strings.Builder
 	var part func(p syntax.WordPart, inQuotes bool)
 	part = func(p syntax.WordPart, inQuotes bool) {
@@ -63,7 +64,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 	}
 	switch lit := from.Lit(); lit {
 	case "{}", "[", "]": // which the shell leaves as they are
-		return word{text: lit, known: true}
+		return word{text: lit, known: true, from: from}
 	}
 	for _, p := range from.Parts {
 		part(p, false)
@@ -120,17 +121,6 @@ func quoted(w *syntax.Word) bool {
 		}
 	}
 	return false
-}
-
-// literal is a here-document in which nothing is expanded.
-func literal(w *syntax.Word) string {
-	var b strings.Builder
-	for _, p := range w.Parts {
-		if lit, ok := p.(*syntax.Lit); ok {
-			b.WriteString(lit.Value)
-		}
-	}
-	return b.String()
 }
 
 // source is what was parsed, as it is written.
