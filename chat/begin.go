@@ -103,6 +103,7 @@ func (t *turn) open() opening {
 	if t.prompt.Parent == "" { // what a model says is no command
 		o.command, o.isCommand = t.s.eng.deps.Commands.Find(o.message.Text)
 	}
+	t.recallDialog(o.isCommand || t.prompt.Parent != "")
 	if o.answers = t.s.dialog != nil; o.answers {
 		o.command, o.isCommand = Command{Dialog: t.s.dialog, Text: o.message.Text}, true
 		if t.s.dialog.Secret() {
@@ -114,6 +115,7 @@ func (t *turn) open() opening {
 	}
 	if o.isCommand {
 		o.message.Command, o.message.Prompt = true, o.command.Prompt
+		o.message.Dialog = o.command.Dialog != nil
 	}
 	return o
 }

@@ -24,6 +24,8 @@ type history struct {
 	fresh bool            // nothing was asked since the last summary
 	tasks *event.Tasks    // the list of tasks, if there is one
 	model modelChange
+	// pendingDialog is what the events say of a dialog, which may have been another process's.
+	pendingDialog pendingDialog
 
 	before  int  // the messages in front of the last prompt
 	counted bool // it is among turns
@@ -63,6 +65,7 @@ func newHistory() *history {
 // add folds one event.
 func (h *history) add(b event.Body) {
 	h.model.add(b)
+	h.pendingDialog.add(b)
 	switch b := b.(type) {
 	case event.UserMessage:
 		h.user(b)

@@ -36,17 +36,17 @@ func (b *builder) one(path []string, written string, set func(string), last bool
 		return false
 	}
 	for _, err := range x.errs {
-		b.problemAt(path, "%s: %v", KeyPath(path), err)
+		b.problemAt(path, "%s: %v", KeyPath(spelledPath(b.spellings, path)), err)
 	}
 	if unknown := unknownExpression(path, written); unknown != "" {
-		b.problemAt(path, "%s: %s is not known; there are ${kind:...} with env, file, netrc, cmd, classpath and plugin", KeyPath(path), unknown)
+		b.problemAt(path, "%s: %s is not known; there are ${kind:...} with env, file, netrc, cmd, classpath and plugin", KeyPath(spelledPath(b.spellings, path)), unknown)
 	}
 	if len(x.unset) > 0 {
 		b.unset[join(path)] = x.unset
 	}
 	if x.pending {
 		b.pending = true
-		b.problemAt(path, "%s: the command still runs; until it is done the value is what it was before, or empty", KeyPath(path))
+		b.problemAt(path, "%s: the command still runs; until it is done the value is what it was before, or empty", KeyPath(spelledPath(b.spellings, path)))
 	}
 	set(x.text)
 	b.note(path, x.pieces)

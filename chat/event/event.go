@@ -63,6 +63,8 @@ type UserMessage struct {
 	Command   bool    `json:"command,omitempty"` // a slash command: the model never sees it
 	// Prompt is what the model is sent in place of Text, for commands that become a prompt.
 	Prompt string `json:"prompt,omitempty"`
+	// Dialog says that the message begins a dialog with eca or answers one.
+	Dialog bool `json:"dialog,omitempty"`
 }
 
 // Block is a piece of context that travels with a user message: text, and an image if

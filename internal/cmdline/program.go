@@ -63,9 +63,11 @@ type Command struct {
 	Paths []Path
 
 	// Git says that the command is git and looks at a repository, whose own configuration
-	// may name programs to run.
-	Git bool
-	Dir string // of git -C, relative to where the command runs; empty: there
+	// may name programs to run. GitContents says that it looks at the contents of files
+	// there, where git runs filters and programs that show differences.
+	Git         bool
+	GitContents bool
+	Dir         string // of git -C, relative to where the command runs; empty: there
 }
 
 // Path is a word that may name a file.

@@ -20,7 +20,7 @@ import (
 // judged too. One that has its .git in it, in a repository whose .gitmodules is only
 // recorded and not there, is not found.
 func (p *Policy) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
-	contents := cmdline.GitContents(c.Args)
+	contents := c.GitContents
 	for _, dir := range l.dirs {
 		if c.Dir != "" {
 			dir = under(dir, c.Dir)
