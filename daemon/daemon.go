@@ -101,6 +101,7 @@ type Daemon struct {
 	models *models
 	memory *permission.Memory
 	jobs   *shell.Jobs
+	bash   *shell.Bash // runs what nobody approved by hand
 	// outputs are those of tools that are too long to be shown.
 	outputs *tools.Outputs
 	finder  workspace.Finder
@@ -168,6 +169,7 @@ func New(o Options) *Daemon {
 		store:   store.New(o.StateDir),
 		memory:  permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
 		jobs:    shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
+		bash:    shell.NewBash(filepath.Join(o.CacheDir, "shell")),
 		outputs: tools.NewOutputs(filepath.Join(o.CacheDir, "toolCallOutputs"), o.Now),
 		logins:  newLogins(), servedLogins: newLogins(),
 
@@ -339,7 +341,7 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 	return shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs, Getenv: d.opts.Getenv,
+		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs, Getenv: d.opts.Getenv, Bash: d.bash,
 		Sandbox: func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
 	}
 }

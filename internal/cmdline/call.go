@@ -9,7 +9,7 @@ import (
 )
 
 // call lists a simple command and what it runs.
-func (w *walker) call(c *syntax.CallExpr, depth int, input *given) {
+func (w *walker) call(c *syntax.CallExpr, depth int, input *hereText) {
 	first := len(w.out.Commands)
 	defer func() {
 		if slices.ContainsFunc(w.out.Commands[first:], func(c Command) bool { return c.Effect != Reads }) {
@@ -61,9 +61,9 @@ type run struct {
 	before  []string // assignments as written
 	demands []string
 	depth   int
-	input   *given // what it reads, if the text says so
-	loose   bool    // words are added to it that nobody knows (xargs)
-	source  string  // as written; empty for what a wrapper runs
+	input   *hereText // what it reads, if the text says so
+	loose   bool      // words are added to it that nobody knows (xargs)
+	source  string    // as written; empty for what a wrapper runs
 }
 
 // command lists a command and, if it is a wrapper, what it runs.

@@ -90,13 +90,14 @@ type printer struct {
 	line int
 	why  string // the first reason why there is no form
 
-	posix bool            // for a shell that may know less than bash
-	errs  *syntax.Stmt    // whose standard error follows its output into a pipe
-	dir   string          // where globs are expanded; empty: not known
-	moves int             // commands so far that change the folder
+	posix bool         // for a shell that may know less than bash
+	errs  *syntax.Stmt // whose standard error follows its output into a pipe
+	dir   string       // where globs are expanded; empty: not known
+	moves int          // commands so far that change the folder
 
+	first      bool // word of a command
 	inDocument bool // whose lines are not those of the text any more
-	acted bool            // a command before this one may have changed what globs match
+	acted      bool // a command before this one may have changed what globs match
 }
 
 func (p *printer) none(why string) {
@@ -277,7 +278,7 @@ func (p *printer) binary(cmd *syntax.BinaryCmd) {
 	switch {
 	case pipe:
 		p.dir = before
-	case op == syntax.OrStmt && p.moves != moves:
+	case p.moves != moves: // perhaps
 		p.dir = ""
 	case op == syntax.OrStmt:
 		p.dir = reached
@@ -420,6 +421,7 @@ func (p *printer) call(c *syntax.CallExpr) {
 		command = c.Args[0].Lit()
 	}
 	for i, w := range c.Args {
+		p.first = i == 0
 		if i == 0 && sep == "" {
 			p.str(strings.TrimPrefix(p.list(w, command), " "))
 			continue
@@ -626,7 +628,9 @@ func (p *printer) program(n *nestedText) string {
 	if inner.why != "" {
 		p.none(inner.why)
 	}
-	return p.quote(inner.out.String())
+	text := inner.out.String()
+	p.line += strings.Count(text, "\n")
+	return p.quote(text)
 }
 
 // group returns the statements of a program that is a single group.

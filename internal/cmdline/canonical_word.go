@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -40,7 +41,12 @@ func (p *printer) list(w *syntax.Word, command string) string {
 		return " " + p.program(n)
 	}
 	var b strings.Builder
+	named := p.first
+	p.first = false
 	for _, pieces := range p.braces(p.pieces(w, anArgument)) {
+		if named && slices.ContainsFunc(pieces, func(x piece) bool { return x.kind == globText }) {
+			p.none("which command it runs is a glob")
+		}
 		pieces = p.tilde(pieces, false)
 		for _, text := range p.globbed(pieces, command) {
 			b.WriteString(" " + text)
@@ -103,8 +109,13 @@ func (p *printer) join(pieces []piece) string {
 
 // quote prints a text in quotes.
 func (p *printer) quote(s string) string {
-	p.line += strings.Count(s, "\n")
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// literal is a quoted piece, whose lines count.
+func (p *printer) literal(s string) piece {
+	p.line += strings.Count(s, "\n")
+	return piece{quotedText, s}
 }
 
 func (p *printer) pieces(w *syntax.Word, use wordFor) []piece {
@@ -128,17 +139,17 @@ func (p *printer) pieces(w *syntax.Word, use wordFor) []piece {
 func (p *printer) part(out []piece, part syntax.WordPart, inQuotes bool) []piece {
 	switch part := part.(type) {
 	case *syntax.Lit:
-		return append(out, piece{quotedText, unquoted(part.Value, "$`\"\\\n")})
+		return append(out, p.literal(unquoted(part.Value, "$`\"\\\n")))
 	case *syntax.SglQuoted:
 		if !part.Dollar {
-			return append(out, piece{quotedText, part.Value})
+			return append(out, p.literal(part.Value))
 		}
 		p.bashOnly("$' '")
 		text, ok := decodeEscapes(part.Value)
 		if !ok {
 			p.none("it has an escape in $' ' that eca does not print")
 		}
-		return append(out, piece{quotedText, text})
+		return append(out, p.literal(text))
 	case *syntax.DblQuoted:
 		if part.Dollar {
 			p.none(`it has a text to be translated ($"...")`)
@@ -291,6 +302,9 @@ func assignsHome(s string) bool {
 
 // globbed prints a word, or those that its globs match.
 func (p *printer) globbed(pieces []piece, command string) []string {
+	for len(pieces) > 1 && pieces[0].kind != globText && pieces[0].text == "" {
+		pieces = pieces[1:]
+	}
 	pattern, literal, expands, constant := "", "", false, true
 	for _, piece := range pieces {
 		switch piece.kind {
@@ -322,6 +336,7 @@ func (p *printer) globbed(pieces []piece, command string) []string {
 				if strings.HasPrefix(name, "-") {
 					name = "./" + name
 				}
+				p.line += strings.Count(name, "\n")
 				out[i] = p.quote(name)
 			}
 			return out
@@ -380,7 +395,7 @@ func (p *printer) documentText(r *syntax.Redirect) (pieces []piece, ok bool) {
 		if !quoted(r.Word) {
 			text = unquoted(text, "$`\\\n")
 		}
-		pieces = append(pieces, piece{quotedText, text})
+		pieces = append(pieces, p.literal(text))
 	}
 	if len(pieces) == 0 || len(pieces) == 1 && pieces[0].kind == quotedText && pieces[0].text == "" {
 		return nil, true
@@ -391,6 +406,7 @@ func (p *printer) documentText(r *syntax.Redirect) (pieces []piece, ok bool) {
 		return nil, false
 	}
 	last.text = strings.TrimSuffix(last.text, "\n")
+	p.line--
 	return pieces, true
 }
 

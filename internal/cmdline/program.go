@@ -159,6 +159,10 @@ type walker struct {
 	src string // the text that is being taken apart
 
 	nested int // statements around the one that is looked at
+
+	substitutionEnd int          // of the substitution that is looked at; 0 outside of one
+	compound        int          // compound commands around what is looked at
+	documents       []documentAt // of the text, so far
 }
 
 // text parses a program, or one that is an argument of another, and returns its statements.
@@ -176,14 +180,14 @@ func (w *walker) text(text string, depth int) []*syntax.Stmt {
 		w.unresolved("it is no program that can be parsed")
 		return nil
 	}
-	outer := w.src
-	w.src = text
+	outer, end, documents := w.src, w.substitutionEnd, w.documents
+	w.src, w.substitutionEnd, w.documents = text, 0, nil
 	if w.out.tree == nil {
 		w.out.tree = &tree{stmts: file.Stmts, source: text}
 	}
 	w.comments(text)
 	w.stmts(file.Stmts, depth)
-	w.src = outer
+	w.src, w.substitutionEnd, w.documents = outer, end, documents
 	return file.Stmts
 }
 
@@ -248,9 +252,14 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 	if s.Background {
 		w.computed("a part of it goes on in the background")
 	}
-	var input *given // what a here-document gives the command
+	var input *hereText // what a here-document gives the command
 	for _, r := range s.Redirs {
 		w.redirect(r, depth, &input)
+	}
+	switch s.Cmd.(type) {
+	case *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.Block, *syntax.Subshell, *syntax.FuncDecl:
+		w.compound++
+		defer func() { w.compound-- }()
 	}
 	switch cmd := s.Cmd.(type) {
 	case nil:
@@ -316,7 +325,10 @@ func (w *walker) inside(n syntax.Node, depth int) {
 			w.stmts(n.Stmts, depth)
 			return false
 		case *syntax.ProcSubst:
+			outer := w.substitutionEnd
+			w.substitutionEnd = int(n.Rparen.Offset())
 			w.stmts(n.Stmts, depth)
+			w.substitutionEnd = outer
 			return false
 		case *syntax.Stmt:
 			w.stmt(n, depth)
@@ -326,14 +338,14 @@ func (w *walker) inside(n syntax.Node, depth int) {
 	})
 }
 
-// given is what a command reads, if the text says so.
-type given struct {
+// hereText is what a command reads, if the text says so.
+type hereText struct {
 	text string
 	from *syntax.Word // the here-document's end, or the here-string
 }
 
 // redirect notes what a redirection writes. input is set to what the command reads then.
-func (w *walker) redirect(r *syntax.Redirect, depth int, input **given) {
+func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 	if r.Word == nil {
 		w.unresolved("it has a redirection to nowhere")
 		return
@@ -348,7 +360,7 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **given) {
 	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
 		text := w.hereDocument(r, depth)
 		if standard {
-			*input = &given{text, r.Word}
+			*input = &hereText{text, r.Word}
 		}
 		return
 	}
@@ -367,7 +379,7 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **given) {
 			name = computedInput
 		}
 		if standard {
-			*input = &given{name, r.Word}
+			*input = &hereText{name, r.Word}
 		}
 	case syntax.DplIn, syntax.DplOut:
 		if strings.Trim(name, "0123456789-") == "" && to.known {

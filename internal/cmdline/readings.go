@@ -38,6 +38,9 @@ func (w *walker) comments(text string) {
 	}
 }
 
+// documentAt is where a here-document is written.
+type documentAt struct{ line, op, body uint }
+
 // document checks that a shell ends a here-document where the parser does.
 func (w *walker) document(r *syntax.Redirect) {
 	end := w.source(r.Word)
@@ -49,6 +52,22 @@ func (w *walker) document(r *syntax.Redirect) {
 	}
 	if plain == "" || strings.IndexFunc(plain, func(c rune) bool { return !isName("a"+string(c)) && c != '.' && c != '-' }) >= 0 {
 		w.ambiguous("the word that ends a here-document is written in an unusual way")
+	}
+	here := documentAt{line: r.OpPos.Line(), op: r.OpPos.Offset()}
+	if r.Hdoc != nil {
+		here.body = r.Hdoc.Pos().Offset()
+	}
+	for _, other := range w.documents {
+		if other.line == here.line && (other.body == 0 || here.body == 0 || (other.op < here.op) != (other.body < here.body)) {
+			w.ambiguous("the here-documents of a line are not in its order")
+		}
+	}
+	w.documents = append(w.documents, here)
+	if w.substitutionEnd > 0 && w.compound > 0 {
+		w.ambiguous("a compound command in a substitution has a here-document")
+	}
+	if end, from := w.substitutionEnd, int(r.Word.End().Offset()); end > 0 && (from > end || end > len(w.src) || !strings.Contains(w.src[from:end], "\n") || r.Hdoc != nil && int(r.Hdoc.Pos().Offset()) > end) {
+		w.ambiguous("a here-document begins in a substitution that ends before it")
 	}
 	if r.Hdoc != nil && !quoted(r.Word) && strings.Contains(w.source(r.Hdoc), "\\\n") {
 		w.ambiguous("a line of a here-document ends in a backslash")

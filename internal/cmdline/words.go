@@ -48,7 +48,10 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			}
 		case *syntax.CmdSubst:
 			out.known = false
+			outer := w.substitutionEnd
+			w.substitutionEnd = int(p.Right.Offset())
 			w.stmts(p.Stmts, depth)
+			w.substitutionEnd = outer
 		case *syntax.ParamExp:
 			out.known = false
 			w.computed("it uses variables")

@@ -55,6 +55,7 @@ type Policy struct {
 	inside    func(path string) bool
 	protected []string
 	memory    *Memory
+	programs  *programs
 }
 
 var _ tools.Policy = (*Policy)(nil)
@@ -64,6 +65,7 @@ type Options struct {
 	Inside    func(path string) bool // says whether a path belongs to the workspace
 	Protected []string               // eca's own folders and files, absolute: writing there always asks
 	Memory    *Memory                // outlives configurations
+	Getenv    func(string) string    // where commands find programs; nil: anywhere
 }
 
 // New returns the policy of a configuration. Patterns that can not be used are
@@ -72,7 +74,7 @@ type Options struct {
 func New(cfg *config.Config, o Options) (*Policy, []error) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
-		inside: o.Inside, memory: o.Memory,
+		inside: o.Inside, memory: o.Memory, programs: newPrograms(o.Getenv),
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))
@@ -93,7 +95,8 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 // Judge implements tools.Policy.
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	gone := p.destroys(call.Roots, plan.Command)
-	v := p.decide(call, spec, plan, gone)
+	printed := p.print(plan.Command)
+	v := p.holdToText(p.decide(call, spec, plan, gone, printed), call, spec, plan, printed)
 	if v.Decision == tools.Ask && !v.Insist && gone != "" {
 		v.Insist, v.Rule, v.Reason = true, "irreversible", gone+" ("+v.Reason+")"
 	}
@@ -110,11 +113,11 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 }
 
 // decide finds the rule that decides; gone is what the call ends for good.
-func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone string) tools.Verdict {
+func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone string, printed *tools.Printed) tools.Verdict {
 	if p.isDisabled(call.Agent, spec) {
 		return tools.Verdict{Decision: tools.Deny, Rule: "disabledTools", Reason: "the tool is disabled for agent " + call.Agent}
 	}
-	only := p.onlyReads(call.Agent, spec, plan)
+	only := p.onlyReads(call.Agent, spec, plan, printed)
 	if only.Decision == tools.Deny {
 		return only
 	}
@@ -152,7 +155,7 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone 
 		reason = but
 	}
 	if only.Decision == tools.Allow && r.byDefault == tools.Ask {
-		ok, why := p.reads(plan.Command)
+		ok, why := p.reads(plan.Command, printed)
 		if ok {
 			return only
 		}
@@ -166,7 +169,7 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone 
 
 // onlyReads judges a call of an agent that changes nothing. Allow is for commands that
 // only read; the zero verdict has no opinion.
-func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan) tools.Verdict {
+func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, printed *tools.Printed) tools.Verdict {
 	if !p.readOnly[agent] || spec.ReadOnly || spec.OwnChat || plan.ReadOnly {
 		return tools.Verdict{}
 	}
@@ -185,6 +188,9 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan) tools
 	if changes, why := program.Changes(); changes {
 		v.Insist, v.Reason = false, v.Reason+": "+why
 		return v
+	}
+	if printed.Text != "" {
+		program = printed.Program
 	}
 	if reads, why := program.Reads(); !reads || plan.Command.Background {
 		if reads {

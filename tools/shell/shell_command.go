@@ -52,6 +52,9 @@ type Options struct {
 
 	// Sandbox says how what a call runs is bound; nil binds nothing.
 	Sandbox func(tools.Call) sandbox.Policy
+
+	// Bash is the copy of bash that runs what the user did not approve by hand.
+	Bash *Bash
 }
 
 // bounds returns how what a call runs is bound.
@@ -84,7 +87,8 @@ func (o Options) shellCommand() tools.Tool {
 			}
 			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}}
 			program := o.parse(a.Command)
-			plan.Command = &tools.Command{Text: a.Command, Dir: dir, Program: program, Background: a.Background != ""}
+			plan.Command = o.command(a.Command, dir, program)
+			plan.Command.Background = a.Background != ""
 			if commands := describe(program); len(commands) > 0 || a.Background != "" {
 				if commands == nil {
 					commands = []event.Command{}
@@ -113,8 +117,10 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	if err != nil {
 		return tools.Result{}, err
 	}
-	spec := o.line(a.Command, dir)
-	spec.Sandbox = o.bounds(call)
+	spec, err := o.prepare(call, a.Command, dir)
+	if err != nil {
+		return tools.Result{}, err
+	}
 	if a.Background != "" {
 		label := strings.Join(strings.Fields(a.Background), " ")
 		return o.Jobs.start(ctx, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec)
