@@ -17,8 +17,11 @@ const explainHelp = `Says what would become of a shell command in this directory
 denied, or asked for, which rule decides and why, and which commands it consists of.
 The command is not run. Several words are joined by spaces.
 
+With --text, only the text that runs when you did not approve the command by hand: printed
+from what was judged, with all words quoted.
+
 With --json, one document: {verdict, rule, reason, commands: [{command, effect, reason}],
-writes, unparsed}. An effect is reads, changes or unknown; writes are the files that
+writes, unparsed, text}. An effect is reads, changes or unknown; writes are the files that
 redirections write; unparsed says why the command could not be taken apart completely.`
 
 // permissionCommand is `eca permission`.
@@ -28,9 +31,9 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 		Short: "Explain decisions about tool calls; list and forget remembered ones",
 	}
 	var agent string
-	var asJSON bool
+	var asJSON, text bool
 	explain := &cobra.Command{
-		Use:   "explain [--agent A] [--json] -- COMMAND...",
+		Use:   "explain [--agent A] [--json] [--text] -- COMMAND...",
 		Short: "Say what would become of a shell command, and why",
 		Long:  explainHelp,
 		Args:  cobra.MinimumNArgs(1),
@@ -40,12 +43,20 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 				if err != nil {
 					return err
 				}
+				if text && !asJSON {
+					if e.Text == "" {
+						return errors.New(e.NoText)
+					}
+					_, err := fmt.Fprintln(stdout, e.Text)
+					return err
+				}
 				return printExplanation(e, asJSON, stdout)
 			})
 		},
 	}
 	explain.Flags().StringVar(&agent, "agent", "", "judge as for this agent (default: defaultAgent)")
 	explain.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	explain.Flags().BoolVar(&text, "text", false, "print only the text that runs unless you approve the command by hand")
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List what is remembered for workspaces and everywhere",
@@ -115,7 +126,8 @@ func printExplanation(e daemon.Explanation, asJSON bool, stdout io.Writer) error
 			Commands []part   `json:"commands"`
 			Writes   []string `json:"writes"`
 			Unparsed string   `json:"unparsed,omitempty"`
-		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, parts, append([]string{}, e.Writes...), e.Unparsed})
+			Text     string   `json:"text,omitempty"`
+		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, parts, append([]string{}, e.Writes...), e.Unparsed, e.Text})
 	}
 	always := ""
 	if e.Verdict.Insist {
