@@ -67,6 +67,9 @@ type toolRun struct {
 	Summary string          `json:"summary"`
 	Name    string          `json:"name"`
 	Args    json.RawMessage `json:"arguments"`
+	Permission struct {
+		Reason string `json:"reason"`
+	} `json:"permission"`
 	Details struct {
 		Type string `json:"type"`
 		Path string `json:"path"`

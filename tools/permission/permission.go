@@ -39,6 +39,7 @@ package permission
 import (
 	"time"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -55,6 +56,7 @@ type Policy struct {
 	readOnly  map[string]bool         // agents that change nothing
 	unasked   map[string]string       // toolCall.unasked by agent; "" is for all others
 	sandbox   Sandbox
+	bounds    func(tools.Call) *event.Sandbox
 	contains  func(real string) bool
 	protected []string
 	memory    *Memory
@@ -68,6 +70,10 @@ type Options struct {
 	Protected []string               // eca's own folders and files, absolute: writing there always asks
 	Memory    *Memory                // outlives configurations
 	Sandbox   Sandbox
+
+	// Bounds says how a call is bound that the rule of its Grant lets run; nil if it is not.
+	// It may be nil.
+	Bounds func(call tools.Call) *event.Sandbox
 }
 
 // New returns the policy of a configuration. Patterns that can not be used are
@@ -77,7 +83,7 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
 		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
-		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox,
+		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds,
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))
@@ -109,6 +115,7 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 		v.Reason += destinations(call, plan, to, v.Reason)
 	}
 	v.Details = p.memory.annotate(call, spec, plan)
+	p.explain(call, plan, &v)
 	if plan.Command == nil {
 		for _, path := range plan.Paths {
 			v.Places = append(v.Places, to.of(path))
