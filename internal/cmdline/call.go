@@ -83,7 +83,7 @@ func (w *walker) command(r run) {
 		return
 	}
 	for _, word := range r.words[1:] {
-		if !word.known && first.text != "echo" {
+		if !word.known && first.text != "echo" && (first.text != "cd" || !word.top) {
 			w.computed("words of it are computed")
 		}
 	}

@@ -91,8 +91,8 @@ func (p program) judge(name string, args []word) judgement {
 	j := judgement{effect: Reads}
 	add := func(words []word, text bool) {
 		for _, w := range words {
-			if w.known && (!text || w.glob) {
-				j.paths = append(j.paths, Path{Name: w.text, Glob: w.glob})
+			if w.top || w.known && (!text || w.glob) {
+				j.paths = append(j.paths, Path{Name: w.text, Glob: w.glob, Top: w.top, Follows: p.follows && !g.has("--no-dereference")})
 			}
 		}
 	}

@@ -30,8 +30,8 @@
 // judged as written and by where they lead.
 //
 // Every verdict names the rule that decided, and why. The package resolves links to find
-// where paths lead, reads files only where a command looks at a git repository
-// (repository.go), and reads and writes permissions.json for what is remembered
+// where paths lead, reads files and asks git only where a command looks at a git repository
+// (repository.go, askgit.go), and reads and writes permissions.json for what is remembered
 // (remembered.go). Else it decides and does nothing: what holds a program that runs is a
 // sandbox.
 package permission
@@ -60,6 +60,7 @@ type Policy struct {
 	contains  func(real string) bool
 	protected []string
 	memory    *Memory
+	git       *gitAnswers
 }
 
 var _ tools.Policy = (*Policy)(nil)
@@ -74,6 +75,8 @@ type Options struct {
 	// Bounds says how a call is bound that the rule of its Grant lets run; nil if it is not.
 	// It may be nil.
 	Bounds func(call tools.Call) *event.Sandbox
+
+	Supervisor string // bounds git when it is asked about a repository; see proc.Spec
 }
 
 // New returns the policy of a configuration. Patterns that can not be used are
@@ -83,7 +86,7 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
 		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
-		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds,
+		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o.Supervisor),
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))

@@ -182,7 +182,7 @@ func TestRememberedStaysInside(t *testing.T) {
 		}
 	}
 	for command, want := range map[string]tools.Decision{
-		"cat a": tools.Allow, "cat sub/b": tools.Allow, "touch sub/new": tools.Allow, "pytest -q sub/b": tools.Allow, "cd sub && cat b": tools.Allow, 
+		"cat a": tools.Allow, "cat sub/b": tools.Allow, "touch sub/new": tools.Allow, "pytest -q sub/b": tools.Allow, "cd sub && cat b": tools.Allow,
 		"cat /etc/passwd": tools.Ask, "cat ../x": tools.Ask, "cat link/x": tools.Ask, "touch " + outside + "/y": tools.Ask, "touch link/y": tools.Ask, "pytest /tmp": tools.Ask, "pytest --cov=../x": tools.Ask, "touch ~/x": tools.Ask, "cd sub && touch ../a": tools.Ask, "cd sub && touch ../../x": tools.Ask, "cd / && touch x": tools.Ask,
 	} {
 		if v := judge(t, p, "code", dir, command); v.Decision != want {
