@@ -254,7 +254,7 @@ func (c *checker) references(l *Loaded) {
 	l.eachModel(func(path []string, model *string) {
 		name, _, full := strings.Cut(*model, "/")
 		if _, known := l.Providers[name]; full && !known && name != "demo" {
-			say(path, "%s: there is no provider %q%s", KeyPath(path), name, suggest.DidYouMean(name, slices.Sorted(maps.Keys(l.Providers))))
+			say(path, "%s: there is no provider %q%s", KeyPath(path), name, l.SimilarProvider(name))
 		}
 	})
 }
@@ -268,6 +268,7 @@ func (c *checker) unset(l *Loaded) {
 			continue
 		}
 		c.source = o.Source
+		keys = l.SpelledPath(keys...)
 		for _, name := range names {
 			c.say(SeverityWarning, position{o.Line, o.Column}, keys, "%s: the environment variable %s is not set", KeyPath(keys), name)
 		}

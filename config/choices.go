@@ -42,6 +42,6 @@ func (b *builder) choose(in map[string]any, path, values, at []string) {
 			continue
 		}
 		delete(in, key)
-		b.problemAt(here, "%s must be one of %s, not %.40q; it is ignored", strings.Join(here, "."), strings.Join(values, ", "), word)
+		b.problemAt(here, "%s must be one of %s, not %.40q; it is ignored", strings.Join(spelledPath(b.spellings, here), "."), strings.Join(values, ", "), word)
 	}
 }

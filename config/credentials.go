@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"path/filepath"
@@ -39,7 +40,7 @@ func (b *builder) credentials() {
 		if !ok {
 			continue
 		}
-		upper := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		keys, urls := providerVariables(name, cmp.Or(b.spellings[name], name))
 		named := func(field string) string {
 			s, _ := p[field].(string)
 			return s
@@ -48,10 +49,10 @@ func (b *builder) credentials() {
 			field string
 			find  func() (value, source string)
 		}{
-			{"key", b.variable(upper + "_API_KEY")},
+			{"key", b.variable(keys...)},
 			{"key", func() (string, string) { return b.password(name, named("keyRc")) }},
 			{"key", b.variable(named("keyEnv"))},
-			{"url", b.variable(upper + "_API_URL")},
+			{"url", b.variable(urls...)},
 			{"url", b.variable(named("urlEnv"))},
 		} {
 			if named(from.field) != "" {
@@ -65,13 +66,15 @@ func (b *builder) credentials() {
 	}
 }
 
-// variable looks an environment variable up.
-func (b *builder) variable(name string) func() (value, source string) {
+// variable looks environment variables up; the first that is set counts.
+func (b *builder) variable(names ...string) func() (value, source string) {
 	return func() (string, string) {
-		if name == "" {
-			return "", ""
+		for _, name := range names {
+			if value := b.in.Getenv(name); name != "" && value != "" {
+				return value, environmentSource + name
+			}
 		}
-		return b.in.Getenv(name), environmentSource + name
+		return "", ""
 	}
 }
 
@@ -88,13 +91,13 @@ func (b *builder) password(provider, key string) (value, source string) {
 	}
 	e, ok, err := netrc.FindKey(paths, key)
 	if err != nil {
-		b.problemAt(at, "%s: %v", strings.Join(at, "."), err)
+		b.problemAt(at, "%s: %v", strings.Join(spelledPath(b.spellings, at), "."), err)
 	}
 	if !ok {
 		return "", ""
 	}
 	if e.Exposed {
-		b.problemAt(at, "%s: others than you can read %s; run: chmod 600 %s", strings.Join(at, "."), e.File, e.File)
+		b.problemAt(at, "%s: others than you can read %s; run: chmod 600 %s", strings.Join(spelledPath(b.spellings, at), "."), e.File, e.File)
 	}
 	return e.Password(), netrcSource + e.File
 }

@@ -167,7 +167,7 @@ func (b *builder) prune(v any, typ reflect.Type, path []string) (any, bool) {
 func (b *builder) pruned(v any, typ reflect.Type, path []string) (any, bool) {
 	left, fits := b.prune(v, typ, path)
 	if !fits {
-		b.problemAt(path, "%s must be %s, not %s; it is ignored", strings.Join(path, "."), typeName(typ), valueName(v))
+		b.problemAt(path, "%s must be %s, not %s; it is ignored", strings.Join(spelledPath(b.spellings, path), "."), typeName(typ), valueName(v))
 	}
 	return left, fits
 }

@@ -2,7 +2,7 @@ package config
 
 func providerDocs() []keyDoc {
 	return []keyDoc{
-		{path: "providers", text: "Who provides models, by name. Names are brought to kebab-case: myCompany is my-company."},
+		{path: "providers", text: "Who provides models, by name. Names are brought to kebab-case: myCompany is my-company. Your spelling works everywhere."},
 		{path: "providers.*", text: "A provider."},
 		{path: "providers.*.api", text: "The wire format it speaks.", rule: oneOf(
 			"openai-responses", "openai", "openai-chat", "anthropic", "google", "ollama", "bedrock", "cassette",

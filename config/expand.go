@@ -36,17 +36,17 @@ func (b *builder) one(path []string, written string, set func(string), last bool
 		return false
 	}
 	for _, err := range x.errs {
-		b.problemAt(path, "%s: %v", KeyPath(path), err)
+		b.problemAt(path, "%s: %v", KeyPath(spelledPath(b.spellings, path)), err)
 	}
 	if unknown := unknownExpression(path, written); unknown != "" {
-		b.problemAt(path, "%s: %s is not known; there are ${kind:...} with env, file, netrc, cmd, classpath and plugin", KeyPath(path), unknown)
+		b.problemAt(path, "%s: %s is not known; there are ${kind:...} with env, file, netrc, cmd, classpath and plugin", KeyPath(spelledPath(b.spellings, path)), unknown)
 	}
 	if len(x.unset) > 0 {
 		b.unset[join(path)] = x.unset
 	}
 	if x.pending {
 		b.pending = true
-		b.problemAt(path, "%s: the command still runs; until it is done the value is what it was before, or empty", KeyPath(path))
+		b.problemAt(path, "%s: the command still runs; until it is done the value is what it was before, or empty", KeyPath(spelledPath(b.spellings, path)))
 	}
 	set(x.text)
 	b.note(path, x.pieces)
@@ -114,7 +114,8 @@ func (b *builder) layerOf(path []string) *layer {
 // other attempt while commands run.
 func (b *builder) resolver(l *layer, last bool) *resolver {
 	r := &resolver{
-		getenv: b.in.Getenv, looked: b.looked,
+		getenv: b.in.Getenv, looked: b.looked, recall: b.recall,
+		read:     func(path, text string) { b.included[path] = text },
 		netrc:    b.netrcFiles,
 		resource: func(name string) (string, error) { return resource(name, b.in.ToolText) },
 	}
@@ -126,6 +127,15 @@ func (b *builder) resolver(l *layer, last bool) *resolver {
 		r.command = func(command string) (string, bool, error) { return b.in.Commands.get(l.source, command, last) }
 	}
 	return r
+}
+
+// recall returns what a file that is missing for a moment said.
+func (b *builder) recall(path string) (text string, ok bool) {
+	if b.in.Previous == nil {
+		return "", false
+	}
+	text, ok = b.in.Previous.included[path]
+	return text, ok && !b.in.gone(path)
 }
 
 // secretMark begins a piece of Origin.included that is secret for certain.
@@ -159,7 +169,7 @@ func (b *builder) afterwards() *resolver {
 	files := b.netrcFiles()
 	r := b.resolver(nil, true)
 	r.netrc = func() []string { return files }
-	r.looked = func(string) {}
+	r.looked, r.recall, r.read = func(string) {}, nil, nil
 	return r
 }
 

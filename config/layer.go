@@ -20,6 +20,8 @@ type layer struct {
 	content map[string]any
 	at      map[string]position // by joined path; elements of lists by their index
 
+	spellings map[string]string // providers' names as they are written here, by the name in effect
+
 	dir      string         // for relative files; empty: where the process is
 	plugin   string         // the folder of the plugin it belongs to
 	root     string         // the workspace folder it belongs to

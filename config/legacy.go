@@ -103,8 +103,9 @@ func (l *layer) migrateProviders() {
 		return cmp.Or(p.line-q.line, p.column-q.column)
 	})
 	last := map[string]string{}
+	l.spellings = map[string]string{}
 	for _, name := range names {
-		last[Kebab(name)] = name
+		last[Kebab(name)], l.spellings[Kebab(name)] = name, name
 	}
 	for _, name := range names {
 		switch kebab := Kebab(name); {

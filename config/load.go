@@ -30,6 +30,9 @@ type Inputs struct {
 	// Previous is the configuration that was in effect until now; may be nil. A file
 	// that can not be read or does not parse keeps its version from there.
 	Previous *Loaded
+	// Gone says whether a file that Previous has, and that is missing now, is to count no more:
+	// some editors remove a file before they write it again. Nil says that it is.
+	Gone func(path string) bool
 
 	// PluginLayers are what installed plugins configure, lowest first. They are below all
 	// that the user says.
@@ -74,11 +77,13 @@ type Loaded struct {
 	// Units are the workspace's files that need trust, trusted or not.
 	Units []Unit
 
-	origins map[string]Origin
-	unset   map[string][]string // variables by joined path, see Unset
-	texts   map[string][]byte   // of the configuration files, as far as they are in effect
-	plugins map[string][]byte   // the same of what plugins configure
-	global  string              // the file for what no file says yet
+	origins   map[string]Origin
+	spellings map[string]string   // of providers' names, by the name in effect
+	unset     map[string][]string // variables by joined path, see Unset
+	texts     map[string][]byte   // of the configuration files, as far as they are in effect
+	plugins   map[string][]byte   // the same of what plugins configure
+	included  map[string]string   // what ${file:...} read, by path
+	global    string              // the file for what no file says yet
 
 	layers   []*layer  // lowest first
 	resolve  *resolver // for texts that are no configuration
@@ -189,7 +194,7 @@ func Home(getenv func(string) string) string {
 
 // Load reads and merges all layers.
 func Load(in Inputs) *Loaded {
-	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, unset: map[string][]string{}, texts: map[string][]byte{}, plugins: map[string][]byte{}, fields: map[reflect.Type]jsonFields{}}
+	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, spellings: map[string]string{}, unset: map[string][]string{}, texts: map[string][]byte{}, plugins: map[string][]byte{}, included: map[string]string{}, fields: map[reflect.Type]jsonFields{}}
 	b.text(defaults, builtinDefaults())
 	b.prompts()
 	b.fragments()
@@ -220,7 +225,7 @@ func Load(in Inputs) *Loaded {
 	})
 	return &Loaded{
 		Config: cfg, Problems: b.problems, Files: b.files, Pending: b.pending, Units: b.units,
-		origins: b.origins, unset: b.unset, texts: b.texts, plugins: b.plugins, global: in.globalFile(), layers: b.layers,
+		origins: b.origins, spellings: b.spellings, unset: b.unset, texts: b.texts, plugins: b.plugins, included: b.included, global: in.globalFile(), layers: b.layers,
 		resolve: b.afterwards(), commands: in.Commands,
 	}
 }
@@ -240,19 +245,21 @@ func (in Inputs) pure() bool {
 
 // builder merges layers into one map.
 type builder struct {
-	in       Inputs
-	merged   map[string]any
-	origins  map[string]Origin
-	unset    map[string][]string // variables by joined path
-	problems []Problem
-	files    []string
-	texts    map[string][]byte
-	plugins  map[string][]byte
-	layers   []*layer
-	pending  bool
-	units    []Unit
-	stricter []tightening
-	fields   map[reflect.Type]jsonFields
+	in        Inputs
+	merged    map[string]any
+	origins   map[string]Origin
+	spellings map[string]string   // of providers' names, by the name in effect
+	unset     map[string][]string // variables by joined path
+	problems  []Problem
+	files     []string
+	texts     map[string][]byte
+	plugins   map[string][]byte
+	included  map[string]string // what ${file:...} read, by path
+	layers    []*layer
+	pending   bool
+	units     []Unit
+	stricter  []tightening
+	fields    map[reflect.Type]jsonFields
 }
 
 func (b *builder) problem(o Origin, format string, args ...any) {
@@ -317,6 +324,7 @@ func (b *builder) layer(l *layer, root string) {
 		b.in.Commands.begin(l.source, l.text)
 	}
 	b.layers = append(b.layers, l)
+	maps.Copy(b.spellings, l.spellings)
 	b.merge(b.merged, l.content, l, nil)
 }
 

@@ -106,11 +106,12 @@ func (l *Loaded) ValuesAt(path []string) ([]Value, error) {
 	// What names a provider is known in any spelling, as in the files.
 	if len(path) > 1 && path[0] == "providers" {
 		path = slices.Clone(path)
-		path[1] = Kebab(path[1])
+		path[1], _ = l.ProviderNamed(path[1])
 	}
 	var out []Value
 	for _, v := range l.Values() {
 		if len(v.Path) >= len(path) && slices.Equal(v.Path[:len(path)], path) {
+			v.Path = l.SpelledPath(v.Path...)
 			out = append(out, v)
 		}
 	}
@@ -121,7 +122,7 @@ func (l *Loaded) ValuesAt(path []string) ([]Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	unset := &UnsetError{Path: path}
+	unset := &UnsetError{Path: l.SpelledPath(path...)}
 	if schemaAt(s, path) == nil {
 		c := &checker{schema: s, paths: schemaKeys(s, nil)}
 		for i := range path {

@@ -247,7 +247,7 @@ func TestLinksOutside(t *testing.T) {
 		t.Errorf("%s %q", f.needs(), l.WelcomeMessage)
 	}
 	// Also if the link appears after the look.
-	if text, err := includeFile("hello.md", filepath.Join(f.root, ".eca"), f.root, func(string) {}); err == nil {
+	if text, err := includeFile(filepath.Join(f.root, ".eca", "hello.md"), f.root); err == nil {
 		t.Errorf("read %q", text)
 	}
 }

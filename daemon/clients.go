@@ -96,15 +96,15 @@ func (m *models) newClient(name string, p config.Provider) (llm.Model, error) {
 	case apiCassette:
 		data, err := os.ReadFile(p.URL)
 		if err != nil {
-			return nil, fmt.Errorf("provider %s: the cassette can not be read: %w", name, err)
+			return nil, fmt.Errorf("provider %s: the cassette can not be read: %w", m.cfg.Spelled(name), err)
 		}
 		player, err := cassette.Parse(data)
 		if err != nil {
-			return nil, fmt.Errorf("provider %s: %s: %w", name, p.URL, err)
+			return nil, fmt.Errorf("provider %s: %s: %w", m.cfg.Spelled(name), p.URL, err)
 		}
 		return player, nil
 	}
-	return nil, fmt.Errorf("provider %s: api %q is not known; this version speaks %s", name, p.API, apis)
+	return nil, fmt.Errorf("provider %s: api %q is not known; this version speaks %s", m.cfg.Spelled(name), p.API, apis)
 }
 
 // apis names the wire formats for users.
@@ -138,7 +138,7 @@ func (m *models) endpoint(name string, p config.Provider) llm.Endpoint {
 	for k, v := range p.ExtraHeaders {
 		headers[http.CanonicalHeaderKey(k)] = v // the user's wins, however it is written
 	}
-	e := llm.Endpoint{Provider: name, URL: p.URL, Headers: headers, Client: m.http(p, limits.Connect), Limits: limits, Now: m.opts.Now}
+	e := llm.Endpoint{Provider: name, Label: m.cfg.Spelled(name), URL: p.URL, Headers: headers, Client: m.http(p, limits.Connect), Limits: limits, Now: m.opts.Now}
 	if p.Key == "" && p.Auth.ClientID != "" {
 		e.Bearer = m.bearer(name, p)
 	}

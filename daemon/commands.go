@@ -71,8 +71,8 @@ func (d *Daemon) variables() []string {
 		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "ECA_CLIENT_CERT", "ECA_CLIENT_KEY", "ECA_CLIENT_KEY_PASSPHRASE",
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Config().Providers)) {
-		vars := variablesOf(name)
-		names = append(names, vars[:]...)
+		keys, urls := d.Config().Variables(name)
+		names = append(append(names, keys...), urls...)
 	}
 	return names
 }

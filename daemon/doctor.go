@@ -93,20 +93,24 @@ func (d *Daemon) checkConfiguration(context.Context) []doctor.Finding {
 }
 
 func (d *Daemon) checkDefaultModel(context.Context) []doctor.Finding {
-	cfg, id := d.Config(), d.models.defaultID()
+	cfg := d.Config()
+	id := cfg.SpelledModel(d.models.defaultID())
+	wanted := cfg.SpelledModel(cfg.DefaultModel)
 	origin, _ := cfg.Origin("defaultModel")
 	out := finding(doctor.OK, "default model", "%s; defaultModel is not set, chosen among those that can be used", id)
 	switch {
+	case id == "" && wanted != "":
+		out = finding(doctor.Problem, "default model", "%s (%s) cannot be used, nor can any other model: see the providers below", wanted, origin)
 	case id == "":
 		out = finding(doctor.Warning, "default model", "none: no provider that can be used has a model")
-	case id == cfg.DefaultModel:
+	case id == wanted:
 		out.Text = id + ", as " + origin.String() + " says"
-	case cfg.DefaultModel != "":
-		out = finding(doctor.Problem, "default model", "%s (%s) can not be used; %s is used", cfg.DefaultModel, origin, id)
+	case wanted != "":
+		out = finding(doctor.Problem, "default model", "%s (%s) can not be used; %s is used", wanted, origin, id)
 	case id == demoModel:
 		out = finding(doctor.Warning, "default model", "%s: no provider can be used, answers are a script", id)
 	}
-	return []doctor.Finding{out, finding(doctor.Note, "models to choose from", "%d, before providers were asked now", len(d.ModelChoice().IDs))}
+	return []doctor.Finding{out, finding(doctor.Note, "models to choose from", "%d (before the providers below were asked)", len(d.ModelChoice().IDs))}
 }
 
 func (d *Daemon) checkCatalogue(offline bool) func(context.Context) []doctor.Finding {

@@ -25,23 +25,23 @@ func (d *Daemon) providerChecks(offline bool) []doctor.Check {
 	for _, p := range d.models.describe() {
 		switch {
 		case !p.Configured:
-			out = append(out, providerCheck(p.ID, func(context.Context) []doctor.Finding {
-				return []doctor.Finding{finding(doctor.Warning, "provider "+p.ID, "logged in, but not configured")}
+			out = append(out, providerCheck(p.Spelled, func(context.Context) []doctor.Finding {
+				return []doctor.Finding{finding(doctor.Warning, "provider "+p.Spelled, "logged in, but not configured")}
 			}))
 		case chosen[p.ID] || p.Missing == "":
-			out = append(out, providerCheck(p.ID, func(ctx context.Context) []doctor.Finding {
+			out = append(out, providerCheck(p.Spelled, func(ctx context.Context) []doctor.Finding {
 				f := d.checkProvider(ctx, p, offline)
-				f.Subject = "provider " + p.ID
+				f.Subject = "provider " + p.Spelled
 				f.Text = strings.TrimPrefix(fmt.Sprintf("%s, %s: %s", p.API, p.URL, f.Text), ", ")
 				return []doctor.Finding{f}
 			}))
 		case p.API == ollama.API && !offline: // may run without anybody's word
-			out = append(out, providerCheck(p.ID, func(ctx context.Context) []doctor.Finding {
+			out = append(out, providerCheck(p.Spelled, func(ctx context.Context) []doctor.Finding {
 				f := d.checkProvider(ctx, p, offline)
 				if f.Status == doctor.Problem {
 					f = finding(doctor.Note, "", "does not run here")
 				}
-				f.Subject = "provider " + p.ID
+				f.Subject = "provider " + p.Spelled
 				return []doctor.Finding{f}
 			}))
 		default:
@@ -86,7 +86,7 @@ func (d *Daemon) checkProvider(ctx context.Context, described llm.Provider, offl
 	}
 	listed, err := m.ask(ctx, ctx, name, p)
 	if err == nil {
-		return finding(doctor.OK, "", "%s, answers and lists %d models", has, len(listed))
+		return finding(doctor.OK, "", "%s, answers and lists %s", has, counted(len(listed), "model"))
 	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("no answer within %s", checkTime)

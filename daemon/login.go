@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
-	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
@@ -55,10 +53,25 @@ func fields(p config.Provider) []auth.Field {
 // Providers lists the providers the user has.
 func (d *Daemon) Providers() []llm.Provider { return d.models.describe() }
 
+// providerNamed returns the provider that a user means by a name, also one that only a login
+// is left of; an unknown name stays as it is.
+func (d *Daemon) providerNamed(name string) string {
+	provider, known := d.Config().ProviderNamed(name)
+	if known {
+		return provider
+	}
+	entered, _ := d.creds.Load().All() // the error is among the configuration's problems
+	if _, loggedIn := entered[config.Kebab(name)]; loggedIn {
+		return config.Kebab(name)
+	}
+	return name
+}
+
 // Login returns what a user does next to log in to a provider. An empty method means the
 // only one, or lets the user choose. A login by OAuth goes on in the background. The
 // error is an *auth.InvalidError, or ctx's.
 func (d *Daemon) Login(ctx context.Context, name, method string) (auth.Step, error) {
+	name = d.providerNamed(name)
 	p, err := d.loginProvider(name)
 	if err != nil {
 		return auth.Step{}, err
@@ -74,7 +87,7 @@ func (d *Daemon) Login(ctx context.Context, name, method string) (auth.Step, err
 		method = auth.APIKey
 	}
 	if !slices.ContainsFunc(all, func(m auth.Method) bool { return m.Key == method }) {
-		reason := fmt.Sprintf("provider %s has no login method %.64q; it has: %s", name, method, oneOf(all))
+		reason := fmt.Sprintf("provider %s has no login method %.64q; it has: %s", d.Config().Spelled(name), method, oneOf(all))
 		return auth.Step{}, &auth.InvalidError{Reason: cmp.Or(notOffered(name, method), reason)}
 	}
 	switch method {
@@ -91,6 +104,7 @@ func (d *Daemon) Login(ctx context.Context, name, method string) (auth.Step, err
 // why the login is not the one that is used. The error is an *auth.InvalidError if what
 // was entered can not be right.
 func (d *Daemon) LoginInput(ctx context.Context, name string, values map[string]string) (notice string, err error) {
+	name = d.providerNamed(name)
 	p, err := d.loginProvider(name)
 	if err != nil {
 		return "", err
@@ -99,7 +113,7 @@ func (d *Daemon) LoginInput(ctx context.Context, name string, values map[string]
 		if a := d.logins.find(name); a != nil && a.paste != nil {
 			return a.answer(ctx, values[fieldCode])
 		}
-		return "", &auth.InvalidError{Reason: fmt.Sprintf("no login of provider %s waits for a code; begin it again", name)}
+		return "", &auth.InvalidError{Reason: fmt.Sprintf("no login of provider %s waits for a code; begin it again", d.Config().Spelled(name))}
 	}
 	if name == copilot {
 		return "", &auth.InvalidError{Reason: "GitHub Copilot takes no API key; log in by code"}
@@ -119,6 +133,7 @@ func (d *Daemon) LoginInput(ctx context.Context, name string, values map[string]
 // CheckKey asks a provider whether it accepts what was entered, before it is stored. The
 // outcome says so, or why that is not known; the error says that it does not accept it.
 func (d *Daemon) CheckKey(ctx context.Context, name string, values map[string]string) (outcome string, err error) {
+	name = d.providerNamed(name)
 	configured, err := d.loginProvider(name)
 	if err != nil {
 		return "", err
@@ -129,7 +144,7 @@ func (d *Daemon) CheckKey(ctx context.Context, name string, values map[string]st
 	}
 	configured.Key, configured.URL = c.Key.Reveal(), cmp.Or(configured.URL, c.URL)
 	if !listsModels(configured) {
-		return fmt.Sprintf("Whether %s accepts the key will show with the first prompt: it has no list of models to ask for.", name), nil
+		return fmt.Sprintf("Whether %s accepts the key will show with the first prompt: it has no list of models to ask for.", d.Config().Spelled(name)), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, keyCheckTime)
 	defer cancel()
@@ -144,9 +159,9 @@ func (d *Daemon) CheckKey(ctx context.Context, name string, values map[string]st
 	var failed *llm.Error
 	switch {
 	case err == nil:
-		return fmt.Sprintf("%s accepts the key and lists %d models.", name, len(listed)), nil
+		return fmt.Sprintf("%s accepts the key and lists %s.", d.Config().Spelled(name), counted(len(listed), "model")), nil
 	case errors.As(err, &failed) && failed.Kind == llm.ErrAuth:
-		return "", fmt.Errorf("%s does not accept the key, so it was not stored: %w", name, err)
+		return "", fmt.Errorf("%s does not accept the key, so it was not stored: %w", d.Config().Spelled(name), err)
 	}
 	return fmt.Sprintf("The key could not be checked: %v", err), nil
 }
@@ -157,6 +172,7 @@ const keyCheckTime = 10 * time.Second
 // Logout forgets what was entered for a provider. The notice, if any, says where a key
 // still comes from. The error is an *auth.InvalidError if nobody knows the provider.
 func (d *Daemon) Logout(ctx context.Context, name string) (notice string, err error) {
+	name = d.providerNamed(name)
 	d.logins.cancel(name)
 	existed, err := d.creds.Load().Delete(ctx, name)
 	if err != nil {
@@ -170,7 +186,7 @@ func (d *Daemon) Logout(ctx context.Context, name string) (notice string, err er
 }
 
 // CancelLogin ends a provider's login that waits for the user.
-func (d *Daemon) CancelLogin(name string) { d.logins.cancel(name) }
+func (d *Daemon) CancelLogin(name string) { d.logins.cancel(d.providerNamed(name)) }
 
 // LoginDone has Watch tell clients what a login changes, which was made outside of their
 // requests.
@@ -190,7 +206,7 @@ func (d *Daemon) keyNotice(name, format string) string {
 		return ""
 	}
 	origin, _ := d.Config().Origin("providers", name, "key")
-	return fmt.Sprintf(format, name, cmp.Or(origin.String(), "what AWS's own tools use"))
+	return fmt.Sprintf(format, d.Config().Spelled(name), cmp.Or(origin.String(), "what AWS's own tools use"))
 }
 
 func (d *Daemon) loginProvider(name string) (config.Provider, error) {
@@ -199,17 +215,17 @@ func (d *Daemon) loginProvider(name string) (config.Provider, error) {
 	case !ok:
 		return p, d.unknownProvider(name)
 	case p.API == "":
-		return p, &auth.InvalidError{Reason: fmt.Sprintf("provider %s has no api in the configuration; it can not be used yet", name)}
+		return p, &auth.InvalidError{Reason: fmt.Sprintf("provider %s has no api in the configuration; it can not be used yet", d.Config().Spelled(name))}
 	case len(methods(name, p)) == 0 && name == copilot:
 		return p, &auth.InvalidError{Reason: notOffered(name, "")}
 	case len(methods(name, p)) == 0:
-		return p, &auth.InvalidError{Reason: fmt.Sprintf("provider %s needs no login", name)}
+		return p, &auth.InvalidError{Reason: fmt.Sprintf("provider %s needs no login", d.Config().Spelled(name))}
 	}
 	return p, nil
 }
 
 func (d *Daemon) unknownProvider(name string) error {
-	hint := suggest.DidYouMean(name, slices.Sorted(maps.Keys(d.Config().Providers)))
+	hint := d.Config().SimilarProvider(name)
 	return &auth.InvalidError{Reason: fmt.Sprintf("there is no provider %.64q in the configuration%s", name, hint)}
 }
 
@@ -251,4 +267,12 @@ const maxKey = 16 << 10
 // typographic quotes fails here, with a reason, and not at the first prompt.
 func headerSafe(key string) bool {
 	return len(key) <= maxKey && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }

@@ -146,11 +146,11 @@ func (d *Daemon) loginBrowser(ctx context.Context, name string, p config.Provide
 		return auth.Step{}, err
 	}
 	if server.AuthorizeURL == "" {
-		return auth.Step{}, &auth.InvalidError{Reason: fmt.Sprintf("the login server of provider %s offers no login by browser; use the method %s", name, methodDevice)}
+		return auth.Step{}, &auth.InvalidError{Reason: fmt.Sprintf("the login server of provider %s offers no login by browser; use the method %s", d.Config().Spelled(name), methodDevice)}
 	}
 	b, err := client.Browser(server)
 	if err != nil {
-		return auth.Step{}, &auth.InvalidError{Reason: fmt.Sprintf("provider %s: %v", name, err)}
+		return auth.Step{}, &auth.InvalidError{Reason: fmt.Sprintf("provider %s: %v", d.Config().Spelled(name), err)}
 	}
 	a := d.logins.begin(name, browserTime, b.Paste, func(ctx context.Context) (string, error) {
 		defer b.Close()
@@ -177,11 +177,11 @@ func (d *Daemon) loginDevice(ctx context.Context, name string, p config.Provider
 		return auth.Step{}, err
 	}
 	if server.DeviceURL == "" {
-		return auth.Step{}, &auth.InvalidError{Reason: fmt.Sprintf("the login server of provider %s offers no login by code; use the method %s", name, methodBrowser)}
+		return auth.Step{}, &auth.InvalidError{Reason: fmt.Sprintf("the login server of provider %s offers no login by code; use the method %s", d.Config().Spelled(name), methodBrowser)}
 	}
 	device, err := client.Device(ctx, server)
 	if err != nil {
-		return auth.Step{}, &auth.InvalidError{Reason: fmt.Sprintf("provider %s: %v", name, err)}
+		return auth.Step{}, &auth.InvalidError{Reason: fmt.Sprintf("provider %s: %v", d.Config().Spelled(name), err)}
 	}
 	a := d.logins.begin(name, device.Expires.Sub(d.opts.Now())+time.Minute, nil, func(ctx context.Context) (string, error) {
 		t, err := device.Wait(ctx)
@@ -201,7 +201,7 @@ func (d *Daemon) authServer(ctx context.Context, name string, p config.Provider)
 	client := d.models.oauthClient(name, p)
 	server, err := client.Discover(ctx, authServer(name, p))
 	if err != nil && ctx.Err() == nil {
-		err = &auth.InvalidError{Reason: fmt.Sprintf("provider %s: %v", name, err)}
+		err = &auth.InvalidError{Reason: fmt.Sprintf("provider %s: %v", d.Config().Spelled(name), err)}
 	}
 	return client, server, err
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -184,6 +185,10 @@ func (m *models) onlyDemo() bool {
 func (m *models) defaultID() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.defaultLocked()
+}
+
+func (m *models) defaultLocked() string {
 	ids := m.idsLocked()
 	// The user's word counts also when no list names the model.
 	if provider, _, ok := strings.Cut(m.cfg.DefaultModel, "/"); ok && usable(m.providers()[provider].Provider) {
@@ -225,6 +230,11 @@ func (m *models) Resolve(name, current string) (chat.Model, error) {
 // or there is none but the configuration's. The provider is asked if need be.
 func (d *Daemon) CheckModel(ctx context.Context, name string) (string, error) {
 	found, err := d.models.Resolve(name, "")
+	var unlisted *unlistedError
+	if errors.As(err, &unlisted) { // by a provider that was not asked yet, perhaps
+		d.models.sync(ctx)
+		found, err = d.models.Resolve(name, "")
+	}
 	if err != nil {
 		return "", err
 	}
@@ -234,10 +244,33 @@ func (d *Daemon) CheckModel(ctx context.Context, name string) (string, error) {
 		known, certain = d.models.listed(found.ID)
 	}
 	if !known && certain {
+		cfg := d.Config()
 		provider, model, _ := strings.Cut(found.ID, "/")
-		return "", fmt.Errorf("the model %s is not known: provider %s has no %s%s", name, provider, model, suggest.DidYouMean(found.ID, d.models.ids()))
+		hint := suggest.DidYouMean(cfg.SpelledModel(found.ID), d.models.spelledIDs())
+		if hint == "" {
+			hint = "; `eca models` lists what it has"
+		}
+		return "", fmt.Errorf("the model %s is not known: provider %s has no %s%s", name, cfg.Spelled(provider), model, hint)
 	}
 	return found.ID, nil
+}
+
+// unlistedError says that no provider lists a model that was named without its provider.
+type unlistedError struct{ name, hint string }
+
+func (e *unlistedError) Error() string {
+	return fmt.Sprintf("the model %s is not known: no provider lists it%s", e.name, e.hint)
+}
+
+// spelledIDs lists the models of usable providers as the user's files spell them.
+func (m *models) spelledIDs() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ids := m.idsLocked()
+	for i, id := range ids {
+		ids[i] = m.cfg.SpelledModel(id)
+	}
+	return ids
 }
 
 // listed says whether the list of a model's provider has it, and whether that is all that
@@ -251,8 +284,14 @@ func (m *models) listed(id string) (known, certain bool) {
 		return true, true // the demo's
 	}
 	list := m.list(name, p)
+	return slices.Contains(list, model), m.listsCertainly(name, p)
+}
+
+// listsCertainly says whether the list of a provider's models is all that it has: it told
+// them, or is not asked. m.mu is held.
+func (m *models) listsCertainly(name string, p provider) bool {
 	_, told := m.fetchedOf(name, p)
-	return slices.Contains(list, model), told || !listsModels(p.Provider) && len(list) > 0
+	return told || !listsModels(p.Provider) && len(m.list(name, p)) > 0
 }
 
 // resolve is Resolve with what is known.
@@ -264,9 +303,11 @@ func (m *models) resolve(name, current string) (chat.Model, error) {
 			return chat.Model{}, m.errNoModel()
 		}
 	}
-	provider, model, full := strings.Cut(name, "/")
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	given := name
+	name, current = m.cfg.ModelNamed(name), m.cfg.ModelNamed(current)
+	provider, model, full := strings.Cut(name, "/")
 	providers := m.providers()
 	p, known := providers[provider]
 	switch {
@@ -275,17 +316,19 @@ func (m *models) resolve(name, current string) (chat.Model, error) {
 	case full && provider == demoProvider && !known:
 		return chat.Model{}, fmt.Errorf("the demo model answers only while nothing is configured; %w", m.insteadOfDemo())
 	case full && known:
-	case full:
-		if provider, model, p, known = m.bare(providers, name, current); !known {
-			return chat.Model{}, fmt.Errorf("the model %s can not be used: there is no provider %s%s", name, strings.SplitN(name, "/", 2)[0], nearProvider(providers, strings.SplitN(name, "/", 2)[0]))
-		}
 	default:
-		if provider, model, p, known = m.bare(providers, name, current); !known {
-			return chat.Model{}, fmt.Errorf("the model %s is not known; name it as provider/model", name)
+		of, err := m.providerListing(providers, name, current)
+		var unlisted *unlistedError
+		if errors.As(err, &unlisted) && full {
+			err = fmt.Errorf("the model %s can not be used: there is no provider %s%s", given, provider, m.cfg.SimilarProvider(provider))
 		}
+		if err != nil {
+			return chat.Model{}, err
+		}
+		provider, model, p = of, name, providers[of]
 	}
 	if !usable(p.Provider) {
-		return chat.Model{}, fmt.Errorf("the model %s can not be used: provider %s needs %s", name, provider, m.missing(provider, p))
+		return chat.Model{}, fmt.Errorf("the model %s can not be used: provider %s needs %s", given, m.cfg.Spelled(provider), m.missing(provider, p))
 	}
 	client, err := m.client(provider, p)
 	if err != nil {
@@ -306,21 +349,45 @@ func (m *models) resolve(name, current string) (chat.Model, error) {
 	return out, nil
 }
 
-// bare finds a name without provider: below the current model's provider, else below
-// the only provider that lists it.
-func (m *models) bare(providers map[string]provider, name, current string) (id, model string, p provider, ok bool) {
-	if cur, _, ok := strings.Cut(current, "/"); ok {
-		if p, ok := providers[cur]; ok && usable(p.Provider) {
-			return cur, name, p, true
+// providerListing returns the provider that is meant by a model's name alone: the current
+// model's, unless that is known for certain not to have it, else the default model's if it
+// lists it, else the only one that lists it. m.mu is held.
+func (m *models) providerListing(providers map[string]provider, name, current string) (string, error) {
+	var listing []string
+	ids := m.idsLocked()
+	for _, id := range ids {
+		if of, model, _ := strings.Cut(id, "/"); model == name {
+			listing = append(listing, of)
 		}
 	}
-	for _, id := range m.idsLocked() {
-		of, model, _ := strings.Cut(id, "/")
-		if model == name {
-			return of, model, providers[of], true
-		}
+	ofCurrent, _, _ := strings.Cut(current, "/")
+	ofDefault, _, _ := strings.Cut(m.defaultLocked(), "/")
+	if p, ok := providers[ofCurrent]; ok && usable(p.Provider) && (slices.Contains(listing, ofCurrent) || !m.listsCertainly(ofCurrent, p)) {
+		return ofCurrent, nil
 	}
-	return "", "", provider{}, false
+	if slices.Contains(listing, ofDefault) {
+		return ofDefault, nil
+	}
+	switch len(listing) {
+	case 0:
+		var names []string
+		for _, id := range ids {
+			_, model, _ := strings.Cut(id, "/")
+			names = append(names, model)
+		}
+		hint := suggest.DidYouMean(name, names)
+		if hint == "" {
+			hint = "; name it as provider/model (`eca models` lists them)"
+		}
+		return "", &unlistedError{name, hint}
+	case 1:
+		return listing[0], nil
+	}
+	var full []string
+	for _, of := range listing {
+		full = append(full, m.cfg.Spelled(of)+"/"+name)
+	}
+	return "", fmt.Errorf("several providers have a model %s; name it as provider/model: %s", name, strings.Join(full, ", "))
 }
 
 func (m *models) missing(name string, p provider) string {
@@ -329,12 +396,12 @@ func (m *models) missing(name string, p provider) string {
 		return "an api (one of " + apis + ")"
 	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the url may follow from who asks
 	case p.URL == "" && p.API == bedrock.API:
-		return "a region: set AWS_REGION, or providers." + name + ".url to the region's runtime endpoint"
+		return "a region: set AWS_REGION, or " + m.keyPath(name, "url") + " to the region's runtime endpoint"
 	case p.URL == "" && name != copilot: // a login tells it
 		return "a url"
 	}
 	if p.auth.State == auth.Expired {
-		return "a new login: the last one has expired, or was for another server (/login " + name + ", or eca login " + name + ")"
+		return "a new login: the last one has expired, or was for another server (/login " + m.cfg.Spelled(name) + ", or eca login " + m.cfg.Spelled(name) + ")"
 	}
 	if text := m.unsetKey(name); text != "" {
 		return text
@@ -342,8 +409,8 @@ func (m *models) missing(name string, p provider) string {
 	if name == copilot {
 		return "a login. " + notOffered(copilot, "")
 	}
-	text := "a key: log in to it, or set providers." + name + ".key or the environment variable " +
-		strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_API_KEY"
+	variables, _ := m.cfg.Variables(name)
+	text := "a key: log in to it, or set " + m.keyPath(name, "key") + " or the environment variable " + variables[0]
 	if p.API == bedrock.API {
 		text += "; or AWS's own credentials, and models in the configuration"
 		if err := m.aws().Check(); err != nil {

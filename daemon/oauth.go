@@ -105,6 +105,7 @@ func (m *models) oauthStatus(p config.Provider, c auth.Credential) auth.Status {
 
 // bearer gives requests to a provider their token. Without a login there is none.
 func (m *models) bearer(name string, p config.Provider) func(context.Context, string) (string, error) {
+	spelled := m.cfg.Spelled(name)
 	return func(ctx context.Context, rejected string) (string, error) {
 		token, err := m.token(ctx, name, p, rejected)
 		switch {
@@ -113,7 +114,7 @@ func (m *models) bearer(name string, p config.Provider) func(context.Context, st
 		case err == nil, ctx.Err() != nil:
 			return token, err
 		}
-		return "", loginProblem(name, err)
+		return "", loginProblem(spelled, err)
 	}
 }
 

@@ -120,7 +120,7 @@ func (m *models) describe() []llm.Provider {
 			p.auth.State = auth.NotRunning
 		}
 		d := llm.Provider{
-			ID: name, Label: label(name), Configured: true, Auth: p.auth, Methods: methods(name, p.Provider),
+			ID: name, Spelled: m.cfg.Spelled(name), Label: label(name), Configured: true, Auth: p.auth, Methods: methods(name, p.Provider),
 			API: p.API, URL: bareURL(p.Provider), FetchModels: p.FetchModels,
 			Headers: slices.Sorted(maps.Keys(p.ExtraHeaders)),
 		}
@@ -145,7 +145,7 @@ func (m *models) describe() []llm.Provider {
 	for name, c := range entered {
 		if _, configured := providers[name]; !configured {
 			out = append(out, llm.Provider{
-				ID: name, Label: label(name), Auth: unconfigured(c),
+				ID: name, Spelled: name, Label: label(name), Auth: unconfigured(c),
 			})
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
-	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
@@ -66,13 +65,13 @@ func (m *models) remedy(name string, e *llm.Error) string {
 
 // keyRemedy says where a provider's key comes from and how another one takes its place.
 func (m *models) keyRemedy(name string, p provider) string {
-	login := fmt.Sprintf("`eca login %s` (in a chat: `/login %s`)", name, name)
+	login := fmt.Sprintf("`eca login %s` (in a chat: `/login %s`)", m.cfg.Spelled(name), m.cfg.Spelled(name))
 	origin, _ := m.cfg.Origin("providers", name, "key")
 	switch {
 	case p.auth.Type == auth.OAuth:
 		return "Log in again: " + login
 	case p.auth.Source == auth.FromConfig:
-		return fmt.Sprintf("The key is providers.%s.key of %s: change it there", name, origin)
+		return fmt.Sprintf("The key is %s of %s: change it there", m.keyPath(name, "key"), origin)
 	case p.auth.Source == auth.FromLogin:
 		return "The key was entered by logging in; enter another: " + login
 	case p.auth.Variable != "":
@@ -85,27 +84,30 @@ func (m *models) keyRemedy(name string, p provider) string {
 
 // urlSource names where a provider's url comes from; empty if it is the built-in one.
 func (m *models) urlSource(name string, p config.Provider) string {
-	if variable := variablesOf(name)[1]; m.opts.Getenv(variable) != "" && m.opts.Getenv(variable) == p.URL {
-		return "the environment variable " + variable
+	_, variables := m.cfg.Variables(name)
+	for _, variable := range variables {
+		if m.opts.Getenv(variable) != "" && m.opts.Getenv(variable) == p.URL {
+			return "the environment variable " + variable
+		}
 	}
 	if origin, _ := m.cfg.Origin("providers", name, "url"); !origin.IsDefault() && origin.Source != "" {
-		return fmt.Sprintf("providers.%s.url of %s", name, origin)
+		return fmt.Sprintf("%s of %s", m.keyPath(name, "url"), origin)
 	}
 	return ""
 }
 
-// variablesOf names the environment variables with a provider's key and url.
-func variablesOf(provider string) [2]string {
-	upper := strings.ToUpper(strings.ReplaceAll(provider, "-", "_"))
-	return [2]string{upper + "_API_KEY", upper + "_API_URL"}
+// keyPath names a key of a provider's configuration as the user's files write it.
+func (m *models) keyPath(provider string, keys ...string) string {
+	return config.KeyPath(m.cfg.SpelledPath(append([]string{"providers", provider}, keys...)...))
 }
 
 // chosen says whether anything of a provider is the user's doing: an entry in the
 // configuration, a variable, a login. m.mu is held.
 func (m *models) chosen(name string, p provider) bool {
 	origin, _ := m.cfg.Origin("providers", name)
-	vars := variablesOf(name)
-	return !origin.IsDefault() || p.auth.Source != "" || m.opts.Getenv(vars[0]) != "" || m.opts.Getenv(vars[1]) != ""
+	keys, urls := m.cfg.Variables(name)
+	isSet := func(variable string) bool { return m.opts.Getenv(variable) != "" }
+	return !origin.IsDefault() || p.auth.Source != "" || slices.ContainsFunc(keys, isSet) || slices.ContainsFunc(urls, isSet)
 }
 
 // choices says of each provider whether it was chosen.
@@ -145,9 +147,9 @@ func (m *models) errNoModel() error {
 		}
 		switch {
 		case !usable(p.Provider):
-			why = append(why, fmt.Sprintf("provider %s needs %s", name, m.missing(name, p)))
+			why = append(why, fmt.Sprintf("provider %s needs %s", m.cfg.Spelled(name), m.missing(name, p)))
 		case m.fetched[name].failed != "":
-			text := fmt.Sprintf("provider %s does not list its models: %s", name, m.fetched[name].failed)
+			text := fmt.Sprintf("provider %s does not list its models: %s", m.cfg.Spelled(name), m.fetched[name].failed)
 			if from := m.urlSource(name, p.Provider); from != "" {
 				text += " (its url comes from " + from + ")"
 			}
@@ -157,9 +159,9 @@ func (m *models) errNoModel() error {
 				why = append(why, text)
 			}
 		case p.API == ollama.API:
-			local = append(local, "provider "+name+" has not answered")
+			local = append(local, "provider "+m.cfg.Spelled(name)+" has not answered")
 		default:
-			why = append(why, "provider "+name+" has no models: name them in providers."+name+".models")
+			why = append(why, "provider "+m.cfg.Spelled(name)+" has no models: name them in "+m.keyPath(name, "models"))
 		}
 	}
 	if why == nil {
@@ -177,7 +179,7 @@ func (m *models) errNoModel() error {
 // insteadOfDemo says which model to use where the demo's was asked for. m.mu is held.
 func (m *models) insteadOfDemo() error {
 	if ids := m.idsLocked(); len(ids) > 0 {
-		return errors.New("choose another, such as " + ids[0])
+		return errors.New("choose another, such as " + m.cfg.SpelledModel(ids[0]))
 	}
 	return m.errNoModel()
 }
@@ -189,10 +191,5 @@ func (m *models) unsetKey(name string) string {
 		return ""
 	}
 	origin, _ := m.cfg.Origin("providers", name, "key")
-	return fmt.Sprintf("a key: providers.%s.key of %s is made of the environment variable %s, which is not set", name, origin, strings.Join(unset, ", "))
-}
-
-// nearProvider suggests a provider for a name that no provider has.
-func nearProvider(providers map[string]provider, name string) string {
-	return suggest.DidYouMean(name, slices.Sorted(maps.Keys(providers)))
+	return fmt.Sprintf("a key: %s of %s is made of the environment variable %s, which is not set", m.keyPath(name, "key"), origin, strings.Join(unset, ", "))
 }

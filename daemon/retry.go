@@ -52,7 +52,7 @@ func badRetryRules(cfg *config.Loaded) []config.Problem {
 		for i, rule := range cfg.Providers[name].RetryRules {
 			if _, err := llm.NewRetryRule(rule.Status, rule.ErrorPattern, rule.Label); err != nil {
 				origin, _ := cfg.Origin("providers", name, "retryRules")
-				out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("providers.%s.retryRules: rule %d is left out: %v", name, i+1, err)})
+				out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("%s: rule %d is left out: %v", config.KeyPath(cfg.SpelledPath("providers", name, "retryRules")), i+1, err)})
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -22,7 +23,8 @@ var ErrStopped = errors.New("consumer stopped")
 // Endpoint is one URL of a provider, with all that wire formats share about talking to
 // it. Limits.Connect is the Client's to keep; the others are kept here.
 type Endpoint struct {
-	Provider string            // name for messages to the user
+	Provider string            // what it is known by; part of what is stored with reasoning
+	Label    string            // what the user calls it; empty: Provider
 	URL      string            //
 	Headers  map[string]string // credentials too
 	Client   *http.Client
@@ -39,6 +41,9 @@ type Endpoint struct {
 	// the wire format can read from its body.
 	Explain func(e *Error, body []byte)
 }
+
+// Name is what messages to the user call the provider.
+func (e Endpoint) Name() string { return cmp.Or(e.Label, e.Provider) }
 
 // maxErrorBody bounds how much of an error answer is read.
 const maxErrorBody = 64 << 10
@@ -73,7 +78,7 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	defer dog.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
 	if err != nil {
-		return &Error{Kind: ErrBadRequest, Message: e.Provider + ": its url is none"} // in which a password may be
+		return &Error{Kind: ErrBadRequest, Message: e.Name() + ": its url is invalid; it begins with http:// or https:// and names a host"} // in which a password may be
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
@@ -93,7 +98,7 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	watched := dog.Body(resp.Body)
 	if ct := resp.Header.Get("Content-Type"); strings.HasPrefix(ct, "application/json") || strings.HasPrefix(ct, "text/html") {
 		text, _ := io.ReadAll(io.LimitReader(watched, maxErrorBody))
-		return &Error{Kind: ErrProtocol, Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Provider, ct, ErrorText(text))}
+		return &Error{Kind: ErrProtocol, Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Name(), ct, ErrorText(text))}
 	}
 	err = read(watched)
 	var typed *Error
@@ -108,9 +113,9 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	case errors.As(err, &typed):
 		return typed
 	case errors.Is(err, io.EOF):
-		return &Error{Kind: ErrPrematureStop, Message: e.Provider + " ended the answer before it was complete", Cause: err}
+		return &Error{Kind: ErrPrematureStop, Message: e.Name() + " ended the answer before it was complete", Cause: err}
 	case errors.Is(err, ErrEventTooLarge):
-		return &Error{Kind: ErrProtocol, Message: e.Provider + ": " + err.Error(), Cause: err}
+		return &Error{Kind: ErrProtocol, Message: e.Name() + ": " + err.Error(), Cause: err}
 	}
 	return e.transportError(ctx, err)
 }
@@ -152,7 +157,7 @@ func (e Endpoint) statusError(resp *http.Response) *Error {
 	if to, err := resp.Location(); err == nil && resp.StatusCode/100 == 3 {
 		text = fmt.Sprintf("it redirects to %s://%s, where nothing is sent: if that is the right server, configure its url", to.Scheme, to.Host)
 	}
-	out := StatusError(e.Provider, resp, text, e.Now())
+	out := StatusError(e.Name(), resp, text, e.Now())
 	out.Body = string(body)
 	if out.Kind == ErrRateLimited && out.RetryAfter == 0 && strings.Contains(out.Body, "insufficient_quota") {
 		out.Kind = ErrBadRequest // OpenAI's word for an account without credit, which no waiting fills
@@ -184,7 +189,7 @@ func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
 	}
 	req, err := http.NewRequestWithContext(ctx, method, e.URL, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("%s: its url is none", e.Provider)
+		return fmt.Errorf("%s: its url is invalid; it begins with http:// or https:// and names a host", e.Name())
 	}
 	req.Header.Set("Content-Type", "application/json")
 	for k, v := range e.Headers {
@@ -201,7 +206,7 @@ func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
 		return err
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxDocument)).Decode(answer); err != nil {
-		return fmt.Errorf("%s: the answer can not be read: %w", e.Provider, err)
+		return fmt.Errorf("%s: the answer can not be read: %w", e.Name(), err)
 	}
 	return nil
 }
@@ -210,19 +215,19 @@ func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
 func (e Endpoint) transportError(ctx context.Context, err error) error {
 	var limit *Error
 	if errors.As(context.Cause(ctx), &limit) {
-		limit.Message = strings.Replace(limit.Message, "The model", e.Provider, 1)
+		limit.Message = strings.Replace(limit.Message, "The model", e.Name(), 1)
 		return limit
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	why := netclient.Explain(err, "")
-	out := &Error{Kind: ErrNetwork, Cause: err, Message: e.Provider + ": " + why.Message}
+	out := &Error{Kind: ErrNetwork, Cause: err, Message: e.Name() + ": " + why.Message}
 	switch {
 	case why.Permanent():
 		out.Kind = ErrUnreachable
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		out.Kind, out.Message = ErrPrematureStop, e.Provider+" closed the connection in the middle of its answer"
+		out.Kind, out.Message = ErrPrematureStop, e.Name()+" closed the connection in the middle of its answer"
 	}
 	return out
 }

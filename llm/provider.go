@@ -6,6 +6,7 @@ import "github.com/seed-dec29ce4/eca/auth"
 // secret.
 type Provider struct {
 	ID          string
+	Spelled     string // the ID as the user's files write it
 	Label       string // what people call it; empty if that is the ID
 	Configured  bool   // the configuration names it
 	Auth        auth.Status

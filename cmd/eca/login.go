@@ -49,7 +49,7 @@ func loginCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *c
 				fmt.Fprintln(stderr, "eca login:", err)
 				return exitError{exitInterrupted}
 			}
-			return err
+			return knownProvider(d, args[0], err)
 		},
 	}
 	cmd.Flags().StringVar(&method, "method", "", "how to log in: api-key, oauth (in a browser) or device (with a code); default: the only one, or to be chosen")
@@ -69,7 +69,7 @@ func logoutCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			defer d.Close()
 			notice, err := d.Logout(cmd.Context(), args[0])
 			if err != nil {
-				return err
+				return knownProvider(d, args[0], err)
 			}
 			fmt.Fprintf(stdout, "Logged out of %s.\n", args[0])
 			if notice != "" {
@@ -78,6 +78,14 @@ func logoutCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// knownProvider adds to an error about a provider that there is not where to find the others.
+func knownProvider(d *daemon.Daemon, name string, err error) error {
+	if _, known := d.Config().ProviderNamed(name); err == nil || known || strings.Contains(err.Error(), "did you mean") {
+		return err
+	}
+	return fmt.Errorf("%w; `eca login` lists the providers", err)
 }
 
 // listLogins shows who can be logged in to, and how that stands.
@@ -94,7 +102,7 @@ func listLogins(d *daemon.Daemon, out io.Writer) error {
 		if p.Auth.Source != "" {
 			state += " (" + string(p.Auth.Source) + ")"
 		}
-		fmt.Fprintf(out, "%s: %s; %s\n", p.ID, state, strings.Join(methods, ", "))
+		fmt.Fprintf(out, "%s: %s; %s\n", p.Spelled, state, strings.Join(methods, ", "))
 	}
 	return nil
 }

@@ -109,13 +109,13 @@ func printTable(providers []llm.Provider, stdout io.Writer) error {
 		models += len(p.Models)
 		switch {
 		case !p.Configured:
-			fmt.Fprintf(stdout, "%s: logged in, but not configured\n", p.ID)
+			fmt.Fprintf(stdout, "%s: logged in, but not configured\n", p.Spelled)
 		case p.Missing != "":
-			fmt.Fprintf(stdout, "%s: needs %s\n", p.ID, p.Missing)
+			fmt.Fprintf(stdout, "%s: needs %s\n", p.Spelled, p.Missing)
 		case p.Unlisted != "":
-			fmt.Fprintf(stdout, "%s: usable, but did not list its models: %s\n", p.ID, printable(p.Unlisted))
+			fmt.Fprintf(stdout, "%s: usable, but did not list its models: %s\n", p.Spelled, printable(p.Unlisted))
 		default:
-			fmt.Fprintf(stdout, "%s: usable\n", p.ID)
+			fmt.Fprintf(stdout, "%s: usable\n", p.Spelled)
 		}
 	}
 	if models == 0 {
@@ -128,7 +128,7 @@ func printTable(providers []llm.Provider, stdout io.Writer) error {
 	for _, p := range providers {
 		for _, m := range p.Models {
 			fmt.Fprintln(w, strings.Join([]string{
-				printable(p.ID + "/" + m.Name), count(m.Context), count(m.Output), dollars(m.InputCost), dollars(m.OutputCost),
+				printable(p.Spelled + "/" + m.Name), count(m.Context), count(m.Output), dollars(m.InputCost), dollars(m.OutputCost),
 				dollars(m.CacheReadCost) + "/" + dollars(m.CacheWriteCost), yesNo(m.Reasoning), yesNo(m.Images), yesNo(m.Tools), sources(m.Facts),
 			}, "\t"))
 		}

@@ -175,8 +175,8 @@ func (a *attempt) environment() []string {
 // connect starts or finds the agent and initialises it. A server that has served another
 // scenario is reset, so that nothing of that is left.
 func (a *attempt) connect(ctx context.Context) error {
-	if isURL(a.c.target) {
-		a.conn = newHTTP(a.c.target, a.opts.Client, a.opts.Headers)
+	if IsURL(a.c.target) {
+		a.conn = newHTTP(a.c.server, a.opts.Client, a.opts.Headers)
 	} else {
 		c, err := startStdio(a.c.target, a.environment(), a.pool)
 		if err != nil {
@@ -195,7 +195,7 @@ func (a *attempt) connect(ctx context.Context) error {
 		}
 		return err
 	}
-	if !isURL(a.c.target) || a.opts.Reference {
+	if !IsURL(a.c.target) || a.opts.Reference {
 		return nil
 	}
 	return a.reset(ctx)

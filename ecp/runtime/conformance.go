@@ -60,7 +60,7 @@ func CheckConformance(ctx context.Context, target string, o ConformanceOptions) 
 	e := &examiner{o: o, ids: &ids{}, out: Conformance{Target: target, Checks: []ConformanceCheck{}}}
 	pool := proc.NewPool(o.Supervisor)
 	defer pool.Close()
-	if isURL(target) {
+	if IsURL(target) {
 		e.conn = newHTTP(target, o.Client, o.Headers)
 	} else if c, err := startStdio(target, nil, pool); err == nil {
 		e.conn = c

@@ -25,7 +25,7 @@ func (a *attempt) initialize(ctx context.Context, limit time.Duration) error {
 	if err != nil {
 		return callError(kindProtocol, ecp.MethodInitialize, "%v: %s", err, clip(string(raw), maxShown))
 	}
-	a.out.Agent = &report.Agent{Name: r.Name, ProtocolVersion: ecp.LegacyVersion, Capabilities: r.Capabilities}
+	a.out.Agent = &report.Agent{Name: r.Name, Version: r.Version, ProtocolVersion: ecp.LegacyVersion, Capabilities: r.Capabilities}
 	if r.ProtocolVersion == "" {
 		a.warn(fmt.Sprintf("agent %q names no protocol version and is taken for one of protocol %s, up to 0.4", clip(r.Name, maxName), ecp.LegacyVersion))
 	} else if a.out.Agent.ProtocolVersion, err = agree(r.ProtocolVersion); err != nil {

@@ -20,10 +20,10 @@ type run struct {
 	dir   string // of the manifest
 	ids   *ids
 	tools grade.Tools
-	pool  *proc.Pool               // starts agents
-	lanes map[string]chan struct{} // servers have one conversation: one attempt at a time
-	needs []need                   // of all cases
-	must  bool                     // agents must declare what is needed
+	pool  *proc.Pool          // starts agents
+	lanes map[string]*servers // by target
+	needs []need              // of all cases
+	must  bool                // agents must declare what is needed
 
 	mu     sync.Mutex // guards what follows
 	done   int
@@ -43,6 +43,7 @@ type pending struct {
 	mu       sync.Mutex // guards what follows
 	attempts []report.Attempt
 	left     int
+	reused   int // attempts that an earlier run made
 	skipped  bool
 }
 
@@ -50,7 +51,7 @@ type pending struct {
 // all are done: then it has those that are. The error says that the journal could not be
 // written; the report is whole.
 func Run(ctx context.Context, m *Manifest, cases []Case, o Options) (*report.Report, error) {
-	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: len(cases), lanes: map[string]chan struct{}{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor), needs: needsOf(cases, o), must: m.RequireCapabilities, stops: map[string]*CallError{}}
+	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: len(cases), lanes: map[string]*servers{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor), needs: needsOf(cases, o), must: m.RequireCapabilities, stops: map[string]*CallError{}}
 	defer r.pool.Close()
 	start := o.Now()
 	out := &report.Report{
@@ -66,8 +67,8 @@ func Run(ctx context.Context, m *Manifest, cases []Case, o Options) (*report.Rep
 		return runCommand(ctx, dir, command, o.Supervisor)
 	}
 	for _, c := range cases {
-		if isURL(c.target) && r.lanes[c.target] == nil {
-			r.lanes[c.target] = make(chan struct{}, 1)
+		if IsURL(c.target) && r.lanes[c.target] == nil {
+			r.lanes[c.target] = r.serversOf(c.target, m.Target)
 		}
 	}
 	results := r.all(ctx, cases)
@@ -104,19 +105,25 @@ func (r *run) all(ctx context.Context, cases []Case) []*report.Scenario {
 		timer := time.AfterFunc(t, func() { halt(fmt.Errorf("%w: %s", errDuration, t)) })
 		defer timer.Stop()
 	}
-	earlier := finished(r.opts.Earlier)
+	earlier := r.reusable(running, cases)
 	type job struct{ index, attempt int }
 	var jobs []job
 	open := make([]*pending, len(cases))
 	for i, c := range cases {
-		if line, ok := earlier[c.ID+c.digest]; ok {
-			results[i] = &line.Scenario
-			r.finish(results[i], true)
-			continue
-		}
-		open[i] = &pending{c: c, attempts: make([]report.Attempt, c.Repeat), left: int(c.Repeat)}
+		open[i] = &pending{c: c, attempts: make([]report.Attempt, c.Repeat)}
 		for n := range int(c.Repeat) {
+			if a, ok := earlier.of(c, n+1); ok {
+				open[i].attempts[n] = a
+				open[i].reused++
+				continue
+			}
+			open[i].left++
 			jobs = append(jobs, job{i, n})
+		}
+		if open[i].left == 0 {
+			s := open[i].result()
+			results[i] = &s
+			r.finish(results[i], true)
 		}
 	}
 	queue := make(chan job)
@@ -144,6 +151,9 @@ func (r *run) attempt(ctx context.Context, p *pending, n int) *report.Scenario {
 		r.show(Event{Running: p.c.Scenario.Name})
 	}
 	a, stopped := r.turn(ctx, p.c)
+	if a.Status != "" {
+		r.record(p.c, n+1, a)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.attempts[n] = a
@@ -151,27 +161,23 @@ func (r *run) attempt(ctx context.Context, p *pending, n int) *report.Scenario {
 	if p.left--; p.left > 0 || p.skipped {
 		return nil
 	}
-	s := p.c.result(p.attempts)
+	s := p.result()
 	r.finish(&s, false)
-	r.record(p.c, s)
 	return &s
 }
 
 // turn runs an attempt when it is its turn. stopped says that the run was stopped before it
 // was done; a budget that is used up is a result, though.
 func (r *run) turn(ctx context.Context, c Case) (a report.Attempt, stopped bool) {
-	if lane := r.lanes[c.target]; lane != nil {
-		select {
-		case lane <- struct{}{}:
-			defer func() { <-lane }()
-		case <-ctx.Done():
-		}
-	}
 	if stop := r.stopOf(c.target); stop != nil {
 		return r.notRun(ctx, c, stop, "not run: "+stop.Error()), false
 	}
 	if ctx.Err() == nil {
-		a = r.try(ctx, c)
+		if s := r.lanes[c.target]; s != nil {
+			a = r.tryServers(ctx, s, c)
+		} else {
+			a = r.try(ctx, c)
+		}
 		r.spend(a)
 		if ctx.Err() == nil || !wasStopped(a) {
 			return a, false
@@ -252,9 +258,10 @@ func (r *run) spend(a report.Attempt) {
 }
 
 // result makes a scenario of its attempts.
-func (c Case) result(attempts []report.Attempt) report.Scenario {
+func (p *pending) result() report.Scenario {
+	c, attempts := p.c, p.attempts
 	s := report.Scenario{
-		Name: c.Scenario.Name, ID: c.ID, Line: c.Scenario.Line, Variant: c.Labels, Record: c.Record,
+		Name: c.Scenario.Name, ID: c.ID, Aliases: c.Aliases, VariantKey: c.VariantKey, Reused: p.reused, Line: c.Scenario.Line, Variant: c.Labels, Record: c.Record,
 		Status: report.Passed, Outcome: report.StatusOK, ExitReason: report.ReasonOK, Errors: []report.Problem{},
 	}
 	shown := &attempts[0]
@@ -303,17 +310,14 @@ func (r *run) finish(s *report.Scenario, earlier bool) {
 	}
 }
 
-// record hands a result to the journal. What a used-up budget left undone has not finished.
-func (r *run) record(c Case, s report.Scenario) {
-	if r.opts.Record == nil {
+// record hands the result of an attempt to the journal: also of one that was stopped, since
+// what it cost was spent.
+func (r *run) record(c Case, n int, a report.Attempt) {
+	ran := slices.ContainsFunc(a.Steps, func(st report.Step) bool { return st.Outcome != report.StatusSkipped })
+	if r.opts.Record == nil || wasStopped(a) && !ran {
 		return
 	}
-	for _, e := range s.Errors {
-		if e.Kind == kindBudget {
-			return
-		}
-	}
-	err := r.opts.Record(Line{ID: c.ID, Digest: c.digest, Scenario: s})
+	err := r.opts.Record(Line{Case: c.ID, Variant: c.VariantKey, Digest: c.digest, Attempt: n, Name: c.Scenario.Name, Result: a})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil && r.broken == nil {

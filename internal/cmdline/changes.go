@@ -12,14 +12,13 @@ func changes(name string, args []word) bool {
 	case "rm", "mv", "cp", "touch", "mkdir", "rmdir", "ln", "chmod", "chown", "chgrp", "tee", "dd", "truncate", "install", "shred", "unlink",
 		"mkfs", "mknod", "mkfifo", "rsync", "patch", "kill", "pkill", "killall", "shutdown", "reboot", "crontab", "useradd", "passwd":
 		return true
-	case "sed":
-		return slices.ContainsFunc(args, func(a word) bool {
-			return strings.HasPrefix(a.text, "--in") || strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "i")
-		})
 	case "perl", "ruby":
 		return slices.ContainsFunc(args, func(a word) bool {
 			return strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "i") && strings.ContainsAny(a.text, "pn")
 		})
+	}
+	if p, known := reader(base(name)); known {
+		return p.parse(args).mark == writes
 	}
 	changing := map[string][]string{
 		"git": {
@@ -51,36 +50,28 @@ func subcommand(name string, args []word) string {
 	return ""
 }
 
-// runsByOption finds options with which programs run others, whatever they are for.
-func runsByOption(name string, args []word) (judgement, bool) {
-	options := map[string][]string{
-		"tar":   {"--to-c", "--checkpoint-a", "--use-c", "-I", "--rsh", "--rmt", "-F", "--info-s", "--new-v"},
-		"rsync": {"-e", "--rsh", "--rsync-path"},
-		"zip":   {"-TT", "--unzip-command"},
-		"go":    {"-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool"},
-		"git":   {"--upload-pack", "--receive-pack", "--exec", "--config-env", "--git-dir", "--work-tree", "--ext", "--textc"},
-		"fd":    {"-x", "-X", "--exec"}, "fdfind": {"-x", "-X", "--exec"},
-		"cargo": {"--config"}, "man": {"-P", "--pager", "-H", "--html"},
-		"curl": {"-K", "--config"}, "wget": {"--use-askpass", "-e", "--execute"},
-		"less": {"-"}, "vim": {"-"}, "vi": {"-"}, "ed": {"-"}, "emacs": {"-"},
-	}[base(name)]
-	if len(options) == 0 {
-		return judgement{}, false
+// runsByOption finds the option, as it is written, with which a program runs others, whatever
+// it is for; empty if there is none.
+func runsByOption(name string, args []word) string {
+	name = base(name)
+	p, known := runnersByOption(name)
+	if !known {
+		return ""
 	}
-	sub := subcommand(name, args)
-	inFront := true // of the subcommand, where git's -c sets the configuration
-	for _, a := range args {
-		if a.text == "--" {
-			break
+	if name == "tar" && len(args) > 0 && !strings.HasPrefix(args[0].text, "-") && strings.ContainsAny(args[0].text, "IF") {
+		return args[0].text // letters without a dash
+	}
+	if name == "git" {
+		sub := subcommand(name, args)
+		i := slices.IndexFunc(args, func(a word) bool { return a.text == sub })
+		if slices.ContainsFunc(args[:max(i, 0)], func(a word) bool { return strings.HasPrefix(a.text, "-c") }) {
+			return "-c" // sets the configuration
 		}
-		inFront = inFront && a.text != sub
-		for _, o := range options {
-			if strings.HasPrefix(a.text, o) || base(name) == "git" && (inFront && a.text == "-c" || sub == "rebase" && strings.HasPrefix(a.text, "-x")) {
-				return judgement{why: a.text + " lets " + name + " run other programs", option: bare(a.text)}, true
-			}
+		if sub == "rebase" {
+			p.options += " !-x=X"
 		}
 	}
-	return judgement{}, false
+	return p.parse(args).refused
 }
 
 // key names a command for "remember".

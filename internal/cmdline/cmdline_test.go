@@ -130,14 +130,16 @@ func TestDemands(t *testing.T) {
 
 func TestPaths(t *testing.T) {
 	for line, want := range map[string]string{
-		"cat a ../b /c": "a ../b /c", "grep foo a": "a", "grep -e foo a": "foo a", "grep -r /api src": "src", "grep -f/etc/x y": "/etc/x /etc/x y", "grep -f../x y": "/x ../x ../x y", "grep --file=../x y": "../x y",
-		"ls *.go": "*.go", "cat < ../x": "../x", "git log -- ../x": "../x", "git log main..dev": "", "git diff --no-index a b": "a b", "git diff /a /b": "/a /b", "echo /a": "", "echo /a/*": "/a/*",
+		"cat a ../b /c": "a ../b /c", "grep foo a": "a", "grep -e foo a": "a", "grep -r /api src": "src", "grep -f/etc/x y": "/etc/x y", "grep -f../x y": "../x y", "grep --file=../x y": "../x y",
+		"ls *.go": "*.go", "cat < ../x": "../x", "git log -- ../x": "../x", "git log main": "main", "git diff --no-index a b": "a b", "git diff /a /b": "/a /b", "echo /a": "", "echo /a/*": "/a/*",
 
 		// An option may have the pattern, or the name of a file, behind other letters.
-		"grep -ne. /c": "e. . /c", "rg -ie x /c": "e x /c", "egrep -he. /c": "e. . /c", "grep --reg=. /c": ". /c", "grep --exclude-from /c x a": "/c x a", "rg --ignore-file /c x a": "/c x a",
-		"grep -vf /c a": "f /c a", "grep -xFf /c a": "Ff f /c a", "rg -cf /c a": "f /c a", "grep -nfx a": "fx x a", "grep -n x a": "a", "grep -A5 x a": "5 a", "grep -A 5 x a": "5 x a",
-		"git grep -f/c x": "/c", "git grep -vf/c": "/c", "git grep -f c x": "c", "git -C d grep -vf c": "d/c", "git ls-files -oX/c": "/c", "git ls-files --exclude-f c": "c",
-		"git blame -S ../c x": "../c ../c", "git blame --ignore-revs-file=c x": "c", "git log -Sa/b": "", "git grep -- -fc": "",
+		"grep -ne. /c": "/c", "rg -ie x /c": "/c", "egrep -he. /c": "/c", "grep --reg=. /c": "/c", "grep --exclude-from /c x a": "/c a", "rg --ignore-file /c x a": "/c a",
+		"grep -vf /c a": "/c a", "grep -xFf /c a": "/c a", "rg -cf /c a": "/c a", "grep -nfx a": "x a", "grep -n x a": "a", "grep -A5 x a": "a", "grep -A 5 x a": "a", "grep x a -e /c": "/c x a",
+		"git grep -f/c x": "/c x", "git grep -vf/c": "/c", "git grep -f c x": "c x", "git -C d grep -vf c": "d/c", "git ls-files -oX/c": "/c", "git ls-files --exclude-from c": "c",
+		"git blame -S ../c x": "../c x", "git blame --ignore-revs-file=c x": "c x", "git log -Sa/b": "", "git grep -- -fc": "", "git grep x -- /c": "/c", "grep -nrwiclsxvf/etc/x y": "/etc/x y",
+		"sort --random-source -- -- -o": "-- -o", "jq --slurpfile a /c . b": "/c b", "find a -newer /c -name /d": "a /c", "find -name -- a": "", "ls -I /c a": "/c a", "head -n 1 a -n /c": "/c a", "sed -n 1p a": "a", "sed -n -e 1p a /c": "a /c",
+		"cat -- -x /c": "-x /c", "diff --from-file=/c a": "/c a", "realpath --relative-to /c a": "/c a", "date -r /c": "/c", "rg -f /c --files /d": "/c /d",
 	} {
 		var got []string
 		for _, c := range Parse(line).Commands {

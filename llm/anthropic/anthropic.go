@@ -60,7 +60,7 @@ func (m *Messages) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.De
 			return
 		}
 		err = m.at.Post(ctx, body, m.headers(req), func(answer io.Reader) error {
-			s := stream{provider: m.at.Provider, origin: m.origin(), yield: yield, tools: tools, retention: req.Retention}
+			s := stream{provider: m.at.Name(), origin: m.origin(), yield: yield, tools: tools, retention: req.Retention}
 			return s.answer(answer)
 		})
 		if err != nil && !errors.Is(err, llm.ErrStopped) {

@@ -95,10 +95,10 @@ func (c *Converse) stream(ctx context.Context, req llm.Request, yield func(llm.D
 	at := c.at
 	at.URL = operation(at.URL, req.Model)
 	if at.Headers, err = c.headers(ctx, at.URL, body); err != nil {
-		return &llm.Error{Kind: llm.ErrAuth, Message: at.Provider + " can not be asked: " + err.Error(), Cause: err}
+		return &llm.Error{Kind: llm.ErrAuth, Message: at.Name() + " can not be asked: " + err.Error(), Cause: err}
 	}
 	return at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-		s := stream{provider: at.Provider, from: from, yield: yield, open: map[int]*block{}, ids: map[string]bool{}}
+		s := stream{provider: at.Name(), from: from, yield: yield, open: map[int]*block{}, ids: map[string]bool{}}
 		return s.read(newEventReader(answer))
 	})
 }

@@ -65,7 +65,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 			return
 		}
 		err = at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := stream{provider: m.at.Provider, origin: m.origin(), yield: yield}
+			s := stream{provider: m.at.Name(), origin: m.origin(), yield: yield}
 			return s.read(llm.NewSSEReader(answer))
 		})
 		if err != nil && !errors.Is(err, llm.ErrStopped) {

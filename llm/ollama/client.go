@@ -67,7 +67,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 			return
 		}
 		err = m.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := stream{provider: m.at.Provider, origin: m.origin(), yield: yield}
+			s := stream{provider: m.at.Name(), origin: m.origin(), yield: yield}
 			return s.read(llm.NewNDJSONReader(answer))
 		})
 		if err != nil && !errors.Is(err, llm.ErrStopped) {

@@ -120,7 +120,7 @@ func (s *chatStream) answer(body io.Reader) error {
 		return err
 	}
 	if len(chunk.Choices) == 0 {
-		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " did not stream but answered: " + llm.ErrorText(raw)}
+		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " did not stream but answered: " + llm.ErrorText(raw)}
 	}
 	chunk.Choices[0].Delta = chunk.Choices[0].Message
 	if err := s.chunk(chunk); err != nil {
@@ -132,7 +132,7 @@ func (s *chatStream) answer(body io.Reader) error {
 func (s *chatStream) decode(raw []byte) (*chatChunk, error) {
 	var chunk chatChunk
 	if err := json.Unmarshal(raw, &chunk); err != nil {
-		return nil, &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent something that is no JSON in its stream", Cause: err}
+		return nil, &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent something that is no JSON in its stream", Cause: err}
 	}
 	if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
 		return nil, s.failed(raw, chunk.Error)
@@ -152,7 +152,7 @@ func (s *chatStream) failed(raw, failure []byte) error {
 	if code == "" || code == "null" {
 		code = f.Type
 	}
-	return llm.StreamError(s.at.Provider, code, llm.ErrorText(raw))
+	return llm.StreamError(s.at.Name(), code, llm.ErrorText(raw))
 }
 
 func (s *chatStream) read(sse *llm.SSEReader) error {
@@ -167,7 +167,7 @@ func (s *chatStream) read(sse *llm.SSEReader) error {
 		}
 		if string(raw.Data) == "[DONE]" {
 			if s.finish == "" {
-				return &llm.Error{Kind: llm.ErrPrematureStop, Message: s.at.Provider + " ended the answer without a finish reason"}
+				return &llm.Error{Kind: llm.ErrPrematureStop, Message: s.at.Name() + " ended the answer without a finish reason"}
 			}
 			return s.end()
 		}

@@ -127,7 +127,7 @@ func (s *responsesStream) read(sse *llm.SSEReader) error {
 		}
 		var ev responsesEvent
 		if err := json.Unmarshal(raw.Data, &ev); err != nil {
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent something that is no JSON in its stream", Cause: err}
+			return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent something that is no JSON in its stream", Cause: err}
 		}
 		if raw.Name == "error" && ev.Type != "error" { // some servers put the kind of the error there
 			ev.Code, ev.Type = cmp.Or(ev.Code, ev.Type), "error"
@@ -166,7 +166,7 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 		return true, s.failed(ev.Response)
 	case "error":
 		// The code and the message come in two places, depending on the server.
-		return true, llm.StreamError(s.at.Provider, cmp.Or(ev.Code, ev.Error.Code), cmp.Or(ev.Message, ev.Error.Message))
+		return true, llm.StreamError(s.at.Name(), cmp.Or(ev.Code, ev.Error.Code), cmp.Or(ev.Message, ev.Error.Message))
 	}
 	return false, err
 }
@@ -174,7 +174,7 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 func (s *responsesStream) itemAdded(raw json.RawMessage) error {
 	var item responses.ResponseOutputItemUnion
 	if err := json.Unmarshal(raw, &item); err != nil {
-		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent an unreadable output item", Cause: err}
+		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent an unreadable output item", Cause: err}
 	}
 	switch item.Type {
 	case "function_call":
@@ -189,7 +189,7 @@ func (s *responsesStream) itemAdded(raw json.RawMessage) error {
 func (s *responsesStream) itemDone(raw json.RawMessage) error {
 	var item responses.ResponseOutputItemUnion
 	if err := json.Unmarshal(raw, &item); err != nil {
-		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent an unreadable output item", Cause: err}
+		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent an unreadable output item", Cause: err}
 	}
 	switch item.Type {
 	case "function_call":
@@ -228,7 +228,7 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 		} `json:"incomplete_details"`
 	}
 	if err := json.Unmarshal(raw, &resp); err != nil {
-		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Provider + " sent an unreadable final response", Cause: err}
+		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent an unreadable final response", Cause: err}
 	}
 	if resp.IncompleteDetails.Reason == "" {
 		if err := s.endCalls(resp.Output); err != nil {
@@ -278,5 +278,5 @@ func (s *responsesStream) failed(raw json.RawMessage) error {
 		} `json:"error"`
 	}
 	_ = json.Unmarshal(raw, &resp)
-	return llm.StreamError(s.at.Provider, resp.Error.Code, resp.Error.Message)
+	return llm.StreamError(s.at.Name(), resp.Error.Code, resp.Error.Message)
 }

@@ -62,7 +62,7 @@ func (c *Whole) ask(ctx context.Context, req llm.Request) (text string, usage ll
 		return "", usage, err
 	}
 	if len(answer.Choices) == 0 {
-		return "", usage, &llm.Error{Kind: llm.ErrProtocol, Message: c.at.Provider + " answered without an answer"}
+		return "", usage, &llm.Error{Kind: llm.ErrProtocol, Message: c.at.Name() + " answered without an answer"}
 	}
 	m := answer.Choices[0].Message
 	usage.Input, usage.Output = answer.Usage.Prompt, answer.Usage.Completion

@@ -29,8 +29,8 @@
 // judged as written and by where they lead.
 //
 // Every verdict names the rule that decided, and why. The package resolves links to find
-// where paths lead, reads files only where a command looks at a git repository
-// (repository.go), and reads and writes permissions.json for what is remembered
+// where paths lead, reads files and asks git only where a command looks at a git repository
+// (repository.go, askgit.go), and reads and writes permissions.json for what is remembered
 // (remembered.go). Else it decides and does nothing: what holds a program that runs is a
 // sandbox.
 package permission
@@ -55,6 +55,7 @@ type Policy struct {
 	inside    func(path string) bool
 	protected []string
 	memory    *Memory
+	git       *gitAnswers
 }
 
 var _ tools.Policy = (*Policy)(nil)
@@ -64,6 +65,8 @@ type Options struct {
 	Inside    func(path string) bool // says whether a path belongs to the workspace
 	Protected []string               // eca's own folders and files, absolute: writing there always asks
 	Memory    *Memory                // outlives configurations
+
+	Supervisor string // bounds git when it is asked about a repository; see proc.Spec
 }
 
 // New returns the policy of a configuration. Patterns that can not be used are
@@ -72,7 +75,7 @@ type Options struct {
 func New(cfg *config.Config, o Options) (*Policy, []error) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
-		inside: o.Inside, memory: o.Memory,
+		inside: o.Inside, memory: o.Memory, git: newGitAnswers(o.Supervisor),
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))

@@ -97,9 +97,8 @@ func (p *Policy) writesProtected(spec tools.Spec, plan tools.Plan) string {
 // resolveIn is workspace.Resolve for many names in few folders, which it keeps.
 func resolveIn(known map[string]string, path string) string {
 	dir, name := filepath.Split(path)
-	dir = filepath.Clean(dir)
 	info, err := os.Lstat(path)
-	if dir == path || err == nil && info.Mode()&(os.ModeSymlink|os.ModeIrregular) != 0 {
+	if name == "" || name == ".." || err == nil && info.Mode()&(os.ModeSymlink|os.ModeIrregular) != 0 {
 		return workspace.Resolve(path)
 	}
 	parent, ok := known[dir]

@@ -24,6 +24,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -114,7 +115,9 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 		return tools.Result{}, err
 	}
 	spec := o.line(a.Command, dir)
-	spec.Sandbox = o.bounds(call)
+	if spec.Sandbox = o.bounds(call); spec.Sandbox.Level == sandbox.ReadOnly {
+		spec.Env = append(spec.Env, cmdline.GitCeilings(call.Roots))
+	}
 	if a.Background != "" {
 		label := strings.Join(strings.Fields(a.Background), " ")
 		return o.Jobs.start(ctx, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec)

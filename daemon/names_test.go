@@ -1,0 +1,115 @@
+package daemon
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// Whatever a provider is called in the configuration, the user can name it so, and eca calls
+// it so.
+func TestProviderInTheUsersSpelling(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer right" {
+			http.Error(w, `{"error": {"message": "bad key"}}`, http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write([]byte(`{"data": [{"id": "m"}]}`))
+	}))
+	defer srv.Close()
+	for _, name := range []string{"my_server2", "MyServer", "my server", "gpu4You", "LiteLLM2", "plain", "a_b-C"} {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			provider := `{"api": "openai-chat", "url": "` + srv.URL + `/v1", "requiresAuth": true, "models": {"m": {}}}`
+			d := newDaemon(t, `{"providers": {"`+name+`": `+provider+`}, "defaultModel": "`+name+`/m", "agent": {"mine": {"defaultModel": "`+name+`/m"}}}`, nil)
+			says := func(what string, err error, want ...string) {
+				t.Helper()
+				for _, w := range append(want, name) {
+					if err == nil || !strings.Contains(err.Error(), w) {
+						t.Errorf("%s: %v does not say %q", what, err, w)
+					}
+				}
+			}
+			_, err := d.CheckModel(ctx, name+"/m")
+			says("without a key", err, "providers."+strings.Trim(quotedKey(name), "."), strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(name))+"_API_KEY")
+			if _, err := d.Login(ctx, name, ""); err != nil {
+				t.Errorf("login: %v", err)
+			}
+			_, err = d.CheckKey(ctx, name, map[string]string{"api-key": "wrong"})
+			says("a wrong key", err, "does not accept")
+			if said, err := d.CheckKey(ctx, name, map[string]string{"api-key": "right"}); err != nil || !strings.Contains(said, name+" accepts") {
+				t.Errorf("the right key: %q, %v", said, err)
+			}
+			if _, err := d.LoginInput(ctx, name, map[string]string{"api-key": "right"}); err != nil {
+				t.Fatal(err)
+			}
+			id, err := d.CheckModel(ctx, name+"/m")
+			if err != nil || id == "" {
+				t.Errorf("%q, %v", id, err)
+			}
+			for _, other := range []string{id, strings.ToUpper(name) + "/m", "m"} {
+				if got, err := d.CheckModel(ctx, other); err != nil || got != id {
+					t.Errorf("%s means %q, %v; not %q", other, got, err, id)
+				}
+			}
+			if got := d.Config().Agents["mine"].DefaultModel; got != id {
+				t.Errorf("the agent's default model is %q", got)
+			}
+			_, err = d.CheckModel(ctx, name+"/mm")
+			says("an unknown model", err, "did you mean "+name+"/m?")
+			if _, err := d.Config().ValuesAt([]string{"providers", name, "url"}); err != nil {
+				t.Errorf("its key of the configuration: %v", err)
+			}
+			if text := d.Doctor(ctx, true).Markdown(); !strings.Contains(text, "provider "+name+"**") || !strings.Contains(text, name+"/m") {
+				t.Errorf("the doctor does not name it: %s", text)
+			}
+			if _, err := d.Logout(ctx, name); err != nil {
+				t.Errorf("logout: %v", err)
+			}
+		})
+	}
+}
+
+// quotedKey is a key as paths of keys write it.
+func quotedKey(key string) string {
+	if strings.ContainsAny(key, " ") {
+		return `"` + key + `"`
+	}
+	return key
+}
+
+// The variables with a provider's key and url can be called like the provider is in the file.
+func TestVariablesInTheUsersSpelling(t *testing.T) {
+	for name, variable := range map[string]string{"my_server2": "MY_SERVER2", "MyServer": "MYSERVER", "myServer": "MY_SERVER"} {
+		d := newDaemon(t, `{"providers": {"`+name+`": {"api": "openai-chat", "models": {"m": {}}}}}`, map[string]string{variable + "_API_KEY": "k", variable + "_API_URL": "https://models.example/v1"})
+		if _, err := d.CheckModel(context.Background(), name+"/m"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A model's name alone means the default model's provider, then the only one that has it;
+// of several nobody guesses.
+func TestModelWithoutItsProvider(t *testing.T) {
+	provider := func(models string) string {
+		return `{"api": "openai-chat", "url": "http://127.0.0.1:1/v1", "fetchModels": false, "models": {` + models + `}}`
+	}
+	config := `{"providers": {"a": ` + provider(`"m": {}, "x": {}, "one": {}`) + `, "b_2": ` + provider(`"m": {}, "x": {}`) + `, "c": ` + provider(`"m": {}, "y/z": {}`) + `}, "defaultModel": "%"}`
+	for _, c := range []struct{ standard, name, want, wrong string }{
+		{"c/m", "m", "c/m", ""},
+		{"b_2/m", "m", "b-2/m", ""},
+		{"c/m", "one", "a/one", ""},
+		{"c/m", "y/z", "c/y/z", ""},
+		{"c/m", "x", "", "a/x, b_2/x"},
+		{"c/m", "nope", "", "provider/model"},
+		{"c/m", "onee", "", "did you mean one?"},
+	} {
+		d := newDaemon(t, strings.Replace(config, "%", c.standard, 1), nil)
+		got, err := d.CheckModel(context.Background(), c.name)
+		if got != c.want || (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%s, with the default %s: %q, %v", c.name, c.standard, got, err)
+		}
+	}
+}
