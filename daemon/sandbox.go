@@ -80,6 +80,19 @@ func (d *Daemon) callBounds(cfg *config.Loaded, call tools.Call) sandbox.Policy 
 	return p
 }
 
+// needsUndo says whether a rollback must be able to undo what a call does to files: it runs
+// a command that nobody approved, which may write to the workspace.
+func (d *Daemon) needsUndo(call tools.Call, plan tools.Plan) bool {
+	if plan.Command == nil {
+		return false
+	}
+	if reads, _ := plan.Command.Program.Reads(); reads {
+		return false
+	}
+	cfg := d.Config()
+	return callAuthor(cfg, call) != byHand && d.callBounds(cfg, call).Level == sandbox.Workspace
+}
+
 // callAuthor says whose word lets a call run.
 func callAuthor(cfg *config.Loaded, call tools.Call) author {
 	switch {
