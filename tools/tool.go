@@ -281,6 +281,10 @@ type Verdict struct {
 	Details *event.Details // the plan's, with what the policy knows about it; nil: as they are
 }
 
+// RuleWorkspace is the rule by which commands run that may change the workspace, without a
+// question: only after an undo point was made. Without one, the user is asked.
+const RuleWorkspace = "sandbox.workspace"
+
 // Stricter returns the stricter one of two verdicts, which insists if one of them does.
 func (v Verdict) Stricter(other Verdict) Verdict {
 	rank := map[Decision]int{Allow: 1, Ask: 2, Deny: 3}

@@ -20,8 +20,10 @@ The command is not run. Several words are joined by spaces.
 With --text, only the text that runs when you did not approve the command by hand: printed
 from what was judged, with all words quoted.
 
-With --json, one document: {verdict, rule, reason, commands: [{command, effect, reason}],
-writes, unparsed, text}. An effect is reads, changes or unknown; writes are the files that
+With --json, one document: {verdict, rule, reason, level, network, commands:
+[{command, effect, reason}], writes, unparsed, text}. The level of the sandbox, read-only or
+workspace, and whether it has network, none or all, are there if the command would run in it.
+An effect is reads, changes or unknown; writes are the files that
 redirections write; unparsed says why the command could not be taken apart completely.`
 
 // permissionCommand is `eca permission`.
@@ -115,6 +117,10 @@ func printExplanation(e daemon.Explanation, asJSON bool, stdout io.Writer) error
 	for _, c := range e.Commands {
 		parts = append(parts, part{c.Source, effect(c.Effect), c.Why})
 	}
+	level, network := "", ""
+	if e.Sandbox != nil {
+		level, network = e.Sandbox.Level, e.Sandbox.Network
+	}
 	if asJSON {
 		enc := json.NewEncoder(stdout)
 		enc.SetEscapeHTML(false)
@@ -123,17 +129,23 @@ func printExplanation(e daemon.Explanation, asJSON bool, stdout io.Writer) error
 			Verdict  string   `json:"verdict"`
 			Rule     string   `json:"rule"`
 			Reason   string   `json:"reason"`
+			Level    string   `json:"level,omitempty"`
+			Network  string   `json:"network,omitempty"`
 			Commands []part   `json:"commands"`
 			Writes   []string `json:"writes"`
 			Unparsed string   `json:"unparsed,omitempty"`
 			Text     string   `json:"text,omitempty"`
-		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, parts, append([]string{}, e.Writes...), e.Unparsed, e.Text})
+		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, level, network, parts, append([]string{}, e.Writes...), e.Unparsed, e.Text})
 	}
 	always := ""
 	if e.Verdict.Insist {
 		always = ", also with auto-approve"
 	}
 	_, err := fmt.Fprintf(stdout, "verdict: %s%s\nrule:    %s\nreason:  %s\n", e.Verdict.Decision, always, e.Verdict.Rule, e.Verdict.Reason)
+	if level != "" {
+		_, writeErr := fmt.Fprintf(stdout, "sandbox: %s, network: %s\n", level, network)
+		err = errors.Join(err, writeErr)
+	}
 	for _, p := range parts {
 		line := p.Effect + ": " + p.Command
 		if p.Reason != "" {
