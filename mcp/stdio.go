@@ -18,6 +18,7 @@ import (
 // stdio is a transport over a child's stdin and stdout: one message of JSON in a line. What
 // is no message is noise: it is logged and does no harm.
 type stdio struct {
+	server     string // its name
 	launch     Launch
 	supervisor string
 	log        *slog.Logger
@@ -119,8 +120,12 @@ func (t *stdio) farewell() error {
 	if t.child.Wait().Code < 0 {
 		text = "it was killed"
 	}
-	if last := t.stderr.last(); last != "" {
-		text += ": " + last
+	line, more := t.stderr.reason()
+	if line != "" {
+		text += ": " + line
+	}
+	if more {
+		text += fmt.Sprintf(" (`eca mcp test %s --log-level info` shows all that it wrote)", t.server)
 	}
 	return errors.New(text)
 }

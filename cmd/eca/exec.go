@@ -42,7 +42,8 @@ Tool calls that need approval are decided by --approve:
 The model is told about a refusal and goes on.
 
 --json prints lines of JSON: first {"type":"start"} with chatId, model, agent, folder and
-version; then every notification about the chat ({"method", "params"}); at last
+version; then every notification about the chat ({"method", "params"}), and
+{"type":"waiting"} while the provider is silent; at last
 {"type":"result"} with text (the final answer), exitReason, exitCode, error (why it failed),
 chatId, model, tokens and cost in dollars where they are known, and kept (whether the chat
 is stored).
@@ -176,9 +177,20 @@ func (c *execClient) prepare(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
 	if c.daemon.ModelChoice().Default == "" { // a local server's models are known when it was asked
+		stop := c.awaiting(func() string { return "Waiting for providers to list their models" })
 		c.daemon.SyncModels(ctx)
+		stop()
 	}
+	stop := c.awaiting(func() string {
+		names := c.startingServers()
+		if len(names) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("Waiting for MCP servers to start, up to %s: %s", serverPatience, printable(strings.Join(names, ", ")))
+	})
 	c.daemon.StartMCPServers(ctx)
+	stop()
+	c.missingServers()
 }
 
 // check looks at what the flags and the configuration name before anything is asked of a
@@ -228,6 +240,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 
 // checkModel looks at the model that the flags, or else the configuration, name.
 func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continued bool) error {
+	defer c.awaiting(func() string { return "Waiting for providers to list their models" })()
 	if c.flags.model != "" {
 		_, err := c.daemon.CheckModel(ctx, c.flags.model)
 		return err

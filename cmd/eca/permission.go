@@ -15,7 +15,7 @@ import (
 
 const explainHelp = `Says what would become of a shell command in this directory: whether it is allowed,
 denied, or asked for, which rule decides and why, and which commands it consists of.
-The command is not run. Several words are joined by spaces.
+The command is not run. Several words are joined by spaces; flags of eca stand before them.
 
 With --json, one document: {verdict, rule, reason, commands: [{command, effect, reason}],
 writes, unparsed}. An effect is reads, changes or unknown; writes are the files that
@@ -30,7 +30,7 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 	var agent string
 	var asJSON bool
 	explain := &cobra.Command{
-		Use:   "explain [--agent A] [--json] -- COMMAND...",
+		Use:   "explain [--agent A] [--json] COMMAND...",
 		Short: "Say what would become of a shell command, and why",
 		Long:  explainHelp,
 		Args:  cobra.MinimumNArgs(1),
@@ -44,6 +44,7 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 			})
 		},
 	}
+	explain.Flags().SetInterspersed(false) // what follows the command's name is the command's
 	explain.Flags().StringVar(&agent, "agent", "", "judge as for this agent (default: defaultAgent)")
 	explain.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	list := &cobra.Command{

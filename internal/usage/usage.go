@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -156,6 +157,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	var missing *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError
 	hint := "; see " + cmd.CommandPath() + " --help"
+	if strings.Contains(cmd.Use, "-- COMMAND") {
+		hint = "; if it belongs to the command, put -- before the command"
+	}
 	switch {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
@@ -175,9 +179,32 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		return within(cmd, Errorf("--%s needs a value: %s", missing.GetFlag().Name, missing.GetFlag().Usage))
 	case errors.As(err, &invalid):
-		return within(cmd, Errorf("--%s cannot be %q: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap()))
+		return within(cmd, Errorf("--%s cannot be %q: it must be %s", invalid.GetFlag().Name, invalid.GetValue(), kind(invalid.GetFlag(), invalid.Unwrap())))
 	}
 	return within(cmd, New(err))
+}
+
+// kind says in words what a flag takes; cause is why it did not take a value.
+func kind(f *pflag.Flag, cause error) string {
+	texts := map[string]string{
+		"bool": "true or false", "duration": "a duration such as 30s, 5m or 1h", "stringToString": "NAME=VALUE",
+	}
+	text, known := texts[f.Value.Type()]
+	switch {
+	case known:
+	case strings.HasPrefix(f.Value.Type(), "uint"):
+		text = "a whole number that is not negative"
+	case strings.HasPrefix(f.Value.Type(), "int"), f.Value.Type() == "count":
+		text = "a whole number"
+	case strings.HasPrefix(f.Value.Type(), "float"):
+		text = "a number"
+	default:
+		text = "a valid value (" + cause.Error() + ")"
+	}
+	if errors.Is(cause, strconv.ErrRange) {
+		text += " of ordinary size"
+	}
+	return text
 }
 
 // Report writes a usage error. It reports whether err is one; the program then ends with

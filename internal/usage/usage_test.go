@@ -37,7 +37,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"group leaf --cuont 2 red":       `p group leaf: unknown flag --cuont; did you mean --count?`,
 		"group leaf -x red":              `p group leaf: unknown flag -x; see p group leaf --help`,
 		"group leaf red --count":         `p group leaf: --count needs a value: how many`,
-		"group leaf --count x red":       `p group leaf: --count cannot be "x": strconv.ParseInt: parsing "x": invalid syntax`,
+		"group leaf --count x red":       `p group leaf: --count cannot be "x": it must be a whole number`,
 		"group leaf --count=2 --all red": `p group leaf: --all and --count cannot be used together`,
 		"group leaf gren":                `p group leaf: --color must be red, green or blue, not "gren"; did you mean green?`,
 		"group leaf red":                 ``,
