@@ -56,7 +56,7 @@ func (m *models) remedy(name string, e *llm.Error) string {
 	unset := m.unsetText(name)
 	from := m.urlSource(name, p.Provider)
 	if from != "" {
-		from = "Its url comes from " + from
+		from = "Its url comes from " + from + ": correct it there if it is wrong"
 	}
 	switch {
 	case unset != "" && !slices.Contains([]llm.ErrorKind{llm.ErrRateLimited, llm.ErrContextOverflow, llm.ErrInvalidImage}, e.Kind):

@@ -144,7 +144,7 @@ func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
 	}
 	out := []doctor.Finding{finding(doctor.OK, "sandbox", "%s (toolCall.sandbox: %s)", s.With, mode)}
 	for _, gap := range sandbox.Gaps() {
-		out = append(out, finding(doctor.Note, "sandbox", "not held: %s", gap))
+		out = append(out, finding(doctor.Note, "sandbox", "not enforced: %s", gap))
 	}
 	return out
 }

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,6 +68,12 @@ func (t *stdio) start(_ context.Context, hear func(envelope), over func(error)) 
 	})
 	if err != nil {
 		_, _ = in.Close(), out.Close()
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) || strings.Contains(err.Error(), "no such file"):
+			err = fmt.Errorf("the program %s was not found: install it, or correct the command", t.launch.Command)
+		case errors.Is(err, fs.ErrPermission):
+			err = fmt.Errorf("the program %s may not be executed: %w", t.launch.Command, err)
+		}
 		return permanentError{err}
 	}
 	t.in, t.out = in, out

@@ -86,6 +86,7 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 	if err != nil {
 		return exitFailed, err
 	}
+	c.startServers(ctx)
 	end, err := c.turn(ctx, alive, chatID, in.prompt, in.contexts)
 	if err != nil {
 		return exitFailed, err

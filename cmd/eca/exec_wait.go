@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -78,6 +79,11 @@ func (c *execClient) lookForSilence(model string) time.Duration {
 		c.line(map[string]any{"type": "waiting", "model": model, "host": c.daemon.ModelHost(model), "seconds": int(silent.Seconds()), "text": text})
 	}
 	return in
+}
+
+// noticeLater says what is waited for if that takes long; stop the timer when it is there.
+func noticeLater(stderr io.Writer, text string) *time.Timer {
+	return time.AfterFunc(noticeAfter, func() { fmt.Fprintln(stderr, "⏳ "+text) })
 }
 
 // awaiting says what is waited for if that takes long; stop ends that.

@@ -97,7 +97,7 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "allow NAME", Short: "Agree to a server as it is now: how it is started, and what its tools say", Args: cobra.ExactArgs(1),
+			Use: "allow NAME", Short: "Approve a server's current command and tools", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return withServers(*sf, cmd, stderr, func(d *daemon.Daemon) error { return allowServer(cmd.Context(), d, args[0], stdout, stderr) })
 			},
@@ -116,10 +116,7 @@ func tryServer(ctx context.Context, d *daemon.Daemon, name string, stderr io.Wri
 		if seconds := d.Config().MCPTimeoutSeconds; seconds > 0 {
 			limit = fmt.Sprintf(", up to %s", time.Duration(seconds*float64(time.Second)))
 		}
-		timer := time.AfterFunc(noticeAfter, func() {
-			fmt.Fprintf(stderr, "⏳ Waiting for the MCP server %s to start%s: %s\n", printable(name), limit, printable(d.Presentable(how)))
-		})
-		defer timer.Stop()
+		defer noticeLater(stderr, fmt.Sprintf("Waiting for the MCP server %s to start%s: %s", printable(name), limit, printable(d.Presentable(how)))).Stop()
 	}
 	status, err := d.TryMCPServer(ctx, name)
 	if _, known := d.Config().MCPServers[name]; err == nil || known {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 const explainHelp = `Says what would become of a shell command in this directory: whether it is allowed,
@@ -31,10 +32,13 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 	var asJSON bool
 	explain := &cobra.Command{
 		Use:   "explain [--agent A] [--json] COMMAND...",
-		Short: "Say what would become of a shell command, and why",
+		Short: "Explain whether a shell command would be allowed",
 		Long:  explainHelp,
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(strings.Join(args, "")) == "" {
+				return usage.Errorf("the command is empty")
+			}
 			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
 				e, err := d.ExplainCommand(cmd.Context(), agent, strings.Join(args, " "))
 				if err != nil {
@@ -82,7 +86,7 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 				key := strings.Join(args, " ")
 				existed, err := d.Forget(key)
 				if err == nil && !existed {
-					err = fmt.Errorf("%q is not remembered", key)
+					err = fmt.Errorf("%q is not remembered; `eca permission list` shows what is", key)
 				}
 				return err
 			})

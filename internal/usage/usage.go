@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,6 +57,7 @@ func Choice(flag, value string, choices ...string) error {
 // report that a command is missing when they are called alone.
 func Strict(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.HiddenDefaultCmd = true
 	strict(root)
 }
 
@@ -78,7 +81,10 @@ func strict(cmd *cobra.Command) {
 					return within(cmd, groupError(err))
 				}
 			}
-			return within(cmd, argumentError(given, args(cmd, given)))
+			if err := argumentError(given, args(cmd, given)); err != nil {
+				return within(cmd, err)
+			}
+			return within(cmd, emptyError(cmd, given))
 		}
 	}
 	if run != nil {
@@ -92,13 +98,47 @@ func strict(cmd *cobra.Command) {
 // together matches what cobra says about flags that exclude each other.
 var together = regexp.MustCompile(`\[([^\]]*)\] were all set$`)
 
+// missing matches what cobra says about flags that are required.
+var missing = regexp.MustCompile(`^required flag\(s\) "(.*)" not set$`)
+
 // groupError explains flags that are missing, or that exclude each other.
 func groupError(err error) error {
+	if m := missing.FindStringSubmatch(err.Error()); m != nil {
+		return Errorf("--%s is required", strings.Join(strings.Split(m[1], `", "`), " and --"))
+	}
 	m := together.FindStringSubmatch(err.Error())
 	if m == nil {
 		return New(err)
 	}
 	return Errorf("--%s cannot be used together", strings.Join(strings.Fields(m[1]), " and --"))
+}
+
+// Lenient is the annotation of a command that takes empty values, as editors may send them.
+const Lenient = "lenient"
+
+// emptyError refuses empty values: they come from variables that are not set, and would
+// count as if the flag, or the argument, were not there.
+func emptyError(cmd *cobra.Command, args []string) error {
+	if _, lenient := cmd.Annotations[Lenient]; lenient {
+		return nil
+	}
+	var out error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		empty := f.Value.Type() == "string" && f.Value.String() == ""
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			empty = slices.Contains(list.GetSlice(), "")
+		}
+		if empty && out == nil {
+			out = Errorf("--%s is empty; give it a value, or leave it out: %s", f.Name, f.Usage)
+		}
+	})
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		args = args[:dash]
+	}
+	if out == nil && slices.Contains(args, "") {
+		out = Errorf("an argument is empty")
+	}
+	return out
 }
 
 // within notes in which command a usage error was found.
@@ -203,6 +243,17 @@ func kind(f *pflag.Flag, cause error) string {
 	}
 	if errors.Is(cause, strconv.ErrRange) {
 		text += " of ordinary size"
+	}
+	return text
+}
+
+// Message is the text of an error for people: a file is named without the system call that
+// failed.
+func Message(err error) string {
+	text := err.Error()
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		text = strings.Replace(text, path.Op+" "+path.Path+": ", path.Path+": ", 1)
 	}
 	return text
 }
