@@ -33,13 +33,23 @@ const (
 	noDialog dialogState = iota
 	inDialog
 	inSecret
+	unknownDialog // the chat's events were not read yet
 )
 
 // InDialog says whether the next prompt answers a dialog.
-func (s *Session) InDialog() bool { return dialogState(s.talk.Load()) != noDialog }
+func (s *Session) InDialog() bool {
+	state := dialogState(s.talk.Load())
+	return state == inDialog || state == inSecret
+}
 
 // AwaitsSecret says whether the next prompt is one that nobody may show or log.
 func (s *Session) AwaitsSecret() bool { return dialogState(s.talk.Load()) == inSecret }
+
+// MayAwaitSecret says whether the next prompt can be one that nobody may log. It is true
+// until the chat's events were read, as after a restart.
+func (s *Session) MayAwaitSecret() bool {
+	return s.AwaitsSecret() || dialogState(s.talk.Load()) == unknownDialog
+}
 
 // setDialog keeps a dialog for the next prompt; nil ends it.
 func (s *Session) setDialog(d Dialog) {
@@ -85,4 +95,59 @@ func (t *turn) talkOn(d Dialog, text string) error {
 		t.s.closeDialog()
 	}
 	return err
+}
+
+// pendingDialog follows whether the next prompt answers a dialog, as the events tell it.
+type pendingDialog struct{ open bool }
+
+// add folds one event.
+func (p *pendingDialog) add(b event.Body) {
+	switch b := b.(type) {
+	case event.UserMessage:
+		if !b.Steer {
+			p.open = b.Dialog
+		}
+	case event.TurnFinished:
+		p.open = b.Dialog || p.open && b.Reason == event.FinishedInterrupted
+	}
+}
+
+// lostDialog stands for a dialog whose process has ended: what it knew is gone, but the user
+// may still answer its last question, which can be the one for a key.
+type lostDialog struct{}
+
+// Next implements Dialog.
+func (lostDialog) Next(_ context.Context, _ *Session, _ string, say func(string)) (open bool, err error) {
+	say("\nThe login that was open in this chat ended when eca was restarted. Your message may have been a key, so it was neither sent to a model nor kept. Enter `/login` to begin again, or send the message again if it was not meant for the login.\n")
+	return false, nil
+}
+
+// Secret implements Dialog.
+func (lostDialog) Secret() bool { return true }
+
+// Close implements Dialog.
+func (lostDialog) Close() {}
+
+// knowDialog tells others than the session what the events say of its dialog.
+func (s *Session) knowDialog() {
+	switch {
+	case s.dialog != nil:
+	case s.history.pendingDialog.open:
+		s.talk.Store(int32(inSecret))
+	default:
+		s.talk.Store(int32(noDialog))
+	}
+}
+
+// recallDialog has a prompt that is not a command answer the dialog that was pending when
+// the chat's last process ended.
+func (t *turn) recallDialog(isCommand bool) {
+	if t.s.dialog != nil || !t.history.pendingDialog.open {
+		return
+	}
+	if isCommand {
+		t.s.setDialog(nil)
+		return
+	}
+	t.s.setDialog(lostDialog{})
 }

@@ -90,6 +90,7 @@ func (s *Session) restoreFiles(from event.Seq) (problems []string, err error) {
 
 // truncate removes the messages from an event on.
 func (s *Session) truncate(from event.Seq, name string) error {
+	s.closeDialog()
 	s.history = nil
 	return s.log.Cut(from, event.Truncated{ContentID: name})
 }

@@ -56,6 +56,7 @@ func (s *Session) load() error {
 	if !finished {
 		s.repair(turn)
 	}
+	s.knowDialog()
 	return nil
 }
 

@@ -81,6 +81,9 @@ func newSession(e *Engine, meta Meta, last event.Seq) *Session {
 		gone: make(chan struct{}),
 	}
 	s.log.separate = e.deps.Config().Env == config.EnvTest
+	if last > 0 {
+		s.talk.Store(int32(unknownDialog))
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	go s.loop()
 	return s

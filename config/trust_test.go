@@ -68,39 +68,40 @@ func TestWhatNeedsTrust(t *testing.T) {
 		`{"Hooks": {"h": {}}}`: "Hooks.h",
 		`{"mcpServers": {"a": {"command": "x"}, "b": {"url": "y"}}}`:            "mcpServers.a mcpServers.b",
 		`{"providers": {"openai": {"url": "http://evil", "keyRc": "me@host"}}}`: "providers.openai",
-		`{"providers": null}`:                                                "providers",
-		`{"defaultModel": null}`:                                             "defaultModel",
-		`{"rules": [{"path": "${cmd:touch x}"}]}`:                            "rules",
-		`{"disabledTools": ["${env:SECRET}"]}`:                               "disabledTools",
-		`{"welcomeMessage": "${file:~/x}"}`:                                  "welcomeMessage",
-		`{"customTools": {"t": {"command": "x"}}}`:                           "customTools.t",
-		`{"plugins": {"install": ["x"]}}`:                                    "plugins.install",
-		`{"extraConfigs": ["x.json"]}`:                                       "extraConfigs",
-		`{"otlp": {"endpoint": "http://evil"}, "remote": {"enabled": true}}`: "otlp.endpoint remote.enabled",
-		`{"chat": {"defaultTrust": true}}`:                                   "chat.defaultTrust",
-		`{"toolCall": {"approval": {"byDefault": "allow"}}}`:                 "toolCall.approval.byDefault",
-		`{"toolCall": {"approval": {"allow": {"x": {}}}}}`:                   "toolCall.approval.allow",
-		`{"toolCall": {"approval": null}}`:                                   "toolCall.approval",
-		`{"toolCall": {"approval": {"deny": null}}}`:                         "toolCall.approval.deny",
-		`{"toolCall": {"approval": {"deny": {"x": null}}}}`:                  "toolCall.approval.deny",
-		`{"toolCall": {"shellCommand": {"path": "/evil"}}}`:                  "toolCall.shellCommand",
-		`{"toolCall": {"sandbox": "off"}}`:                                   "toolCall.sandbox",
-		`{"toolCall": 7}`:                                                    "toolCall",
-		`{"disabledTools": null}`:                                            "disabledTools",
-		`{"agent": {"plan": null}}`:                                          "agent.plan",
-		`{"agent": {"plan": {"readOnly": false}}}`:                           "agent.plan.readOnly",
-		`{"agent": {"plan": {"inherit": ["general"]}}}`:                      "agent.plan.inherit",
+		`{"providers": null}`:                                                                      "providers",
+		`{"defaultModel": null}`:                                                                   "defaultModel",
+		`{"rules": [{"path": "${cmd:touch x}"}]}`:                                                  "rules",
+		`{"disabledTools": ["${env:SECRET}"]}`:                                                     "disabledTools",
+		`{"welcomeMessage": "${file:~/x}"}`:                                                        "welcomeMessage",
+		`{"customTools": {"t": {"command": "x"}}}`:                                                 "customTools.t",
+		`{"plugins": {"install": ["x"]}}`:                                                          "plugins.install",
+		`{"extraConfigs": ["x.json"]}`:                                                             "extraConfigs",
+		`{"otlp": {"endpoint": "http://evil"}, "remote": {"enabled": true}}`:                       "otlp.endpoint remote.enabled",
+		`{"chat": {"defaultTrust": true}}`:                                                         "chat.defaultTrust",
+		`{"toolCall": {"approval": {"byDefault": "allow"}}}`:                                       "toolCall.approval.byDefault",
+		`{"toolCall": {"approval": {"allow": {"x": {}}}}}`:                                         "toolCall.approval.allow",
+		`{"toolCall": {"approval": null}}`:                                                         "toolCall.approval",
+		`{"toolCall": {"approval": {"deny": null}}}`:                                               "toolCall.approval.deny",
+		`{"toolCall": {"approval": {"deny": {"x": null}}}}`:                                        "toolCall.approval.deny",
+		`{"toolCall": {"shellCommand": {"path": "/evil"}}}`:                                        "toolCall.shellCommand",
+		`{"toolCall": {"sandbox": "off"}}`:                                                         "toolCall.sandbox",
+		`{"toolCall": {"environment": {"pass": ["*"]}}}`:                                           "toolCall.environment",
+		`{"toolCall": 7}`:                                                                          "toolCall",
+		`{"disabledTools": null}`:                                                                  "disabledTools",
+		`{"agent": {"plan": null}}`:                                                                "agent.plan",
+		`{"agent": {"plan": {"readOnly": false}}}`:                                                 "agent.plan.readOnly",
+		`{"agent": {"plan": {"inherit": ["general"]}}}`:                                            "agent.plan.inherit",
 		`{"agent": {"plan": {"toolCall": {"approval": {"allow": {"x": {}}, "deny": {"y": {}}}}}}}`: "agent.plan.toolCall.approval.allow",
-		`{"rules": [{"path": "../x"}]}`:                                                   "rules",
-		`{"skills": [{"path": "/etc"}]}`:                                                  "skills",
-		`{"commands": [{"path": "~/x"}], "rules": [{"path": "a/~"}]}`:                     "commands",
-		`{"welcomeMessage": "${cmd:id}"}`:                                                 "welcomeMessage",
-		`{"welcomeMessage": "${env:SECRET}"}`:                                             "welcomeMessage",
-		`{"agent": {"code": {"systemPrompt": "${netrc:host}"}}}`:                          "agent.code.systemPrompt",
-		`{"defaultModel": "${file:` + outside + `}"}`:                                     "defaultModel",
-		`{"defaultModel": "${file:../../x}"}`:                                             "defaultModel",
-		`{"defaultModel": "${file:${env:SECRET}}"}`:                                       "defaultModel",
-		`{"env": "test", "pureConfig": true, "netrcFile": "x", "prompts": {"chat": "x"}}`: "env netrcFile prompts.chat pureConfig",
+		`{"rules": [{"path": "../x"}]}`:                                                            "rules",
+		`{"skills": [{"path": "/etc"}]}`:                                                           "skills",
+		`{"commands": [{"path": "~/x"}], "rules": [{"path": "a/~"}]}`:                              "commands",
+		`{"welcomeMessage": "${cmd:id}"}`:                                                          "welcomeMessage",
+		`{"welcomeMessage": "${env:SECRET}"}`:                                                      "welcomeMessage",
+		`{"agent": {"code": {"systemPrompt": "${netrc:host}"}}}`:                                   "agent.code.systemPrompt",
+		`{"defaultModel": "${file:` + outside + `}"}`:                                              "defaultModel",
+		`{"defaultModel": "${file:../../x}"}`:                                                      "defaultModel",
+		`{"defaultModel": "${file:${env:SECRET}}"}`:                                                "defaultModel",
+		`{"env": "test", "pureConfig": true, "netrcFile": "x", "prompts": {"chat": "x"}}`:          "env netrcFile prompts.chat pureConfig",
 	} {
 		f := newFolder(t, "{}", text)
 		l := f.load()
@@ -164,6 +165,40 @@ func TestStricterOnly(t *testing.T) {
 	o, _ := l.Origin("toolCall", "approval", "deny", "e")
 	if !strings.HasPrefix(o.Source, f.root) {
 		t.Errorf("origin %v", o)
+	}
+}
+
+// What runs without a question is the user's to say: a workspace's file makes it stricter,
+// trusted or not, and never looser.
+func TestUnaskedFromWorkspace(t *testing.T) {
+	for _, c := range []struct{ user, workspace, general, code string }{
+		{`{}`, `{}`, UnaskedReads, UnaskedReads},
+		{`{}`, `{"toolCall": {"unasked": "workspace"}, "agent": {"code": {"toolCall": {"unasked": "workspace"}}}}`, UnaskedReads, UnaskedReads},
+		{`{}`, `{"ToolCall": {"UNASKED": "workspace"}, "Agent": {"code": {"toolcall": {"Unasked": "workspace"}}}}`, UnaskedReads, UnaskedReads},
+		{`{}`, `{"toolCall": {"unasked": "off"}}`, UnaskedOff, UnaskedOff},
+		{`{}`, `{"agent": {"code": {"toolCall": {"unasked": "off"}}}}`, UnaskedReads, UnaskedOff},
+		{`{"toolCall": {"unasked": "off"}}`, `{"toolCall": {"unasked": "reads"}, "agent": {"code": {"toolCall": {"unasked": "reads"}}}}`, UnaskedOff, UnaskedOff},
+		{`{"toolCall": {"unasked": "off"}}`, `{"toolCall": {"unasked": null}}`, UnaskedOff, UnaskedOff},
+		{`{"toolCall": {"unasked": "off"}}`, `{"toolCall": {"unasked": "everything"}}`, UnaskedOff, UnaskedOff},
+		{`{"toolCall": {"unasked": "workspace"}}`, `{"toolCall": {"unasked": "reads"}}`, UnaskedReads, UnaskedReads},
+		{`{"toolCall": {"unasked": "workspace"}}`, `{"agent": {"code": {"toolCall": {"unasked": "reads"}}}}`, UnaskedWorkspace, UnaskedReads},
+		{`{"agent": {"code": {"toolCall": {"unasked": "off"}}}}`, `{"agent": {"code": {"toolCall": {"unasked": "workspace"}}}}`, UnaskedReads, UnaskedOff},
+		{`{"toolCall": {"unasked": "nonsense"}}`, `{}`, UnaskedOff, UnaskedOff},
+		{`{"toolCall": {"unasked": null}}`, `{}`, UnaskedOff, UnaskedOff},
+	} {
+		f := newFolder(t, c.user, c.workspace)
+		l := f.load()
+		for _, u := range f.asked {
+			f.trusted[u.Sum] = true
+		}
+		for trusted, l := range map[string]*Loaded{"untrusted": l, "trusted": f.load()} {
+			if got := l.UnaskedCommands("plan"); got != c.general {
+				t.Errorf("%s with %s %s: %s, want %s", c.user, trusted, c.workspace, got, c.general)
+			}
+			if got := l.UnaskedCommands("code"); got != c.code {
+				t.Errorf("%s with %s %s: agent code: %s, want %s", c.user, trusted, c.workspace, got, c.code)
+			}
+		}
 	}
 }
 
@@ -247,7 +282,7 @@ func TestLinksOutside(t *testing.T) {
 		t.Errorf("%s %q", f.needs(), l.WelcomeMessage)
 	}
 	// Also if the link appears after the look.
-	if text, err := includeFile("hello.md", filepath.Join(f.root, ".eca"), f.root, func(string) {}); err == nil {
+	if text, err := includeFile(filepath.Join(f.root, ".eca", "hello.md"), f.root); err == nil {
 		t.Errorf("read %q", text)
 	}
 }

@@ -17,6 +17,7 @@ type InitializeParams struct {
 // InitializeResult says who the agent is.
 type InitializeResult struct {
 	Name            string       `json:"name"`                       // non-empty
+	Version         string       `json:"version,omitempty"`          // of the agent; no key of the protocol, others ignore it
 	ProtocolVersion string       `json:"protocol_version,omitempty"` // MAJOR.MINOR; empty for agents up to 0.4
 	Capabilities    Capabilities `json:"capabilities"`               // may be empty, not null
 }
@@ -38,6 +39,7 @@ func ParseInitializeResult(raw json.RawMessage) (InitializeResult, error) {
 		}
 		r.ProtocolVersion = version.String()
 	}
+	_ = json.Unmarshal(fields["version"], &r.Version) // whatever else an agent calls so is ignored
 	r.Capabilities, err = parseCapabilities(fields["capabilities"])
 	return r, err
 }

@@ -49,7 +49,8 @@ func (s *Server) withoutEnteredOne(body []byte) []byte {
 	case "chat/prompt":
 		var id string
 		_ = json.Unmarshal(m.Params["chatId"], &id)
-		if session, ok := s.host.Engine().Lookup(id); ok && session.AwaitsSecret() {
+		session, ok := s.host.Engine().Lookup(id)
+		if ok && session.MayAwaitSecret() || !ok && id != "" { // which may be stored
 			hide = "message"
 		}
 	}

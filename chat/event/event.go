@@ -52,6 +52,8 @@ type TurnStarted struct {
 	Agent   string `json:"agent"`             //
 	Variant string `json:"variant,omitempty"` // reasoning variant, if any
 	Trust   bool   `json:"trust,omitempty"`   // auto-approve was on when it started
+	// Rights are those of the agent at that time (config.Rights); nil if they are not known.
+	Rights *int `json:"rights,omitempty"`
 }
 
 // UserMessage is what the user said.
@@ -63,6 +65,8 @@ type UserMessage struct {
 	Command   bool    `json:"command,omitempty"` // a slash command: the model never sees it
 	// Prompt is what the model is sent in place of Text, for commands that become a prompt.
 	Prompt string `json:"prompt,omitempty"`
+	// Dialog says that the message begins a dialog with eca or answers one.
+	Dialog bool `json:"dialog,omitempty"`
 }
 
 // Block is a piece of context that travels with a user message: text, and an image if

@@ -3,6 +3,8 @@ package main
 import (
 	"log/slog"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/ecp/grade"
@@ -18,6 +20,15 @@ func (f *runFlags) newJudge(network *netclient.Network, notify func(string)) *da
 		Model: f.judge, Network: network, Notify: notify,
 		Options: daemon.Options{Getenv: os.Getenv, Log: slog.New(slog.DiscardHandler), Version: version, Supervisor: executable, Executable: executable, Keychain: keychain.System(os.Getenv)},
 	}
+}
+
+// judgeIdentity says which judge it is, for what its verdicts stand for.
+func (f *runFlags) judgeIdentity() string {
+	parts := []string{f.judge, strconv.FormatInt(f.votes, 10)}
+	for _, name := range []string{"ECP_LLM_JUDGE_MODEL", "ECP_LLM_JUDGE_TEMPERATURE", "OPENAI_BASE_URL"} {
+		parts = append(parts, os.Getenv(name))
+	}
+	return strings.Join(parts, "\x00")
 }
 
 // graders are what graders use.

@@ -116,6 +116,9 @@ func summary(w io.Writer, r *report.Report) {
 		}
 	}
 	if b := r.Baseline; b != nil {
+		if b.Warning != "" {
+			fmt.Fprintln(w, "warning:", printable(b.Warning))
+		}
 		for _, name := range b.NewFail {
 			fmt.Fprintln(w, "new failure:", printable(name))
 		}
@@ -128,6 +131,12 @@ func summary(w io.Writer, r *report.Report) {
 		strings.ToUpper(r.Status), r.Passed, r.Total, r.Counts.Passed, r.Counts.Failed, r.Counts.Error, float64(r.DurationMS)/1000)
 	if r.CostUSD != nil && *r.CostUSD > 0 {
 		fmt.Fprintf(w, "; $%.4f", *r.CostUSD)
+	}
+	if n := r.Reused(); n > 0 {
+		fmt.Fprintf(w, "; %d attempts of an earlier run were reused", n)
+	}
+	if r.NotRun > 0 {
+		fmt.Fprintf(w, "; %d scenarios were not run", r.NotRun)
 	}
 	if r.Interrupted {
 		fmt.Fprint(w, "; INTERRUPTED, scenarios are missing")

@@ -50,7 +50,7 @@ func TestResume(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprint(f, `{"id":"59","dig`)
+		fmt.Fprint(f, `{"case":"59","dig`)
 		_ = f.Close()
 		done, _, err := runtime.ReadJournal(journal)
 		if err != nil || len(done) < 10*(round+1) {
@@ -78,8 +78,8 @@ func TestResume(t *testing.T) {
 			t.Errorf("%d agents were asked for %d scenarios", n, scenarios-len(done))
 		}
 		for _, line := range done {
-			if slices.Contains(words, line.Scenario.Name) {
-				t.Errorf("%s was run again", line.Scenario.Name)
+			if slices.Contains(words, line.Name) {
+				t.Errorf("%s was run again", line.Name)
 			}
 		}
 		if all, _, err := runtime.ReadJournal(journal); err != nil || len(all) != scenarios {
@@ -108,7 +108,7 @@ func TestResumeAnyMoment(t *testing.T) {
 		done := map[string]bool{}
 		if list, _, err := runtime.ReadJournal(journal); err == nil {
 			for _, l := range list {
-				done[l.Scenario.Name] = true
+				done[l.Name] = true
 			}
 		}
 		_ = os.Remove(asks)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,8 +38,8 @@ type runFlags struct {
 	jobs                                    int
 	repeat, maxTokens, votes                int64
 	journal, resume, rerunFailed, baseline  string
-	compat, filter, target, judge           string
-	config, matrix, headers                 []string
+	compat, filter, judge                   string
+	targets, config, matrix, headers        []string
 	maxCost, minPassRate                    float64
 	maxNewFail                              int
 }
@@ -73,15 +74,15 @@ func runCommand(s streams) *cobra.Command {
 	flags.StringVar(&f.timeout, "timeout", "", "seconds that one call of the agent may take (default: $ECP_RPC_TIMEOUT, else 30)")
 	flags.IntVarP(&f.jobs, "jobs", "j", 1, "scenarios at the same time")
 	flags.Int64Var(&f.repeat, "repeat", 1, "attempts of each scenario")
-	flags.StringVar(&f.journal, "journal", "", "write a line of JSON for each scenario that finished")
+	flags.StringVar(&f.journal, "journal", "", "write a line of JSON for each attempt that ended")
 	flags.StringVar(&f.resume, "resume", "", "continue with a journal: what finished is not run again")
-	flags.BoolVar(&f.retryErrors, "retry-errors", false, "with --resume, run scenarios again that ended in an error")
+	flags.BoolVar(&f.retryErrors, "retry-errors", false, "with --resume, make attempts again that ended in an error")
 	flags.StringVar(&f.rerunFailed, "rerun-failed", "", "run only what did not pass in a JSON report")
 	flags.StringVar(&f.baseline, "baseline", "", "compare with an earlier JSON report")
 	flags.IntVar(&f.maxNewFail, "max-new-fail", -1, "with --baseline, exit with 2 only if more than so many checks fail that did not before")
 	flags.Float64Var(&f.minPassRate, "min-pass-rate", -1, "exit with 2 only if fewer checks pass: 0 to 1")
 	flags.StringVar(&f.filter, "filter", "", "run only scenarios whose name matches this regular expression")
-	flags.StringVar(&f.target, "target", "", "evaluate this agent instead of the manifest's")
+	flags.StringArrayVar(&f.targets, "target", nil, "evaluate this agent instead of the manifest's; several URLs are servers of one agent that share the work (repeatable)")
 	flags.StringArrayVar(&f.config, "config", nil, "KEY=VALUE for agent/initialize; VALUE may be JSON, KEY may have dots (repeatable)")
 	flags.StringArrayVar(&f.matrix, "matrix", nil, "KEY=A,B,...: run everything once for each value of a key of config, or of target (repeatable)")
 	flags.StringArrayVar(&f.headers, "header", nil, "NAME: VALUE for requests to agents behind HTTP (repeatable)")
@@ -112,6 +113,7 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		{cmd.Flags().Changed("min-pass-rate") && (f.minPassRate < 0 || f.minPassRate > 1), "--min-pass-rate must be 0 to 1"},
 		{f.maxNewFail >= 0 && f.baseline == "", "--max-new-fail needs --baseline"},
 		{f.retryErrors && f.resume == "", "--retry-errors needs --resume"},
+		{len(f.targets) > 1 && slices.ContainsFunc(f.targets, func(t string) bool { return !runtime.IsURL(t) }), "several --target must be URLs of one agent's servers; to compare agents use --matrix target=A,B"},
 		{f.json && f.watch, "--json and --watch do not go together"},
 	} {
 		if bad.wrong {
@@ -142,8 +144,8 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	if err != nil {
 		return err
 	}
-	if f.target != "" {
-		m.Target = f.target
+	if len(f.targets) > 0 {
+		m.Target, o.Servers = f.targets[0], f.targets[1:]
 	}
 	if !m.Checks() && !o.Reference {
 		return fmt.Errorf("%s: nothing in this manifest is checked", f.manifest)
@@ -155,14 +157,14 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	judge := f.newJudge(network, p.say)
 	defer judge.Close()
 	o.Tools = f.graders(judge)
-	cases, notes, err := runtime.Plan(m, o)
-	for _, n := range notes {
-		fmt.Fprintln(s.err, "note:", n)
-	}
+	plan, err := runtime.NewPlan(m, o)
 	if err != nil {
 		return err
 	}
-	if len(cases) == 0 && !o.Reference {
+	for _, n := range plan.Notes {
+		fmt.Fprintln(s.err, "note:", n)
+	}
+	if plan.Total == 0 && !o.Reference {
 		if f.rerunFailed != "" {
 			fmt.Fprintln(s.err, "everything passed in", f.rerunFailed)
 			return nil
@@ -170,7 +172,7 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 		return errors.New("no scenario is left to run")
 	}
 	o.Watch, o.Warn = p.event, func(text string) { p.say("warning: " + text) }
-	r, err := f.perform(ctx, m, cases, o, s)
+	r, err := f.perform(ctx, plan, o, s)
 	p.end()
 	if r == nil {
 		return err
@@ -182,7 +184,7 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 }
 
 // perform runs the cases with a journal, if one is wanted.
-func (f *runFlags) perform(ctx context.Context, m *runtime.Manifest, cases []runtime.Case, o runtime.Options, s streams) (*report.Report, error) {
+func (f *runFlags) perform(ctx context.Context, p *runtime.Plan, o runtime.Options, s streams) (*report.Report, error) {
 	path, keep := f.journal, int64(0)
 	if f.resume != "" {
 		lines, size, err := runtime.ReadJournal(f.resume)
@@ -191,11 +193,7 @@ func (f *runFlags) perform(ctx context.Context, m *runtime.Manifest, cases []run
 		} else if err != nil {
 			return nil, err
 		}
-		for _, l := range lines {
-			if !f.retryErrors || l.Scenario.Status != report.Error {
-				o.Earlier = append(o.Earlier, l)
-			}
-		}
+		o.Earlier, o.RetryErrors = lines, f.retryErrors
 		if path == "" || path == f.resume {
 			path, keep = f.resume, max(size, 1)
 			if size == 0 {
@@ -211,13 +209,14 @@ func (f *runFlags) perform(ctx context.Context, m *runtime.Manifest, cases []run
 		defer j.Close()
 		o.Record = j.Write
 	}
-	return runtime.Run(ctx, m, cases, o)
+	return runtime.Run(ctx, p, o)
 }
 
 // options turns flags into those of a run.
 func (f *runFlags) options(s streams) (o runtime.Options, err error) {
 	o = runtime.Options{
 		Version: version, Jobs: f.jobs, Repeat: f.repeat, Keep: f.keep, Reference: f.compat == "reference",
+		Judge:  f.judgeIdentity(),
 		Budget: runtime.Budget{Tokens: f.maxTokens, CostUSD: f.maxCost}, Path: os.Getenv("PATH"),
 		Now: time.Now, NewID: uuid.NewString,
 	}
@@ -262,21 +261,16 @@ func parseHeaders(lines []string) (http.Header, error) {
 // only says which cases are wanted.
 func (f *runFlags) only() (func(runtime.Case) bool, error) {
 	name := regexp.MustCompile(f.filter) // checked
-	var failed map[string]bool
+	failed := func(*report.Scenario) bool { return true }
 	if f.rerunFailed != "" {
 		old, err := readReport(f.rerunFailed)
 		if err != nil {
 			return nil, err
 		}
-		failed = map[string]bool{}
-		for _, sc := range old.Scenarios {
-			if sc.Status != report.Passed {
-				failed[sc.ID], failed[sc.Name] = true, true
-			}
-		}
+		failed = old.NotPassed()
 	}
 	return func(c runtime.Case) bool {
-		return name.MatchString(c.Scenario.Name) && (failed == nil || failed[c.ID] || failed[c.Scenario.Name])
+		return name.MatchString(c.Scenario.Name) && failed(&report.Scenario{Name: c.Scenario.Name, ID: c.ID, Aliases: c.Aliases, VariantKey: c.VariantKey, Variant: c.Labels})
 	}, nil
 }
 
@@ -301,6 +295,8 @@ func (f *runFlags) verdict(ctx context.Context, r *report.Report) error {
 		return exitCode(exitError)
 	case r.Total == 0 && f.compat != "reference":
 		return errors.New("nothing was checked")
+	case r.Baseline != nil && f.maxNewFail >= 0 && r.Baseline.Nothing(r):
+		return errors.New("--baseline: " + r.Baseline.Warning)
 	case r.Failed == 0 || !f.failOnError:
 		return nil
 	case f.maxNewFail >= 0 && r.Baseline != nil && len(r.Baseline.NewFail) <= f.maxNewFail:

@@ -4,31 +4,34 @@ import "fmt"
 
 // Comparison is what changed against an earlier report.
 type Comparison struct {
-	RunID    string     `json:"run_id,omitempty"`
-	Path     string     `json:"path"`
-	NewFail  []string   `json:"new_fail"` // checks and scenarios that do not pass any more, or are new and do not
-	NewPass  []string   `json:"new_pass"`
-	Missing  []string   `json:"missing"`   // scenarios that are in the baseline only
-	Added    []string   `json:"added"`     // scenarios that are in this run only
-	PassRate [2]float64 `json:"pass_rate"` // of checks: then and now
+	RunID   string   `json:"run_id,omitempty"`
+	Path    string   `json:"path"`
+	NewFail []string `json:"new_fail"` // checks and scenarios that do not pass any more, or are new and do not
+	NewPass []string `json:"new_pass"`
+	Missing []string `json:"missing"` // scenarios that are in the baseline only
+	Added   []string `json:"added"`   // scenarios that are in this run only
+	// Unpaired are scenarios of an agent or a configuration that the baseline did not evaluate.
+	Unpaired []string   `json:"unpaired,omitempty"`
+	Warning  string     `json:"warning,omitempty"` // why the comparison says less than it seems to
+	PassRate [2]float64 `json:"pass_rate"`         // of checks: then and now
 }
 
-// Compare finds what changed since a baseline. Scenarios are matched by id and name, checks
-// by their place.
+// Compare finds what changed since a baseline. Scenarios are matched by id and variant,
+// checks by their place. Reports of versions without such ids are matched by name.
 func Compare(old, now *Report, path string) *Comparison {
 	c := &Comparison{RunID: old.RunID, Path: path, NewFail: []string{}, NewPass: []string{}, Missing: []string{}, Added: []string{}, PassRate: [2]float64{old.rate(), now.rate()}}
-	before, names := map[string]*Scenario{}, map[string]*Scenario{}
-	for i := range old.Scenarios {
-		s := &old.Scenarios[i]
-		before[s.ID+"\x00"+s.Name] = s
-		names[s.Name] = s
+	before, variants := old.index()
+	_, wanted := now.index()
+	if old.SchemaVersion < keyed {
+		c.Warning = "the baseline is a report of an older version, or of another program: scenarios are matched by their names"
 	}
 	matched := map[*Scenario]bool{}
 	for i := range now.Scenarios {
 		s := &now.Scenarios[i]
-		o := before[s.ID+"\x00"+s.Name]
-		if o == nil {
-			o = names[s.Name]
+		o := before.find(s)
+		if o == nil && !variants[s.VariantKey] && old.SchemaVersion >= keyed {
+			c.Unpaired = append(c.Unpaired, s.Title())
+			continue
 		}
 		if o == nil || matched[o] {
 			c.Added = append(c.Added, s.Title())
@@ -41,11 +44,63 @@ func Compare(old, now *Report, path string) *Comparison {
 		c.scenario(o, s)
 	}
 	for i := range old.Scenarios {
-		if s := &old.Scenarios[i]; !matched[s] {
+		if s := &old.Scenarios[i]; !matched[s] && (wanted[s.VariantKey] || old.SchemaVersion < keyed) {
 			c.Missing = append(c.Missing, s.Title())
 		}
 	}
+	if c.Nothing(now) {
+		c.Warning = "nothing was compared: the baseline evaluated another agent, or one that was configured otherwise (target " + old.Target + ")"
+	}
 	return c
+}
+
+// Nothing says that a comparison had nothing to compare.
+func (c *Comparison) Nothing(now *Report) bool {
+	return len(now.Scenarios) > 0 && len(c.Unpaired) == len(now.Scenarios)
+}
+
+// index holds scenarios by what they are found by.
+type index struct {
+	keyed     bool
+	scenarios map[string]*Scenario
+}
+
+// index returns the scenarios of a report, and its variants.
+func (r *Report) index() (out index, variants map[string]bool) {
+	out = index{keyed: r.SchemaVersion >= keyed, scenarios: map[string]*Scenario{}}
+	variants = map[string]bool{}
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		variants[s.VariantKey] = true
+		out.scenarios[out.key(s.ID, s)] = s
+	}
+	return out, variants
+}
+
+func (x index) key(id string, s *Scenario) string {
+	if x.keyed {
+		return id + "\x00" + s.VariantKey
+	}
+	return s.Title()
+}
+
+// find returns the scenario of the same id, or of one that this one had earlier.
+func (x index) find(s *Scenario) *Scenario {
+	for _, id := range append([]string{s.ID}, s.Aliases...) {
+		if found := x.scenarios[x.key(id, s)]; found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// NotPassed returns whether a scenario did not pass in this report, by what Compare matches.
+func (r *Report) NotPassed() func(*Scenario) bool {
+	x, _ := r.index()
+	return func(s *Scenario) bool {
+		found := x.find(s)
+		return found != nil && found.Status != Passed
+	}
 }
 
 func (r *Report) rate() float64 {

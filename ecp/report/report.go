@@ -20,8 +20,12 @@ import (
 )
 
 // SchemaVersion is the version of what a report has beyond the reference's. In version 1,
-// status had the verdict of scenarios and attempts, and the agent's word for steps.
-const SchemaVersion = 2
+// status had the verdict of scenarios and attempts, and the agent's word for steps; up to
+// version 2, the id of a scenario was its place in the manifest.
+const SchemaVersion = 3
+
+// keyed is the first version whose scenarios can be found again by their ids.
+const keyed = 3
 
 // Verdicts of scenarios, attempts and steps. An error is no failure: nobody knows whether
 // the agent would have passed.
@@ -78,7 +82,8 @@ type Report struct {
 	Errors        []Problem `json:"errors"`
 	Warnings      []string  `json:"warnings,omitempty"` // about the agent, each once
 	Usage         Tokens    `json:"usage"`
-	CostUSD       *float64  `json:"cost_usd"` // null if no agent said
+	CostUSD       *float64  `json:"cost_usd"`          // null if no agent said
+	NotRun        int       `json:"not_run,omitempty"` // cases that were planned and have no result
 	// Interrupted says that scenarios are missing, because the run was stopped.
 	Interrupted bool        `json:"interrupted,omitempty"`
 	Variants    []Variant   `json:"variants,omitempty"` // of the matrix
@@ -102,6 +107,7 @@ type Runtime struct {
 // Agent says who was evaluated.
 type Agent struct {
 	Name            string           `json:"name"`
+	Version         string           `json:"version,omitempty"`          // if it says so
 	ProtocolVersion string           `json:"protocol_version,omitempty"` // that both sides speak
 	Capabilities    ecp.Capabilities `json:"capabilities"`
 }
@@ -140,8 +146,10 @@ type Scenario struct {
 	Steps      []Step             `json:"steps"`
 	Outcome    string             `json:"status"` // ok or failed
 	ExitReason string             `json:"exit_reason"`
-	ID         string             `json:"id"`      // the same in each run, as long as the manifest's order is
-	Status     string             `json:"verdict"` // Passed, Failed or Error
+	ID         string             `json:"id"`                    // the same wherever the scenario stands in the manifest
+	Aliases    []string           `json:"aliases,omitempty"`     // its ids under earlier names
+	VariantKey string             `json:"variant_key,omitempty"` // which agent, with which configuration
+	Status     string             `json:"verdict"`               // Passed, Failed or Error
 	DurationMS int64              `json:"duration_ms"`
 	Line       int                `json:"line,omitempty"`
 	Variant    map[string]string  `json:"variant,omitempty"` // of the matrix
@@ -153,6 +161,7 @@ type Scenario struct {
 	Repeat     *Repeat            `json:"repeat,omitempty"`
 	PassAtK    map[string]float64 `json:"pass_at_k,omitempty"`
 	Workspace  string             `json:"workspace,omitempty"` // if it was kept
+	Reused     int                `json:"reused,omitempty"`    // attempts that an earlier run made
 }
 
 // Attempt is one run of a scenario.
@@ -299,7 +308,7 @@ func Parse(data []byte) (*Report, error) {
 // upgrade fills in what a scenario of an older report, or one of the reference's, lacks.
 func (s *Scenario) upgrade(version int) {
 	if version == 1 {
-		s.UpgradeV1()
+		s.upgradeV1()
 	}
 	if s.Status == "" {
 		s.Status = verdictOf(s.Steps)
@@ -309,9 +318,9 @@ func (s *Scenario) upgrade(version int) {
 	}
 }
 
-// UpgradeV1 moves what reports and journals of version 1 call status to where it is now, and
+// upgradeV1 moves what reports of version 1 call status to where it is now, and
 // fills in what they lack. It leaves later ones as they are.
-func (s *Scenario) UpgradeV1() {
+func (s *Scenario) upgradeV1() {
 	if s.Status != "" {
 		return
 	}
@@ -378,6 +387,14 @@ func (r *Report) Sum() {
 	r.Variants = r.variants()
 }
 
+// Reused counts the attempts that an earlier run made.
+func (r *Report) Reused() (n int) {
+	for i := range r.Scenarios {
+		n += r.Scenarios[i].Reused
+	}
+	return n
+}
+
 func (r *Report) total() {
 	r.ExitReason = ReasonOK
 	r.Passed, r.Total, r.Counts, r.Usage, r.CostUSD, r.Errors = 0, 0, Counts{}, Tokens{}, nil, []Problem{}
@@ -408,7 +425,7 @@ func (r *Report) total() {
 	}
 	r.Failed = r.Total - r.Passed
 	switch {
-	case r.Counts.Error > 0 || r.Interrupted:
+	case r.Counts.Error > 0 || r.Interrupted || r.NotRun > 0:
 		r.Status = Error
 	case r.Counts.Failed > 0:
 		r.Status = Failed

@@ -50,7 +50,7 @@ func (a *attempt) perform(ctx context.Context) {
 	defer a.finish()
 	if f := a.c.Scenario.Setup.Workspace; f != nil && !a.opts.Reference {
 		var err error
-		if a.space, err = newWorkspace(ctx, a.dir, *f, a.opts.Supervisor); err != nil {
+		if a.space, err = newWorkspace(ctx, a.dir, *f, a.pool); err != nil {
 			a.fail(ctx, 0, callError(kindWorkspace, "workspace", "%v", err))
 			return
 		}
@@ -175,8 +175,8 @@ func (a *attempt) environment() []string {
 // connect starts or finds the agent and initialises it. A server that has served another
 // scenario is reset, so that nothing of that is left.
 func (a *attempt) connect(ctx context.Context) error {
-	if isURL(a.c.target) {
-		a.conn = newHTTP(a.c.target, a.opts.Client, a.opts.Headers)
+	if IsURL(a.c.target) {
+		a.conn = newHTTP(a.c.server, a.opts.Client, a.opts.Headers)
 	} else {
 		c, err := startStdio(a.c.target, a.environment(), a.pool)
 		if err != nil {
@@ -195,7 +195,7 @@ func (a *attempt) connect(ctx context.Context) error {
 		}
 		return err
 	}
-	if !isURL(a.c.target) || a.opts.Reference {
+	if !IsURL(a.c.target) || a.opts.Reference {
 		return nil
 	}
 	return a.reset(ctx)

@@ -58,9 +58,9 @@ type examiner struct {
 // is one that does not conform.
 func CheckConformance(ctx context.Context, target string, o ConformanceOptions) Conformance {
 	e := &examiner{o: o, ids: &ids{}, out: Conformance{Target: target, Checks: []ConformanceCheck{}}}
-	pool := proc.NewPool(o.Supervisor)
+	pool := proc.NewPool(o.Supervisor, spareSupervisors)
 	defer pool.Close()
-	if isURL(target) {
+	if IsURL(target) {
 		e.conn = newHTTP(target, o.Client, o.Headers)
 	} else if c, err := startStdio(target, nil, pool); err == nil {
 		e.conn = c

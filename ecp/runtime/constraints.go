@@ -52,7 +52,17 @@ func (d *decoder) constraints(n *node, path string) (c Constraints) {
 
 func (d *decoder) setup(n *node, path string) (s Setup) {
 	n = d.mapping(n, path)
-	d.only(n, path, "workspace", "config", "dataset", "repeat", "timeout_s")
+	d.only(n, path, "id", "aliases", "workspace", "config", "dataset", "id_field", "repeat", "timeout_s")
+	if v := n.get("id"); v != nil {
+		s.ID = d.name(v, join(path, "id"))
+		d.unique(v, join(path, "id"), s.ID)
+	}
+	if v := n.get("aliases"); v != nil {
+		s.Aliases = d.texts(v, join(path, "aliases"))
+	}
+	if v := n.get("id_field"); v != nil {
+		s.IDField = d.name(v, join(path, "id_field"))
+	}
 	if v := n.get("workspace"); v != nil {
 		s.Workspace = d.fixture(v, join(path, "workspace"))
 	}
@@ -73,6 +83,17 @@ func (d *decoder) setup(n *node, path string) (s Setup) {
 	}
 	s.TimeoutS = d.seconds(n.get("timeout_s"), join(path, "timeout_s"))
 	return s
+}
+
+// unique complains about an id of a scenario that another one has.
+func (d *decoder) unique(n *node, path, id string) {
+	if line, taken := d.ids[id]; taken {
+		d.problem(n, path, "the scenario in line %d has the id %q too; results are found by it, so that each needs its own", line, id)
+	}
+	if d.ids == nil {
+		d.ids = map[string]int{}
+	}
+	d.ids[id] = n.line
 }
 
 // fixture reads a folder's name, or a mapping with copy and git.

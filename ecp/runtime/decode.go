@@ -14,6 +14,7 @@ import (
 // decoder turns a document into a manifest and collects all that is wrong with it.
 type decoder struct {
 	problems []Problem
+	ids      map[string]int // of scenarios, and their lines
 }
 
 func (d *decoder) problem(n *node, path, format string, args ...any) {

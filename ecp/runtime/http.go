@@ -17,8 +17,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// isURL says whether a target is an HTTP endpoint.
-func isURL(target string) bool {
+// IsURL says whether a target is an agent behind HTTP; else it is a command line.
+func IsURL(target string) bool {
 	u, err := url.Parse(target)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }

@@ -11,16 +11,19 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// Line is one line of a journal: a scenario that finished. Digest is of all that decided
-// what it did, so that what was changed since is run again.
+// Line is one line of a journal: an attempt that ended. Digest covers all that decided what
+// it did, so that what was changed since is run again.
 type Line struct {
-	ID       string          `json:"id"`
-	Digest   string          `json:"digest"`
-	Scenario report.Scenario `json:"scenario"`
+	Case    string         `json:"case"`
+	Variant string         `json:"variant"`
+	Digest  string         `json:"digest"`
+	Attempt int            `json:"attempt"` // from 1
+	Name    string         `json:"name"`    // of the scenario, for people
+	Result  report.Attempt `json:"result"`
 }
 
-// Journal is a file with a line of JSON for each scenario that finished. A line is written
-// at once, so that it survives the death of the process; one that is cut is not read.
+// Journal is a file with a line of JSON for each attempt that ended. A line is written at
+// once, so that it survives the death of the process; one that is cut is not read.
 type Journal struct {
 	mu sync.Mutex // guards f
 	f  *os.File
@@ -48,10 +51,9 @@ func parseJournal(data []byte) (lines []Line, size int64, err error) {
 		}
 		if text := bytes.TrimSpace(data[:i]); len(text) > 0 {
 			var line Line
-			if err := json.Unmarshal(text, &line); err != nil || line.ID == "" || line.Digest == "" {
-				return nil, 0, fmt.Errorf("%d: no line of a journal", n)
+			if err := json.Unmarshal(text, &line); err != nil || line.Case == "" || line.Digest == "" || line.Attempt < 1 {
+				return nil, 0, fmt.Errorf("%d: no line of a journal%s", n, olderJournal(text))
 			}
-			line.Scenario.UpgradeV1()
 			lines = append(lines, line)
 		}
 		size += int64(i + 1)
@@ -102,11 +104,30 @@ func (j *Journal) Write(line Line) error {
 // Close makes the journal durable and closes it.
 func (j *Journal) Close() error { return errors.Join(j.f.Sync(), j.f.Close()) }
 
-// finished finds the last line of each case.
-func finished(lines []Line) map[string]Line {
-	out := map[string]Line{}
+// olderJournal says what to do with a line of a version that knew scenarios by their place.
+func olderJournal(line []byte) string {
+	var older struct{ ID, Digest string }
+	if json.Unmarshal(line, &older) != nil || older.ID == "" || older.Digest == "" {
+		return ""
+	}
+	return " of this version; an older one knew scenarios by their place only. Begin again with --journal"
+}
+
+// attemptKey names an attempt and all that decided what it did.
+type attemptKey struct {
+	id, variant, digest string
+	attempt             int
+}
+
+// finished finds the last result of each attempt that came to an end by itself.
+func finished(lines []Line, retryErrors bool) map[attemptKey]report.Attempt {
+	out := map[attemptKey]report.Attempt{}
 	for _, l := range lines {
-		out[l.ID+l.Digest] = l
+		key := attemptKey{l.Case, l.Variant, l.Digest, l.Attempt}
+		delete(out, key)
+		if !wasStopped(l.Result) && (!retryErrors || l.Result.Status != report.Error) {
+			out[key] = l.Result
+		}
 	}
 	return out
 }

@@ -55,7 +55,10 @@ type Constraints struct {
 type Setup struct {
 	Workspace *Fixture
 	Config    map[string]any // for agent/initialize
+	ID        string         // stays the same when the scenario is renamed; empty is one made of the name
+	Aliases   []string       // earlier ids
 	Dataset   string         // CSV or JSONL, relative to the manifest: the scenario once per record
+	IDField   string         // column of the dataset that names a record; empty is the record's contents
 	Repeat    int64          // 0 leaves it to the command line
 	TimeoutS  float64        // for the whole scenario; 0 is no limit
 }

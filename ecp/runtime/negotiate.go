@@ -25,7 +25,7 @@ func (a *attempt) initialize(ctx context.Context, limit time.Duration) error {
 	if err != nil {
 		return callError(kindProtocol, ecp.MethodInitialize, "%v: %s", err, clip(string(raw), maxShown))
 	}
-	a.out.Agent = &report.Agent{Name: r.Name, ProtocolVersion: ecp.LegacyVersion, Capabilities: r.Capabilities}
+	a.out.Agent = &report.Agent{Name: r.Name, Version: r.Version, ProtocolVersion: ecp.LegacyVersion, Capabilities: r.Capabilities}
 	if r.ProtocolVersion == "" {
 		a.warn(fmt.Sprintf("agent %q names no protocol version and is taken for one of protocol %s, up to 0.4", clip(r.Name, maxName), ecp.LegacyVersion))
 	} else if a.out.Agent.ProtocolVersion, err = agree(r.ProtocolVersion); err != nil {
@@ -50,10 +50,10 @@ func agree(version string) (string, error) {
 // need is a capability that a grader of the manifest relies on.
 type need struct{ capability, by string }
 
-// needsOf lists what the graders of cases rely on, each capability once.
-func needsOf(cases []Case, o Options) (out []need) {
-	for _, c := range cases {
-		for _, step := range c.Scenario.Steps {
+// needsOf lists what the graders of a manifest rely on, each capability once.
+func needsOf(m *Manifest, o Options) (out []need) {
+	for _, sc := range m.Scenarios {
+		for _, step := range sc.Steps {
 			specs := step.Graders
 			if !o.Reference {
 				specs = slices.Concat(specs, step.Constraints.Checks)

@@ -27,20 +27,27 @@ type Options struct {
 	Variants     []Variant        // the whole manifest once for each; none is one without a name
 	Filter       func(Case) bool  // nil is all
 	Budget       Budget           // of the run
-	Earlier      []Line           // of a journal: what has finished is not run again
-	Record       func(Line) error // hears of each scenario that finished; nil is nobody
+	Earlier      []Line           // of a journal: what has finished is not run again, and what it cost counts
+	RetryErrors  bool             // run again what ended in an error earlier
+	Record       func(Line) error // hears of each attempt that ended; nil is nobody
 	Watch        func(Event)      // hears of progress, from several goroutines; nil is nobody
 	Warn         func(string)     // gets each warning about agents once, from several goroutines; nil is nobody
 	Keep         bool             // workspaces
 	Reference    bool             // behave as the reference where we differ on purpose
 	Tools        grade.Tools      // what graders use; commands are the run's own
+	Judge        string           // says which judge Tools has: model, votes, server
+	Servers      []string         // URLs of the same agent as the manifest's target, which share the work with it
 	Client       *http.Client
 	Headers      http.Header // of requests to agents
-	Supervisor   string      // see proc.Spec
+	Supervisor   string      // see proc.NewPool
 	Path         string      // PATH
 	Now          func() time.Time
 	NewID        func() string
 }
+
+// spareSupervisors is how many supervisors wait for the next agents: few runs have more agents
+// at once.
+const spareSupervisors = 16
 
 // Variant is one of several ways to run a manifest.
 type Variant struct {

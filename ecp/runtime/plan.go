@@ -1,132 +1,169 @@
 package runtime
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
+	"cmp"
 	"fmt"
-	"maps"
+	"iter"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // Case is one scenario to run: of one variant, with one record of its dataset.
 type Case struct {
-	ID       string // its place in the manifest, with variant and record
-	Scenario Scenario
-	Labels   map[string]string // of the variant
-	Record   map[string]string // of the dataset
-	Repeat   int64
+	ID         string   // which case it is, wherever it stands in the manifest
+	Aliases    []string // what ID was under earlier ids of the scenario
+	VariantKey string   // which agent, with which configuration
+	Scenario   Scenario
+	Labels     map[string]string // of the variant
+	Record     map[string]string // of the dataset
+	Repeat     int64
 
 	digest  string // of all that decides what it does
 	target  string // resolved
+	server  string // URL that the attempt at hand uses; one of several that share the target's work
 	variant Variant
 }
 
-// Plan lists the cases of a manifest in order, without those that the options filter out,
-// and says what is odd about them.
-func Plan(m *Manifest, o Options) (cases []Case, notes []string, err error) {
+// Plan is what a manifest comes to with some options: its cases, made one after the other,
+// since there may be millions.
+type Plan struct {
+	Notes []string // what is odd about it
+	Total int      // cases
+
+	manifest *Manifest
+	opts     Options
+	ids      *identifier
+	records  [][]record // of each scenario's dataset; nil if it has none
+	variants []planned
+}
+
+// planned is a variant with what follows from it.
+type planned struct {
+	Variant
+	key, target string
+}
+
+// NewPlan reads what the manifest's cases are made of, and finds what is wrong with them.
+func NewPlan(m *Manifest, o Options) (*Plan, error) {
+	p := &Plan{manifest: m, opts: o, ids: newIdentifier(m, o), records: make([][]record, len(m.Scenarios))}
+	if problems := m.readRows(p.ids.dir); len(problems) > 0 {
+		return nil, Problems(problems)
+	}
+	base := 0
+	for i, sc := range m.Scenarios {
+		n, err := p.read(i, sc)
+		if err != nil {
+			return nil, err
+		}
+		base += n
+	}
 	variants := o.Variants
 	if len(variants) == 0 {
 		variants = []Variant{{}}
 	}
-	dir := filepath.Dir(m.Path)
-	if problems := m.readRows(dir); len(problems) > 0 {
-		return nil, nil, Problems(problems)
-	}
 	for _, v := range variants {
-		target := m.Target
-		if v.Target != "" {
-			target = v.Target
-		}
-		if !isURL(target) && !o.Reference {
-			var said []string
-			if target, said = here(dir, o.Path).resolve(target); len(said) > 0 {
-				notes = append(notes, said...)
-			}
-		}
-		for i, sc := range m.Scenarios {
-			list, err := expand(sc, i, dir, o)
-			if err != nil {
-				return nil, notes, err
-			}
-			for _, c := range list {
-				c.variant, c.Labels, c.target = v, v.Labels, target
-				c.ID += labels(v.Labels)
-				c.Repeat = max(cmpOr(sc.Setup.Repeat, o.Repeat), 1)
-				if o.Reference {
-					c.Repeat = max(o.Repeat, 1)
-				}
-				c.digest = c.sum(o)
-				if o.Filter == nil || o.Filter(c) {
-					cases = append(cases, c)
-				}
-			}
+		p.variants = append(p.variants, p.resolve(v))
+	}
+	slices.Sort(p.Notes)
+	p.Notes = slices.Compact(p.Notes)
+	p.Total = base * len(variants)
+	if o.Filter != nil {
+		p.Total = 0
+		for range p.chosen() {
+			p.Total++
 		}
 	}
-	slices.Sort(notes)
-	return cases, slices.Compact(notes), nil
+	return p, nil
 }
 
-func cmpOr(a, b int64) int64 {
-	if a != 0 {
-		return a
-	}
-	return b
-}
-
-func labels(m map[string]string) string {
-	var b strings.Builder
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		b.WriteString("[" + k + "=" + m[k] + "]")
-	}
-	return b.String()
-}
-
-// expand returns a scenario's cases: one, or one for each record of its dataset.
-func expand(sc Scenario, i int, dir string, o Options) ([]Case, error) {
-	id := fmt.Sprint(i)
-	if sc.Setup.Dataset == "" || o.Reference {
-		return []Case{{ID: id, Scenario: sc}}, nil
+// read reads a scenario's dataset and returns how many cases of a variant it makes.
+func (p *Plan) read(i int, sc Scenario) (int, error) {
+	if sc.Setup.Dataset == "" || p.opts.Reference {
+		return 1, nil
 	}
 	path := sc.Setup.Dataset
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
+		path = filepath.Join(p.ids.dir, path)
 	}
-	records, err := readDataset(path)
-	if err != nil {
-		return nil, fmt.Errorf("scenario %q: dataset: %w", sc.Name, err)
+	var err error
+	if p.records[i], err = readDataset(path); err != nil {
+		return 0, fmt.Errorf("scenario %q: dataset: %w", sc.Name, err)
 	}
-	var out []Case
-	for n, r := range records {
-		filled, err := fill(sc, r)
+	for n, row := range p.records[i] {
+		r := row.fields()
+		_, err := fill(sc, r)
+		if err == nil {
+			_, err = recordID(r, sc.Setup.IDField)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("scenario %q: dataset %s, record %d: %w", sc.Name, sc.Setup.Dataset, n+1, err)
+			return 0, fmt.Errorf("scenario %q: dataset %s, record %d: %w", sc.Name, sc.Setup.Dataset, n+1, err)
 		}
-		if filled.Name == sc.Name {
-			filled.Name = fmt.Sprintf("%s #%d", sc.Name, n+1)
-		}
-		out = append(out, Case{ID: fmt.Sprintf("%s#%d", id, n+1), Scenario: filled, Record: r})
 	}
-	return out, nil
+	return len(p.records[i]), nil
 }
 
-// sum is a digest of all that decides what a case does.
-func (c Case) sum(o Options) string {
-	data, err := json.Marshal(struct {
-		Name      string
-		Steps     []Step
-		Setup     Setup
-		Target    string
-		Config    map[string]any
-		Variant   Variant
-		Repeat    int64
-		Reference bool
-	}{c.Scenario.Name, c.Scenario.Steps, c.Scenario.Setup, c.target, o.Config, c.variant, c.Repeat, o.Reference})
-	if err != nil { // a number that JSON does not have
-		data = fmt.Appendf(nil, "%+v %+v", c.Scenario, c.variant)
+// resolve finds the agent of a variant.
+func (p *Plan) resolve(v Variant) planned {
+	out := planned{Variant: v, key: p.ids.variantKey(v), target: cmp.Or(v.Target, p.manifest.Target)}
+	if !IsURL(out.target) && !p.opts.Reference {
+		var notes []string
+		out.target, notes = here(p.ids.dir, p.opts.Path).resolve(out.target)
+		p.Notes = append(p.Notes, notes...)
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+	return out
+}
+
+// Cases makes the cases in the manifest's order, variant after variant.
+func (p *Plan) Cases() iter.Seq[Case] {
+	return func(yield func(Case) bool) {
+		for c := range p.chosen() {
+			c.digest = p.ids.digest(c)
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// chosen makes the cases that the options leave, without their digests.
+func (p *Plan) chosen() iter.Seq[Case] {
+	return func(yield func(Case) bool) {
+		for _, v := range p.variants {
+			p.ids.seen = map[string]int{}
+			for i, sc := range p.manifest.Scenarios {
+				for c := range p.scenario(sc, p.records[i]) {
+					c.variant, c.Labels, c.target, c.VariantKey = v.Variant, v.Labels, v.target, v.key
+					c.Repeat = max(cmp.Or(c.Scenario.Setup.Repeat, p.opts.Repeat), 1)
+					if p.opts.Reference {
+						c.Repeat = max(p.opts.Repeat, 1)
+					}
+					if (p.opts.Filter == nil || p.opts.Filter(c)) && !yield(c) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// scenario makes a scenario's cases: one, or one for each record of its dataset.
+func (p *Plan) scenario(sc Scenario, records []record) iter.Seq[Case] {
+	id := scenarioID(sc)
+	return func(yield func(Case) bool) {
+		if records == nil {
+			yield(p.ids.newCase(sc, id, nil, ""))
+			return
+		}
+		for n, row := range records {
+			r := row.fields()
+			filled, _ := fill(sc, r)                   // which read has tried
+			record, _ := recordID(r, sc.Setup.IDField) // and this
+			if filled.Name == sc.Name {
+				filled.Name = fmt.Sprintf("%s #%d", sc.Name, n+1)
+			}
+			if !yield(p.ids.newCase(filled, id, r, record)) {
+				return
+			}
+		}
+	}
 }

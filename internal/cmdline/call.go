@@ -83,12 +83,12 @@ func (w *walker) command(r run) {
 		return
 	}
 	for _, word := range r.words[1:] {
-		if !word.known && first.text != "echo" {
+		if !word.known && first.text != "echo" && (first.text != "cd" || !word.top) {
 			w.computed("words of it are computed")
 		}
 	}
 	j := judge(first.text, r.words[1:], r.loose)
-	c.Effect, c.Why, c.Paths, c.Git, c.Dir = j.effect, j.why, j.paths, j.git, j.dir
+	c.Effect, c.Why, c.Paths, c.Git, c.GitContents, c.Dir = j.effect, j.why, j.paths, j.git, j.contents, j.dir
 	gone := losses(first.text, r.words[1:])
 	c.Destroys, c.Deletes, c.Discards = gone.why, gone.deletes, gone.discards
 	if len(r.demands) > 0 && c.Effect == Reads {
@@ -106,8 +106,8 @@ func (w *walker) command(r run) {
 		if c.Effect == Unknown && inner == transparent && len(r.demands) == 0 {
 			c.Effect, c.Why = Reads, ""
 		}
-	} else if len(r.demands) == 0 && j.option == "" && gone.why == "" && len(gone.deletes) == 0 && (c.Effect == Reads || !readable(first.text, texts[1:])) && !slices.ContainsFunc(r.words, func(w word) bool { return !w.known }) {
-		c.Key = key(texts)
+	} else if len(r.demands) == 0 && j.option == "" && gone.why == "" && len(gone.deletes) == 0 {
+		c.Key = key(r.words, c.Effect == Reads)
 	}
 	w.add(c)
 }
@@ -131,26 +131,26 @@ func (w *walker) wrapper(r run) (kind wrapping, ok bool) {
 	name := base(r.words[0].text)
 	switch name {
 	case "timeout", "nice", "nohup", "stdbuf", "time", "command", "builtin", "ionice", "setsid", "env", "sudo", "doas", "exec":
-		if name == "command" && len(args) > 0 && (args[0].text == "-v" || args[0].text == "-V") {
+		own := wrapperWords(name, args)
+		switch {
+		case name == "command" && own.has("-v", "-V"):
 			return opaque, false
-		}
-		rest, known := after(name, args)
-		if !known {
+		case own.loose, own.has("-S"), own.why != "" && own.mark == 0:
 			w.unresolved("what " + name + " runs is not known")
+		}
+		if len(own.operands) == 0 || own.loose || own.has("-S") {
 			return opaque, true
 		}
-		if len(rest) == 0 {
-			return opaque, true
-		}
-		w.inner(r, rest, false)
-		if slices.Contains([]string{"setsid", "nohup", "sudo", "doas", "exec"}, name) || assigns(args, rest) || alters(name, args[:len(args)-len(rest)]) {
+		w.inner(r, own.operands, false)
+		if slices.Contains([]string{"setsid", "nohup", "sudo", "doas", "exec"}, name) || own.why != "" || own.assigns {
 			return opaque, true
 		}
 		return transparent, true
 	case "xargs":
-		rest, replaced, known := afterXargs(args)
+		own := wrapperWords(name, args)
+		replaced, rest := own.replaced(), own.operands
 		switch {
-		case !known, replaced != "" && len(rest) > 0 && (strings.Contains(rest[0].text, replaced) || !anyWords(rest[0].text)):
+		case own.loose, own.globbed, own.why != "", replaced != "" && len(rest) > 0 && (strings.Contains(rest[0].text, replaced) || !anyWords(rest[0].text)):
 			w.unresolved("what xargs runs is not known")
 			return opaque, true
 		case len(rest) == 0:
@@ -188,109 +188,54 @@ func (w *walker) inner(r run, words []word, loose bool) {
 	last.Demands = append(slices.Clone(last.Demands), base(words[0].text))
 }
 
-// after returns the words behind a wrapper's own.
-func after(name string, args []word) (rest []word, known bool) {
-	takes := map[string]string{ // options with a word of their own
-		"timeout": "-k -s --kill-after --signal", "nice": "-n --adjustment", "stdbuf": "-i -o -e --input --output --error",
-		"ionice": "-c -n -p -P -u --class --classdata", "env": "-u --unset -C --chdir", "time": "-f -o --format --output",
-		"sudo": "-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --chdir --chroot --role --type", "doas": "-u -C", "exec": "-a",
-	}[name]
-	operands := 0
-	if name == "timeout" {
-		operands = 1
-	}
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		switch {
-		case a.loose():
-			return nil, false
-		case name == "env" && (a.text == "-S" || strings.HasPrefix(a.text, "-S") || strings.HasPrefix(a.text, "--s") || strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "S") && !strings.HasPrefix(a.text, "--")):
-			return nil, false // splits a text into words
-		case a.text == "--":
-			return args[min(i+1+operands, len(args)):], true
-		case strings.HasPrefix(a.text, "-") && a.text != "-":
-			if slices.Contains(strings.Fields(takes), a.text) {
-				i++
-			}
-		case name == "env" && a.text == "-", (name == "env" || name == "sudo") && strings.Contains(a.text, "="):
-		case operands > 0:
-			operands--
-		default:
-			return args[i:], true
-		}
-	}
-	return nil, true
+// wrapped is what a wrapper is given; its operands are the command that it runs.
+type wrapped struct {
+	given
+	assigns bool // it sets variables first
 }
 
-// assigns says that a wrapper sets variables or writes files before it runs rest.
-func assigns(args, rest []word) bool {
-	return slices.ContainsFunc(args[:len(args)-len(rest)], func(a word) bool {
-		name, _, sets := strings.Cut(a.text, "=")
-		return sets && !strings.HasPrefix(name, "-") && !harmlessVariable(name) ||
-			strings.HasPrefix(a.text, "-o") || strings.HasPrefix(a.text, "--o") || strings.HasPrefix(a.text, "-C") || strings.HasPrefix(a.text, "--ch")
-	})
+// wrapperWords reads the words of a wrapper. Behind an option that is not known may be
+// another command than is found; that is said, and the one that is found is listed.
+func wrapperWords(name string, args []word) wrapped {
+	p, _ := wrapperOptions(name)
+	own := wrapped{given: p.parse(args)}
+	switch name {
+	case "timeout": // how long
+		own.skip(func(w word) bool { return true }, 1)
+	case "env", "sudo", "doas":
+		own.skip(func(w word) bool {
+			if name == "env" && w.text == "-" { // without a variable
+				own.refuse(w, doesMore, "takes the environment away")
+				return true
+			}
+			variable, _, sets := strings.Cut(w.text, "=")
+			own.assigns = own.assigns || sets && !harmlessVariable(variable)
+			return sets
+		}, len(own.operands))
+	}
+	return own
 }
 
-// alters says that options of a wrapper do more than run a command: those of env take away
-// the variables that programs are found with, time writes files, ionice is for others too.
-func alters(name string, options []word) bool {
-	return slices.ContainsFunc(options, func(a word) bool {
-		switch {
-		case a.text == "--" || !strings.HasPrefix(a.text, "-"):
-			return false
-		case name == "env":
-			return true
-		case name == "time":
-			return a.text != "-p"
+// skip takes up to so many operands away that are not the command. What may be any word may
+// be any number of them.
+func (o *wrapped) skip(is func(word) bool, most int) {
+	for ; most > 0 && len(o.operands) > 0 && is(o.operands[0]); most-- {
+		if o.operands[0].loose() || o.operands[0].glob {
+			o.loose = true
 		}
-		return name == "ionice" && (strings.ContainsAny(a.text, "pPu") || strings.HasPrefix(a.text, "--u"))
-	})
+		o.operands = o.operands[1:]
+	}
 }
 
-// afterXargs returns the command of xargs, and what in its words stands for what is read:
-// empty if that is added to their end. Only options whose effect is plain are known.
-func afterXargs(args []word) (rest []word, replaced string, known bool) {
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		if a.loose() {
-			return nil, "", false
-		}
-		if a.text == "--" {
-			return args[i+1:], replaced, true
-		}
-		if !strings.HasPrefix(a.text, "-") {
-			return args[i:], replaced, true
-		}
-		option, value, attached := strings.Cut(a.text, "=")
-		if !strings.HasPrefix(a.text, "--") && len(a.text) > 2 {
-			option, value, attached = a.text[:2], a.text[2:], true
-		}
-		switch option {
-		case "-0", "-r", "-t", "-x", "--null", "--no-run-if-empty", "--verbose", "--exit":
-			if attached { // several letters
-				return nil, "", false
-			}
-		case "-n", "-L", "-P", "-s", "-d", "-E", "--max-args", "--max-procs", "--max-chars", "--delimiter":
-			if !attached {
-				i++
-			}
-		case "-I":
-			if !attached {
-				if i++; i == len(args) || !args[i].known {
-					return nil, "", false
-				}
-				value = args[i].text
-			}
-			replaced = value
-		case "-i", "--replace":
-			if replaced = value; value == "" {
-				replaced = "{}"
-			}
-		default: // -a reads a file, -p and -o a terminal
-			return nil, "", false
+// replaced is the text in the words of a command for which xargs puts in what it reads; empty
+// if it adds that to the end.
+func (o *wrapped) replaced() (text string) {
+	for _, option := range o.options {
+		if option.name == "-I" {
+			text = option.value
 		}
 	}
-	return nil, replaced, true
+	return text
 }
 
 // find lists what -exec and its like run.
@@ -300,11 +245,8 @@ func (w *walker) find(r run) (wrapping, bool) {
 	for i := 0; i < len(args); i++ {
 		switch args[i].text {
 		case "-exec", "-execdir", "-ok", "-okdir":
-			end := i + 1
-			for end < len(args) && args[end].text != ";" && (args[end].text != "+" || args[end-1].text != "{}") {
-				end++
-			}
-			if end == len(args) || end == i+1 {
+			end := commandEnd(args, i+1)
+			if end <= i+1 {
 				w.unresolved("what find runs is not known")
 				return opaque, true
 			}

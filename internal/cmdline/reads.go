@@ -1,232 +1,139 @@
 package cmdline
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
 
 // judgement is what is known of a command from its words.
 type judgement struct {
-	effect Effect
-	why    string
-	option string // that makes of a reading command another, or runs something
-	paths  []Path
-	git    bool
-	dir    string
+	effect   Effect
+	why      string
+	option   string // that makes of a reading command another, or runs something
+	paths    []Path
+	git      bool
+	contents bool // git looks at the contents of files
+	dir      string
 }
 
 // judge looks a command up. loose says that words are added to it that nobody knows.
 //
-// The list errs on the side of no: a command, a subcommand or an option that it does not
-// know may change something.
+// The tables err on the side of no: a command, a subcommand or an option that they do not
+// have may change something.
 func judge(name string, args []word, loose bool) judgement {
-	if j, ok := runsByOption(name, args); ok {
-		return j
+	if o := runsByOption(name, args); o != "" {
+		return judgement{why: o + " lets " + name + " run other programs", option: bare(o)}
 	}
-	if changes(name, args) {
+	if _, known := reader(name); !known && changes(name, args) {
 		return judgement{effect: Changes, why: strings.TrimSpace(name+" "+subcommand(name, args)) + " is there to change something"}
 	}
-	if !slices.ContainsFunc(args, word.loose) && !loose {
-		return judgeKnown(name, args)
+	var j judgement
+	anyWords := false
+	switch name {
+	case "git":
+		j = judgeGit(args)
+	case "find":
+		j = judgeFind(args)
+	case "make", "gcc", "bash":
+		// Not node, python, cargo, go and their like: files of the folder say which of them
+		// runs, where version managers and toolchains are, or that one be fetched first.
+		if len(args) != 1 || args[0].text != "--version" {
+			return judgement{why: "what " + name + " does is not known"}
+		}
+		j = judgement{effect: Reads}
+	case "command":
+		if g := commandOptions().parse(args); !g.has("-v", "-V") || g.why != "" {
+			return judgement{why: "what it runs is not known"}
+		}
+		j = judgement{effect: Reads}
+	default:
+		p, known := reader(name)
+		if !known {
+			return judgement{why: "what " + name + " does is not known"}
+		}
+		anyWords = p.anyWords
+		j = p.judge(name, args)
 	}
-	if !anyWords(name) {
-		return judgement{why: "words of " + name + " may turn out to be options"}
-	}
-	if loose {
+	if loose && j.effect == Reads {
+		if !anyWords {
+			return judgement{why: "words of " + name + " may turn out to be options"}
+		}
 		// Names that come from elsewhere may lead anywhere; the caller sees a path
 		// that is nowhere inside.
-		j := judgeKnown(name, args)
 		if name != "echo" {
 			j.paths = append(j.paths, Path{Name: "/"})
 		}
+	}
+	return j
+}
+
+// judge judges a program by its table.
+func (p program) judge(name string, args []word) judgement {
+	g := p.parse(args)
+	if j := g.refusal(name); j.why != "" {
+		if p.edits {
+			j.option = ""
+		}
 		return j
 	}
-	return judgeKnown(name, args)
-}
-
-// anyWords tells the commands that only read whatever words they are given.
-func anyWords(name string) bool {
-	switch name {
-	case "pwd", "ls", "cat", "head", "tail", "wc", "stat", "du", "df", "which", "whoami", "id", "uname", "arch", "nproc",
-		"echo", "true", "false", ":", "basename", "dirname", "realpath", "readlink", "cut", "nl", "tac", "rev", "fold", "tr", "paste", "join", "expand", "unexpand", "column",
-		"cmp", "comm", "grep", "egrep", "fgrep", "cd", "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "od", "strings", "seq", "sleep", "jq":
-		return true
+	if g.loose && !p.anyWords {
+		return judgement{why: "words of " + name + " may turn out to be options"}
 	}
-	return false
-}
-
-// judgeKnown judges a command none of whose words may turn out to be an option.
-func judgeKnown(name string, args []word) judgement {
-	reads := judgement{effect: Reads, paths: paths(name, args)}
-	if o := leadsAway(name, args); o != "" {
-		return judgement{why: o + " makes " + name + " read what it does not name", option: bare(o)}
-	}
-	if anyWords(name) {
-		if name == "cd" && len(args) != 1 {
-			return judgement{why: "where cd leads is not known"}
-		}
-		return reads
-	}
-	if option, known := doesMore(name, args); option != "" {
-		return readsNoMore(name, option)
-	} else if known {
-		return reads
-	}
-	switch name {
-	case "sort":
-		if o := sortWrites(args); o != "" {
-			j := readsNoMore(name, o)
-			if !strings.HasPrefix(o, "--c") {
+	if p.check != nil {
+		if o, why := p.check(g); why != "" {
+			j := judgement{why: why, option: bare(o)}
+			if strings.HasSuffix(why, " is written") {
 				j.effect = Changes
 			}
 			return j
 		}
-		return reads
-	case "uniq":
-		if len(operands(args)) > 1 {
-			return judgement{effect: Changes, why: "the second file of uniq is written"}
-		}
-		return reads
-	case "find":
-		switch o := firstWith(args, "-exec", "-ok", "-delete", "-fprint", "-fls"); {
-		case o == "-delete", strings.HasPrefix(o, "-fprint"), o == "-fls":
-			return judgement{effect: Changes, why: o + " of find changes files", option: o}
-		case o != "":
-			j := readsNoMore(name, o)
-			j.paths = reads.paths
-			return j
-		}
-		return reads
-	case "git":
-		return judgeGit(args)
-	case "type", "command":
-		if name == "command" && (len(args) == 0 || args[0].text != "-v" && args[0].text != "-V") {
-			return judgement{why: "what it runs is not known"}
-		}
-		return judgement{effect: Reads}
-	case "make", "gcc", "bash":
-		// Not node, python, cargo, go and their like: files of the folder say which of them
-		// runs, where version managers and toolchains are, or that one be fetched first.
-		if len(args) == 1 && args[0].text == "--version" {
-			return judgement{effect: Reads}
-		}
 	}
-	return judgement{why: "what " + name + " does is not known"}
-}
-
-// readsNoMore is the judgement of a command that only reads without an option.
-func readsNoMore(name, option string) judgement {
-	return judgement{why: option + " makes " + name + " do more than read", option: bare(option)}
-}
-
-// doesMore returns the option (or word) with which a command does more than read; empty if
-// there is none. It knows those of which nothing else has to be known.
-func doesMore(name string, args []word) (option string, known bool) {
-	switch name {
-	case "test", "[":
-		return firstOf(args, "-v", "-R"), true // evaluate a subscript
-	case "printf":
-		switch {
-		case len(args) > 0 && strings.HasPrefix(args[0].text, "-"):
-			return args[0].text, true
-		case len(args) > 0 && assignsLength(args[0].text):
-			return "%n", true
-		}
-		return "", true
-	case "diff":
-		return cmp.Or(firstWith(args, "--pag"), firstLetter(args, "l")), true // runs pr
-	case "date":
-		for _, a := range args {
-			if !strings.HasPrefix(a.text, "+") && a.text != "-u" && a.text != "--utc" && a.text != "-R" && !strings.HasPrefix(a.text, "-I") {
-				return cmp.Or(a.text, "''"), true
-			}
-		}
-		return "", true
-	case "file":
-		return cmp.Or(firstWith(args, "--co", "--ma", "--u", "--p"), firstLetter(args, "CmzZp")), true
-	case "tree":
-		for _, a := range args {
-			if strings.HasPrefix(a.text, "-") && (strings.HasPrefix(a.text, "--out") || !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, "oR")) {
-				return a.text, true
-			}
-		}
-		return "", true
-	case "rg":
-		return cmp.Or(firstWith(args, "--pre", "--hostname-bin", "--search-zip"), firstLetter(args, "z")), true
-	}
-	return "", false
-}
-
-// operands are the words that are no options.
-func operands(args []word) (out []word) {
-	for i, a := range args {
-		if a.text == "--" {
-			return append(out, args[i+1:]...)
-		}
-		if !strings.HasPrefix(a.text, "-") || a.text == "-" {
-			out = append(out, a)
-		}
-	}
-	return out
-}
-
-// readable says whether some invocation of a command only reads, so that one which does
-// more must not be remembered under the same key.
-func readable(name string, args []string) bool {
-	if name == "git" {
-		return len(args) > 0 && slices.Contains(gitReads(), args[0])
-	}
-	return anyWords(name) || slices.Contains([]string{"test", "[", "printf", "date", "sort", "diff", "uniq", "file", "tree", "find", "rg"}, name)
-}
-
-// sortWrites returns the option with which sort writes a file or runs a program.
-func sortWrites(args []word) string {
-	for _, a := range args {
-		switch {
-		case a.text == "--":
-			return ""
-		case strings.HasPrefix(a.text, "--o"), strings.HasPrefix(a.text, "--co"), strings.HasPrefix(a.text, "--t"):
-			return a.text
-		case strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, "oT"):
-			return a.text
-		}
-	}
-	return ""
-}
-
-func firstOf(args []word, options ...string) string {
-	for _, a := range args {
-		if slices.Contains(options, a.text) {
-			return a.text
-		}
-	}
-	return ""
-}
-
-func firstWith(args []word, prefixes ...string) string {
-	for _, a := range args {
-		for _, p := range prefixes {
-			if strings.HasPrefix(a.text, p) {
-				return a.text
+	j := judgement{effect: Reads}
+	add := func(words []word, text bool) {
+		for _, w := range words {
+			if w.top || w.known && (!text || w.glob) {
+				j.paths = append(j.paths, Path{Name: w.text, Glob: w.glob, Top: w.top, Follows: p.follows && !g.has("--no-dereference")})
 			}
 		}
 	}
-	return ""
+	add(g.files, false)
+	operands := g.operands
+	if p.firstText && len(operands) > 0 && !operands[0].glob && !g.globbed && !g.has(strings.Fields(p.textBy)...) {
+		operands = operands[1:]
+	}
+	add(operands, p.text)
+	return j
 }
 
-// firstLetter returns the first option with one of some letters, alone or among others. What
-// is a value that only looks like letters counts too.
-func firstLetter(args []word, letters string) string {
-	for _, a := range args {
-		if a.text == "--" {
-			return ""
-		}
-		if strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, letters) {
-			return a.text
+// refusal is the judgement of a program that is given an option which is not only for
+// reading; without a reason if it is not.
+func (g given) refusal(name string) judgement {
+	switch {
+	case g.why == "":
+		return judgement{}
+	case g.mark == writes:
+		return judgement{effect: Changes, why: g.refused + " of " + name + " " + g.why, option: bare(g.refused)}
+	case g.mark == doesMore:
+		return judgement{why: g.refused + " makes " + name + " do more than read, or read what its words do not name", option: bare(g.refused)}
+	}
+	return judgement{why: "the option " + g.refused + " of " + name + " " + g.why}
+}
+
+// anyWords says whether a command only reads whatever words it is given.
+func anyWords(name string) bool {
+	p, known := reader(name)
+	return known && p.anyWords
+}
+
+// reader returns how a program reads its words that, with the options of its table, only
+// reads.
+func reader(name string) (p program, known bool) {
+	for _, table := range []func(string) (program, bool){fileReaders, textReaders, systemReaders, searchers} {
+		if p, known = table(name); known {
+			return p, true
 		}
 	}
-	return ""
+	return program{}, false
 }
 
 // assignsLength says that a format of printf has %n, which sets a variable: PATH, say.
@@ -252,87 +159,80 @@ func bare(option string) string {
 	return option
 }
 
-// paths lists the words that may name files.
-func paths(name string, args []word) []Path {
-	var out []Path
-	if name == "echo" || name == "printf" { // their words are texts, but for globs
-		for _, a := range args {
-			if a.glob {
-				out = append(out, Path{Name: a.text, Glob: true})
-			}
-		}
-		return out
+// judgeFind judges find by its expression. What -exec runs is judged elsewhere.
+func judgeFind(args []word) judgement {
+	starts, g := findWords(args)
+	j := g.refusal("find")
+	if j.why == "" && g.loose {
+		j.why = "words of find may turn out to be options"
 	}
-	skip := pattern(name, args)
-	for i, a := range args {
-		if i == skip || !a.known {
-			continue
-		}
-		if !strings.HasPrefix(a.text, "-") || a.text == "-" {
-			out = append(out, Path{Name: a.text, Glob: a.glob})
-			continue
-		}
-		// A value may be attached: --file=x, -fx, -vfx.
-		if _, value, ok := strings.Cut(a.text, "="); ok {
-			out = append(out, Path{Name: value, Glob: a.glob})
-		}
-		if strings.HasPrefix(a.text, "--") {
-			continue
-		}
-		if i := strings.IndexByte(a.text, '/'); i >= 0 {
-			out = append(out, Path{Name: a.text[i:]})
-		}
-		if i := strings.Index(a.text, ".."); i >= 0 {
-			out = append(out, Path{Name: a.text[i:]})
-		}
-		out = append(out, attached(a.text)...)
+	if j.why == "" {
+		j.effect = Reads
 	}
-	return out
+	for _, w := range slices.Concat(starts, g.files) {
+		j.paths = append(j.paths, Path{Name: w.text, Glob: w.glob})
+	}
+	return j
 }
 
-// attached lists what may be the value of an option behind one or several letters: of -vfx
-// that is fx or x.
-func attached(option string) (out []Path) {
-	const most = 8 // letters
-	letter := func(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
-	for n := 2; n < min(len(option), 2+most) && letter(option[n-1]) && strings.Trim(option[1:], "0123456789") != ""; n++ {
-		out = append(out, Path{Name: option[n:]})
+// findWords divides the words of find into the folders that it searches and its expression.
+func findWords(args []word) (starts []word, g given) {
+	global := program{options: "-H !-L -P -E -x -d -s", whole: true}
+	i := 0
+	for i < len(args) && !args[i].glob {
+		if _, found := global.exactly(args[i].text); !found {
+			break
+		}
+		global.option(&g, args[i], nil)
+		i++
 	}
-	return out
-}
-
-// givesPattern says whether an option may have the pattern as its value, so that no other
-// word is it, or the name of a file. The letters may stand behind others (-ne.), long options
-// may be shortened.
-func givesPattern(option string) bool {
-	if !strings.HasPrefix(option, "--") {
-		return strings.HasPrefix(option, "-") && strings.ContainsAny(option, "ef")
+	for i < len(args) && (args[i].text == "" || !strings.Contains("-(!),", args[i].text[:1])) {
+		g.loose = g.loose || args[i].loose()
+		starts = append(starts, args[i])
+		i++
 	}
-	return firstWith([]word{{text: option}}, "--reg", "--file", "--from", "--exclude-f", "--ignore-file") != ""
-}
-
-// pattern returns which argument is the pattern of a search, which is no path; -1 if
-// there is none.
-func pattern(name string, args []word) int {
-	switch name {
-	case "grep", "egrep", "fgrep", "rg", "jq":
-	default:
-		return -1
-	}
-	first := -1
-	for i, a := range args {
+	expression := findExpression()
+	for i < len(args) {
+		a := args[i]
+		i++
 		switch {
 		case a.loose():
-			return -1
-		case givesPattern(a.text):
-			return -1
-		case first < 0 && !strings.HasPrefix(a.text, "-"):
-			first = i
+			g.loose = true
+		case slices.Contains([]string{"(", ")", "!", ","}, a.text):
+		case slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, a.text):
+			g.refuse(a, doesMore, "runs a program")
+			end := commandEnd(args, i)
+			if end < 0 {
+				return starts, g
+			}
+			i = end + 1
+		case !strings.HasPrefix(a.text, "-"):
+			g.refuse(a, 0, "is not where find expects it")
+		case strings.HasPrefix(a.text, "-newer") && len(a.text) == len("-newerXY"):
+			if i == len(args) {
+				g.refuse(a, 0, "has no value")
+			} else if g.files = append(g.files, args[i]); args[i].glob {
+				g.refuse(a, 0, "may have several values")
+			}
+			i++
+		default:
+			before := len(g.options)
+			n := expression.option(&g, a, args[i:])
+			if n > 0 && args[i].glob && before < len(g.options) {
+				g.refuse(a, 0, "may have several values") // of which all but the first are operators
+			}
+			i += n
 		}
 	}
-	// An option in front may have taken the word as its value.
-	if first > 0 && len(args[first-1].text) == 2 && strings.ContainsAny(args[first-1].text[1:], "ABCmdDgtTjM") {
-		return -1
+	return starts, g
+}
+
+// commandEnd is where the words of -exec end that begin at i; -1 if they do not.
+func commandEnd(args []word, i int) int {
+	for end := i; end < len(args); end++ {
+		if args[end].text == ";" || args[end].text == "+" && end > i && args[end-1].text == "{}" {
+			return end
+		}
 	}
-	return first
+	return -1
 }

@@ -16,7 +16,7 @@ func vocabulary() map[string][]string {
 		"ls": with("-la", "-R", "--color=always", "-t"), "cat": with("-n", "-A", "--"), "head": with("-n", "1", "-c", "5"), "tail": with("-n", "1", "-2"),
 		"wc": with("-l", "--files0-from=list"), "stat": with("-c", "%n", "-f"), "du": with("-s", "-a"), "which": {"ls", "-a", "x.sh"}, "id": {"-u"}, "whoami": {}, "uname": {"-a"}, "pwd": {"-P"},
 		"echo": with("-e", `\n`, "x", "./x.sh", "a.txt"), "true": {}, "basename": with("-a", "-s"), "dirname": with(), "realpath": with("-m"), "readlink": with("-f"), "cut": with("-c1", "-d:", "-f1"), "nl": with(), "tac": with(), "rev": with(),
-		"fold": with("-w5"), "tr": {"a", "b", "-d"}, "paste": with("-s"), "join": with(), "column": with("-t", "-s,"), "cmp": with("-s"), "comm": with("-12"),
+		"fold": with("-w5"), "tr": {"a", "b", "-d"}, "paste": with("-s"), "join": with(), "column": {"-t", "-s,", "a.txt", "b.txt"}, "cmp": with("-s"), "comm": with("-12"),
 		"diff":    with("-u", "-r", "-q", "--paginate", "-l", "-lr", "--pag", "-ul", "--color=always", "-y"),
 		"grep":    with("-r", "-n", "foo", "-e", "x", "-f", "list", "-P", "-o", "-c"),
 		"egrep":   with("foo", "-n"),

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+)
+
+// resumed runs a manifest with a journal and says how many attempts were reused.
+func resumed(t *testing.T, m, journal string, args ...string) (result, *report.Report) {
+	t.Helper()
+	return evaluated(t, m, append([]string{"--resume", journal}, args...)...)
+}
+
+// What an earlier run found counts only for what it evaluated: the workspace, the agent's
+// program, what the agent says of itself, its configuration.
+func TestResumeSeesWhatChanged(t *testing.T) {
+	quiet(t)
+	const agent = `while read -r line; do id=${line##*\"id\":}; id=${id%%[,\}]*}
+case $line in
+*agent/initialize*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"name\":\"a\",\"version\":\"$(cat VERSION)\",\"capabilities\":{}}}";;
+*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"status\":\"done\",\"public_output\":\"ANSWER\"}}";;
+esac; done
+`
+	for name, change := range map[string]struct {
+		do     func(t *testing.T, dir string)
+		args   []string
+		passes bool
+	}{
+		"nothing":                {func(*testing.T, string) {}, nil, true},
+		"a file of the fixture":  {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "fixture", "sub", "b"), "2") }, nil, true},
+		"the agent's script":     {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "agent.sh"), "exit 1\n") }, nil, false},
+		"the version it reports": {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "version"), "2") }, nil, true},
+		"its configuration":      {func(*testing.T, string) {}, []string{"--config", "model=b"}, true},
+		"a grader":               {func(t *testing.T, dir string) { replace(t, filepath.Join(dir, "m.yaml"), "ANSWER", "ANSWE") }, nil, true},
+		"the name of the suite":  {func(t *testing.T, dir string) { replace(t, filepath.Join(dir, "m.yaml"), "name: suite", "name: other") }, nil, true},
+		"the place in the suite": {func(t *testing.T, dir string) {
+			replace(t, filepath.Join(dir, "m.yaml"), "scenarios:\n", "scenarios:\n"+scenario("first", has("ANSWER"), "x"))
+		}, nil, true},
+		"the name, but not the id": {func(t *testing.T, dir string) { replace(t, filepath.Join(dir, "m.yaml"), "name: one", "name: renamed") }, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			m, journal := filepath.Join(dir, "m.yaml"), filepath.Join(dir, "journal")
+			write(t, filepath.Join(dir, "version"), "1")
+			write(t, filepath.Join(dir, "agent.sh"), strings.ReplaceAll(agent, "VERSION", filepath.Join(dir, "version")))
+			write(t, filepath.Join(dir, "fixture", "a"), "1")
+			write(t, m, "manifest_version: v1\nname: suite\ntarget: sh "+filepath.Join(dir, "agent.sh")+`
+scenarios:
+  - name: one
+    steps:
+      - {input: x, graders: [`+has("ANSWER")+`], constraints: {scenario: {id: the-one, workspace: fixture}}}
+`)
+			if out, r := resumed(t, m, journal); out.code != 0 || r.Reused() != 0 {
+				t.Fatalf("exit %d: %s", out.code, out.err)
+			}
+			change.do(t, dir)
+			out, r := resumed(t, m, journal, change.args...)
+			if (out.code == 0) != change.passes {
+				t.Fatalf("exit %d: %s", out.code, out.err)
+			}
+			want := 0
+			if name == "nothing" || strings.HasPrefix(name, "the place") || strings.HasPrefix(name, "the name, ") {
+				want = 1
+			}
+			if r.Reused() != want || (want > 0) != strings.Contains(out.err, "of an earlier run were reused") {
+				t.Errorf("%d attempts were reused: %s", r.Reused(), out.err)
+			}
+		})
+	}
+}
+
+func replace(t *testing.T, path, old, text string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(data), old) {
+		t.Fatalf("%q is not in %s, %v", old, data, err)
+	}
+	write(t, path, strings.ReplaceAll(string(data), old, text))
+}
+
+// What an earlier run cost counts, also what came to no end.
+func TestBudgetOverResumes(t *testing.T) {
+	quiet(t)
+	journal := filepath.Join(t.TempDir(), "j")
+	var b strings.Builder
+	for i := range 5 {
+		b.WriteString(scenario(fmt.Sprint("s", i), has("x"), "x"))
+	}
+	m := manifest(t, agentTarget(t, "ok"), b.String())
+	_, first := resumed(t, m, journal, "--max-cost", "0.5")
+	if first.Counts.Passed != 2 {
+		t.Fatalf("%+v", first.Counts)
+	}
+	out, r := resumed(t, m, journal, "--max-cost", "0.5")
+	if out.code != exitError || r.Counts.Passed != 2 || r.Counts.Error != 3 || r.Reused() != 2 {
+		t.Errorf("exit %d: the budget was spent again: %+v", out.code, r.Counts)
+	}
+	if out, r = resumed(t, m, journal, "--max-cost", "1"); r.Counts.Passed != 4 {
+		t.Errorf("exit %d: %+v", out.code, r.Counts)
+	}
+}
+
+// More attempts than before make only those that are missing.
+func TestResumeMoreAttempts(t *testing.T) {
+	quiet(t)
+	journal := filepath.Join(t.TempDir(), "j")
+	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("x"), "x"))
+	resumed(t, m, journal, "--repeat", "2")
+	if _, r := resumed(t, m, journal, "--repeat", "5"); r.Reused() != 2 || r.Scenarios[0].Repeat.N != 5 {
+		t.Errorf("%d reused: %+v", r.Reused(), r.Scenarios[0].Repeat)
+	}
+}
+
+// A baseline of another model says nothing about this one.
+func TestBaselineOfAnotherModel(t *testing.T) {
+	quiet(t)
+	old := filepath.Join(t.TempDir(), "old.json")
+	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("x"), "x"))
+	worse := manifest(t, agentTarget(t, "ok"), scenario("a", has("other"), "x"))
+	invoke(t, "run", "--manifest", m, "--config", "model=a", "--json-out", old)
+	out, r := evaluated(t, worse, "--config", "model=b", "--baseline", old, "--max-new-fail", "0")
+	if len(r.Baseline.NewFail) != 0 || len(r.Baseline.Unpaired) != 1 || out.code != exitError || !strings.Contains(out.err, "nothing was compared") {
+		t.Errorf("exit %d: %+v %s", out.code, r.Baseline, out.err)
+	}
+	if out, r = evaluated(t, worse, "--config", "model=a", "--baseline", old, "--max-new-fail", "0"); out.code != exitFailed || len(r.Baseline.NewFail) != 1 {
+		t.Errorf("exit %d: %+v", out.code, r.Baseline)
+	}
+	// Of a matrix, what both have is compared.
+	invoke(t, "run", "--manifest", m, "--matrix", "model=a,b", "--json-out", old)
+	if out, r = evaluated(t, worse, "--matrix", "model=b,c", "--baseline", old, "--max-new-fail", "0"); out.code != exitFailed || len(r.Baseline.NewFail) != 1 || len(r.Baseline.Unpaired) != 1 || len(r.Baseline.Missing) != 0 {
+		t.Errorf("exit %d: %+v", out.code, r.Baseline)
+	}
+}
+
+// A renamed scenario is found by an alias, else it is new and the old one is gone.
+func TestBaselineOfRenamed(t *testing.T) {
+	quiet(t)
+	old := filepath.Join(t.TempDir(), "old.json")
+	invoke(t, "run", "--manifest", manifest(t, agentTarget(t, "ok"), scenario("Old name", has("x"), "x")), "--json-out", old)
+	_, r := evaluated(t, manifest(t, agentTarget(t, "ok"), scenario("New name", has("x"), "x")), "--baseline", old)
+	if b := r.Baseline; len(b.Added) != 1 || len(b.Missing) != 1 {
+		t.Errorf("%+v", b)
+	}
+	_, r = evaluated(t, manifest(t, agentTarget(t, "ok"), `
+  - name: New name
+    steps:
+      - {input: x, graders: [`+has("x")+`], constraints: {scenario: {aliases: [old-name]}}}
+`), "--baseline", old)
+	if b := r.Baseline; len(b.Added) != 0 || len(b.Missing) != 0 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// Two scenarios of one id are an error with both lines.
+func TestIDsAreUnique(t *testing.T) {
+	r := invoke(t, "validate", manifest(t, "agent", `
+  - name: a
+    steps: [{input: x, graders: [`+has("x")+`], constraints: {scenario: {id: same}}}]
+  - name: b
+    steps: [{input: x, graders: [`+has("x")+`], constraints: {scenario: {id: same}}}]
+`))
+	if r.code == 0 || !strings.Contains(r.err+r.out, ":9:") || !strings.Contains(r.err+r.out, "line 7") {
+		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
+	}
+}
+
+// Several servers of one agent share the work; one that is gone is left alone.
+func TestServersShareTheWork(t *testing.T) {
+	quiet(t)
+	const scenarios = 12
+	var asked [2]atomic.Int64
+	var first atomic.Int64
+	meet := make(chan struct{}) // closed when both servers have a step at the same time
+	var urls []string
+	for i := range asked {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var call agentRequest
+			body, _ := io.ReadAll(r.Body)
+			_ = json.Unmarshal(body, &call)
+			result := `true`
+			switch call.Method {
+			case "agent/initialize":
+				result = `{"name":"a","capabilities":{}}`
+			case "agent/step":
+				result = `{"status":"done","public_output":"x"}`
+				if asked[i].Add(1) == 1 {
+					if first.Add(1) == 2 {
+						close(meet)
+					}
+					<-meet
+				}
+			}
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, call.ID, result)
+		}))
+		t.Cleanup(server.Close)
+		urls = append(urls, server.URL)
+	}
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	var b strings.Builder
+	for i := range scenarios {
+		b.WriteString(scenario(fmt.Sprint("s", i), has("x"), "x"))
+	}
+	out, r := evaluated(t, manifest(t, "agent", b.String()), "--target", urls[0], "--target", gone.URL, "--target", urls[1], "-j", "3")
+	if out.code != 0 || r.Counts.Passed != scenarios || asked[0].Load()+asked[1].Load() != scenarios || asked[0].Load() == 0 || asked[1].Load() == 0 {
+		t.Errorf("exit %d: %+v, %d and %d: %s", out.code, r.Counts, asked[0].Load(), asked[1].Load(), out.err)
+	}
+	if !strings.Contains(out.err, "is not used any more") {
+		t.Errorf("the missing server is not named: %s", out.err)
+	}
+	if r := invoke(t, "run", "--manifest", manifest(t, "agent", b.String()), "--target", "a", "--target", "b"); r.code != exitFailed || !strings.Contains(r.err, "--matrix") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+}
+
+// Two million planned attempts take no more memory than what has run.
+func TestLargePlanStaysSmall(t *testing.T) {
+	quiet(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const records, models = 100000, 20
+	var data, axis strings.Builder
+	data.WriteString("question,answer\n")
+	for i := range records {
+		fmt.Fprintf(&data, "what is %d,%d\n", i, i)
+	}
+	for i := range models {
+		fmt.Fprintf(&axis, ",m%d", i)
+	}
+	m := manifest(t, agentTarget(t, "ok"), `
+  - name: one
+    steps:
+      - {input: "{{question}}", graders: [{type: text_match, condition: contains, value: "{{answer}}"}], constraints: {scenario: {dataset: data.csv}}}
+`)
+	write(t, filepath.Join(filepath.Dir(m), "data.csv"), data.String())
+	jsonOut := filepath.Join(t.TempDir(), "out.json")
+	cmd := exec.Command(self, "ecp", "run", "--manifest", m, "--matrix", "model="+axis.String()[1:], "--max-tokens", "100", "--json-out", jsonOut)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != exitError {
+		t.Fatalf("%v: %s", err, out)
+	}
+	raw, err := os.ReadFile(jsonOut)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := report.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Counts.Passed == 0 || len(r.Scenarios)+r.NotRun != records*models || len(raw) > 50<<20 {
+		t.Errorf("%+v, %d not run, %d bytes", r.Counts, r.NotRun, len(raw))
+	}
+	used := peakMemory(cmd.ProcessState)
+	t.Logf("%d MB", used>>20)
+	if used > 200<<20 {
+		t.Errorf("it took %d MB", used>>20)
+	}
+}

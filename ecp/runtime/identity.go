@@ -1,0 +1,233 @@
+package runtime
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/ecp/grade"
+)
+
+// identifier finds out what a case is and what decides what it does: its key says which case
+// it is, wherever it stands in the manifest, and its digest says whether it has changed.
+type identifier struct {
+	manifest *Manifest
+	opts     Options
+	dir      string            // of the manifest
+	trees    map[string]string // digests of fixtures
+	programs map[string]string // digests of the files that a target names
+	seen     map[string]int    // how often a key was given
+}
+
+func newIdentifier(m *Manifest, o Options) *identifier {
+	return &identifier{
+		manifest: m, opts: o, dir: filepath.Dir(m.Path),
+		trees: map[string]string{}, programs: map[string]string{}, seen: map[string]int{},
+	}
+}
+
+// newCase makes a case of a scenario, with a record of its dataset if it has one.
+func (i *identifier) newCase(sc Scenario, scenario string, record map[string]string, recordID string) Case {
+	c := Case{ID: i.key(scenario, recordID), Scenario: sc, Record: record}
+	for _, alias := range sc.Setup.Aliases {
+		c.Aliases = append(c.Aliases, i.hash(alias, recordID))
+	}
+	return c
+}
+
+func (i *identifier) hash(scenario, record string) string {
+	return shortHash(26, "ecp-case-1", i.manifest.Name, scenario, record)
+}
+
+// key names a case: suite, scenario and record, and how often there was an equal one before.
+func (i *identifier) key(scenario, record string) string {
+	for {
+		key := i.hash(scenario, record)
+		n := i.seen[key]
+		i.seen[key]++
+		if n == 0 {
+			return key
+		}
+		if record != "" {
+			record += "~" + strconv.Itoa(n+1)
+		} else {
+			scenario += "~" + strconv.Itoa(n+1)
+		}
+	}
+}
+
+// scenarioID is what a scenario is known by in reports of other versions of its manifest.
+func scenarioID(s Scenario) string {
+	if s.Setup.ID != "" {
+		return s.Setup.ID
+	}
+	return slug(s.Name)
+}
+
+// slug is a name in small letters, with a dash for whatever is neither letter nor digit.
+func slug(name string) string {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
+		return ('a' > r || r > 'z') && ('0' > r || r > '9') && r < 0x80
+	})
+	return strings.Join(words, "-")
+}
+
+// recordID is what a record is known by: the value of its id field, else its contents.
+func recordID(record map[string]string, field string) (string, error) {
+	if field != "" {
+		id, ok := record[field]
+		if !ok {
+			return "", fmt.Errorf("it has no %q, which id_field names", field)
+		}
+		return id, nil
+	}
+	raw, err := json.Marshal(record)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// variantKey names a way to run a manifest: which agent, with which configuration.
+func (i *identifier) variantKey(v Variant) string {
+	target := i.manifest.Target
+	if v.Target != "" {
+		target = v.Target
+	}
+	raw := canonical(struct {
+		Labels map[string]string
+		Target string
+		Config []map[string]any
+	}{v.Labels, target, []map[string]any{i.opts.Config, v.Config}})
+	return shortHash(16, "ecp-variant-1", raw)
+}
+
+// digest covers all that decides what a case does, as far as it can be known before the
+// agent runs; what the agent says of itself is compared later.
+func (i *identifier) digest(c Case) string {
+	setup := c.Scenario.Setup
+	setup.ID, setup.Aliases, setup.IDField, setup.Repeat = "", nil, "", 0
+	judge := ""
+	if slices.ContainsFunc(c.Scenario.Steps, usesJudge) {
+		judge = i.opts.Judge
+	}
+	fixture := ""
+	if w := setup.Workspace; w != nil && w.Copy != "" {
+		fixture = i.tree(w.Copy)
+	}
+	return shortHash(52, "ecp-digest-1", canonical(struct {
+		Steps                    []Step
+		Setup                    Setup
+		Target, Program, Fixture string
+		Config, Variant          map[string]any
+		Judge                    string
+		Reference                bool
+	}{c.Scenario.Steps, setup, c.target, i.program(c.target), fixture, i.opts.Config, c.variant.Config, judge, i.opts.Reference}))
+}
+
+func usesJudge(st Step) bool {
+	return slices.ContainsFunc(slices.Concat(st.Graders, st.Constraints.Checks), func(s grade.Spec) bool { return s.Type == grade.LLMJudge })
+}
+
+// tree is a digest of a fixture: paths, contents, links and which files are programs. What
+// cannot be read is left to the attempt, which says so.
+func (i *identifier) tree(path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(i.dir, path)
+	}
+	if known, ok := i.trees[path]; ok {
+		return known
+	}
+	h := sha256.New()
+	files := 0
+	err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if files++; files > maxFixtureFiles {
+			return fs.SkipAll
+		}
+		rel, err := filepath.Rel(path, name)
+		if err != nil || e.IsDir() {
+			fmt.Fprintf(h, "%q\n", rel)
+			return err
+		}
+		print, err := fingerprint(name, e)
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(h, "%q %q %t\n", rel, print, info.Mode()&0o111 != 0)
+		return nil
+	})
+	sum := hex.EncodeToString(h.Sum(nil))
+	if err != nil {
+		sum += " " + err.Error()
+	}
+	i.trees[path] = sum
+	return sum
+}
+
+// maxProgram bounds the files of an agent that are read; of a larger one, size and time count.
+const maxProgram = 64 << 20
+
+// program is a digest of the files that a command line names: the program, and scripts. An
+// agent behind a URL has none.
+func (i *identifier) program(target string) string {
+	if IsURL(target) {
+		return ""
+	}
+	if known, ok := i.programs[target]; ok {
+		return known
+	}
+	h := sha256.New()
+	words := strings.FieldsFunc(target, func(r rune) bool { return strings.ContainsRune(" \t\r\n'\"`;|&()<>=$", r) })
+	for n, word := range words {
+		if n == 0 && !strings.ContainsAny(word, `/\`) {
+			if found, err := exec.LookPath(word); err == nil {
+				word = found
+			}
+		}
+		info, err := os.Stat(word)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if info.Size() > maxProgram {
+			fmt.Fprintf(h, "%d %d %s\n", n, info.Size(), info.ModTime().UTC())
+			continue
+		}
+		print, err := fingerprint(word, fs.FileInfoToDirEntry(info))
+		fmt.Fprintf(h, "%d %q %v\n", n, print, err)
+	}
+	sum := hex.EncodeToString(h.Sum(nil))
+	i.programs[target] = sum
+	return sum
+}
+
+// canonical is a value as text, the same for equal values.
+func canonical(v any) string {
+	raw, err := json.Marshal(v) // keys of maps are sorted
+	if err != nil {             // a number that JSON does not have
+		return fmt.Sprintf("%+v", v)
+	}
+	return string(raw)
+}
+
+// shortHash is the beginning of a hash over texts, in small letters and digits.
+func shortHash(length int, texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:length]
+}

@@ -1,0 +1,69 @@
+package runtime
+
+import (
+	"context"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+)
+
+// servers are the URLs of one agent. Each has one conversation at a time.
+type servers struct {
+	free chan string
+
+	mu sync.Mutex // guards up
+	up int        // how many have not been given up
+}
+
+func newServers(urls []string) *servers {
+	s := &servers{free: make(chan string, len(urls)), up: len(urls)}
+	for _, u := range urls {
+		s.free <- u
+	}
+	return s
+}
+
+// giveUp takes a server out, unless it is the last.
+func (s *servers) giveUp() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.up == 1 {
+		return false
+	}
+	s.up--
+	return true
+}
+
+// serversOf returns the servers of a target: those that the options name share the work of
+// the manifest's.
+func (r *run) serversOf(target, manifest string) *servers {
+	urls := []string{target}
+	if target == manifest {
+		urls = append(urls, r.opts.Servers...)
+	}
+	return newServers(urls)
+}
+
+// tryServers runs a case with a server that is free. One that does not even begin a
+// conversation is left alone from then on, as long as there is another.
+func (r *run) tryServers(ctx context.Context, s *servers, c Case) report.Attempt {
+	for {
+		select {
+		case c.server = <-s.free:
+		case <-ctx.Done():
+			return r.notRun(ctx, c, &CallError{Kind: cause(ctx)}, "not run: "+context.Cause(ctx).Error())
+		}
+		a := r.try(ctx, c)
+		if ctx.Err() == nil && unreachable(a) && s.giveUp() {
+			r.warn("agent " + c.server + " is not used any more: " + a.Errors[0].Message)
+			continue
+		}
+		s.free <- c.server
+		return a
+	}
+}
+
+// unreachable says that an attempt ended before the first step because of its server.
+func unreachable(a report.Attempt) bool {
+	return len(a.Errors) > 0 && a.Errors[0].Step == 0 && (a.Errors[0].Kind == kindHTTP || a.Errors[0].Kind == kindTimeout)
+}

@@ -1,0 +1,312 @@
+package cmdline
+
+import (
+	"strings"
+)
+
+// program says how a program reads its words. Options that are not in its table are unknown,
+// and whoever gives one is asked for.
+type program struct {
+	// options is the table, in the form of a usage message: entries of an option's spellings
+	// with a comma between. `-n,--lines=N` takes a value, `--color[=WHEN]` may have one
+	// attached, -NUM stands for digits. A value called FILE names a file that is read, one
+	// called A:B is two words. The program's other options are there too, since what an
+	// abbreviation means depends on all of them; marks say what is against these:
+	//
+	//	!  does more than read, or reads what no word names
+	//	>  writes a file
+	//	~  takes a value here and none on another system, or the other way around
+	options string
+
+	text      bool // operands are texts, and no files
+	firstText bool // the first operand is a pattern or a script
+	textBy    string
+	anyWords  bool // wildcards may be among its words; the caller sees that none becomes an option
+	raw       bool // words are never options
+	exact     bool // long options are not abbreviated
+	whole     bool // options are whole words behind one dash (find, go)
+	first     bool // options end at the first operand
+	separate  bool // values are never attached to letters
+	open      bool // the table has only the options that matter; others are passed over
+	noDash    bool // no separate value begins with a dash
+	follows   bool // looks into folders among its operands, and follows the links there
+	edits     bool // is known to change files too, so a user's pattern for it covers that
+	check     func(given) (option, why string)
+}
+
+// Marks of options.
+const (
+	doesMore = '!'
+	writes   = '>'
+	differs  = '~'
+)
+
+// option is an entry of a table.
+type option struct {
+	name     string // its first spelling
+	mark     byte
+	values   string // names of its values
+	optional bool   // the value is attached, or there is none
+}
+
+// given is what a program is given, read by its table.
+type given struct {
+	options  []givenOption
+	operands []word
+	files    []word // values that name files
+	ended    bool   // there is a --
+	loose    bool   // a word may turn out to be an option
+	globbed  bool   // a value is a glob, which may become several words
+
+	// The first option that is refused, as it is written.
+	refused string
+	why     string
+	mark    byte
+}
+
+type givenOption struct {
+	name  string // first spelling in the table
+	value string
+}
+
+// has says whether one of some options is given, by their first spelling.
+func (g given) has(names ...string) bool {
+	for _, o := range g.options {
+		for _, name := range names {
+			if o.name == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (g *given) refuse(written word, mark byte, why string) {
+	if g.why == "" || g.mark == 0 && mark != 0 || g.mark == doesMore && mark == writes {
+		g.refused, g.mark, g.why = written.text, mark, why
+	}
+}
+
+// parse reads a program's words, as getopt_long does: options may stand behind operands, and
+// letters in groups.
+func (p program) parse(args []word) given {
+	var g given
+	if p.raw {
+		g.operands = args
+		return g
+	}
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case g.ended || a.text == "-" || !strings.HasPrefix(a.text, "-"):
+			g.loose = g.loose || !g.ended && a.loose()
+			g.operands = append(g.operands, a)
+			if p.first && !g.ended {
+				g.operands = append(g.operands, args[i+1:]...)
+				return g
+			}
+		case a.loose(): // it may be any option
+			g.loose = true
+			g.operands = append(g.operands, a)
+			if _, value, attached := strings.Cut(a.text, "="); attached {
+				g.files = append(g.files, word{text: value, known: a.known, glob: a.glob})
+			}
+		case a.text == "--":
+			g.ended = true
+			if p.first {
+				g.operands = append(g.operands, args[i+1:]...)
+				return g
+			}
+		default:
+			i += p.option(&g, a, args[i+1:])
+		}
+	}
+	return g
+}
+
+// option reads one word of options, and returns how many of the next ones are its values.
+func (p program) option(g *given, a word, next []word) (used int) {
+	if p.whole || strings.HasPrefix(a.text, "--") {
+		name, value, attached := strings.Cut(a.text, "=")
+		if p.whole {
+			name = "-" + strings.TrimLeft(name, "-")
+		}
+		o, found := p.long(name)
+		if !found {
+			p.unknown(g, a)
+			p.mayMean(g, a, name)
+			return 0
+		}
+		if o.values == "" && attached || strings.Contains(o.values, ":") && attached {
+			p.unknown(g, a)
+			return 0
+		}
+		return p.take(g, o, a, word{text: value, known: true, glob: a.glob}, attached, next)
+	}
+	if strings.Trim(a.text[1:], "0123456789") == "" && p.digits() {
+		g.options = append(g.options, givenOption{name: "-NUM", value: a.text[1:]})
+		return 0
+	}
+	for j := 1; j < len(a.text); j++ {
+		o, found := p.exactly("-" + a.text[j:j+1])
+		if !found {
+			p.unknown(g, a)
+			continue // some of the others may be refused
+		}
+		if o.values == "" {
+			p.take(g, o, a, word{}, false, nil)
+			continue
+		}
+		rest := a.text[j+1:]
+		if p.separate && rest != "" {
+			p.unknown(g, a)
+			return 0
+		}
+		return p.take(g, o, a, word{text: rest, known: true, glob: a.glob}, rest != "", next)
+	}
+	return 0
+}
+
+// take notes an option with its value, and returns how many of the next words are that.
+func (p program) take(g *given, o option, written, value word, attached bool, next []word) (used int) {
+	switch o.mark {
+	case doesMore:
+		g.refuse(written, o.mark, "does more than read, or reads what its words do not name")
+	case writes:
+		g.refuse(written, o.mark, "writes a file")
+	}
+	if o.values == "" || o.optional {
+		g.options = append(g.options, givenOption{o.name, value.text})
+		if strings.HasPrefix(o.values, "FILE") && attached {
+			g.files = append(g.files, value)
+		}
+		return 0
+	}
+	if attached {
+		g.options = append(g.options, givenOption{o.name, value.text})
+		if o.values == "FILE" || value.glob {
+			g.files = append(g.files, value)
+		}
+		return 0
+	}
+	for kind := range strings.SplitSeq(o.values, ":") {
+		if used == len(next) {
+			g.refuse(written, 0, "has no value")
+			return used
+		}
+		value = next[used]
+		used++
+		switch {
+		case !value.known, value.glob && value.loose():
+			g.loose = true
+		case strings.HasPrefix(value.text, "-") && (o.mark == differs || p.noDash && value.text != "-"):
+			g.refuse(written, 0, "has a value that may be taken for an option")
+		}
+		g.globbed = g.globbed || value.glob
+		// A program that reads no options behind operands takes it for a file, and the
+		// words that a glob becomes are more than one.
+		if kind == "FILE" || value.glob || o.mark == differs || len(g.operands) > 0 && !p.whole && !p.noDash {
+			g.files = append(g.files, value)
+		}
+	}
+	g.options = append(g.options, givenOption{o.name, value.text})
+	return used
+}
+
+func (p program) unknown(g *given, a word) {
+	if !p.open {
+		g.refuse(a, 0, "is not known")
+	}
+}
+
+// mayMean refuses what may be short for an option that is refused.
+func (p program) mayMean(g *given, a word, spelling string) {
+	for entry := range strings.FieldsSeq(p.options) {
+		o, names := readEntry(entry)
+		if o.mark != doesMore && o.mark != writes {
+			continue
+		}
+		for name := range strings.SplitSeq(names, ",") {
+			if strings.HasPrefix(name, "--") && strings.HasPrefix(name, spelling) {
+				g.refuse(a, o.mark, "may do more than read")
+			}
+		}
+	}
+}
+
+// exactly returns the option that is spelled so.
+func (p program) exactly(spelling string) (option, bool) {
+	for entry := range strings.FieldsSeq(p.options) {
+		if !strings.Contains(entry, spelling) {
+			continue
+		}
+		o, names := readEntry(entry)
+		for name := range strings.SplitSeq(names, ",") {
+			if name == spelling {
+				return o, true
+			}
+		}
+	}
+	return option{}, false
+}
+
+// long returns the option that is spelled so, or whose only abbreviation it is. In an open
+// table, which has not all options, the first that it can abbreviate counts.
+func (p program) long(spelling string) (o option, found bool) {
+	if o, found = p.exactly(spelling); found || p.exact || p.whole {
+		return o, found
+	}
+	for entry := range strings.FieldsSeq(p.options) {
+		if !strings.Contains(entry, spelling) {
+			continue
+		}
+		other, names := readEntry(entry)
+		for name := range strings.SplitSeq(names, ",") {
+			if !strings.HasPrefix(name, spelling) {
+				continue
+			}
+			if found && other.name != o.name {
+				return o, p.open // it may mean several
+			}
+			o, found = other, true
+		}
+	}
+	return o, found
+}
+
+// digits says whether the program knows numbers as options (-5).
+func (p program) digits() bool {
+	_, found := p.exactly("-NUM")
+	return found
+}
+
+// readEntry takes an entry of a table apart.
+func readEntry(entry string) (o option, names string) {
+	if entry[0] == doesMore || entry[0] == writes || entry[0] == differs {
+		o.mark, entry = entry[0], entry[1:]
+	}
+	names, o.values, _ = strings.Cut(entry, "=")
+	if strings.HasSuffix(names, "[") {
+		names, o.values, o.optional = names[:len(names)-1], strings.TrimSuffix(o.values, "]"), true
+	}
+	o.name, _, _ = strings.Cut(names, ",")
+	return o, names
+}
+
+// Options returns the entries of a program's table, as its usage would show them, those that
+// are refused among them; of git's subcommands by both names ("git log"), of wrappers too. It
+// is empty for a program that has none.
+func Options(program string) []string {
+	if sub, ok := strings.CutPrefix(program, "git "); ok {
+		p, _ := gitReader(sub)
+		return strings.Fields(p.options)
+	}
+	if program == "find" {
+		return strings.Fields(findExpression().options)
+	}
+	p, known := reader(program)
+	if !known {
+		p, _ = wrapperOptions(program)
+	}
+	return strings.Fields(p.options)
+}

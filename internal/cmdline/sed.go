@@ -1,0 +1,234 @@
+package cmdline
+
+import (
+	"strings"
+)
+
+// checkSed refuses scripts that may do more than print what is in the files.
+func checkSed(g given) (option, why string) {
+	scripts := []string{}
+	for _, o := range g.options {
+		if o.name == "-e" {
+			scripts = append(scripts, o.value)
+		}
+	}
+	switch {
+	case g.globbed, len(scripts) == 0 && len(g.operands) > 0 && g.operands[0].glob:
+		return "", "the script of sed may be the name of a file"
+	case len(scripts) == 0 && len(g.operands) > 0:
+		scripts = append(scripts, g.operands[0].text)
+	}
+	for _, s := range scripts {
+		if p := (sedScript{rest: s}); !p.prints() {
+			return "", "what the script of sed does is not known"
+		}
+	}
+	return "", ""
+}
+
+// sedScript is what is left of a script. It is read so that every sed takes it for the same.
+type sedScript struct {
+	rest  string
+	depth int // open braces
+}
+
+// prints says whether all commands of the script work on lines and print them: none reads or
+// writes a file, or runs a program.
+func (s *sedScript) prints() bool {
+	for {
+		s.rest = strings.TrimLeft(s.rest, " \t\n;")
+		if s.rest == "" {
+			return s.depth == 0
+		}
+		if !s.address() || !s.command() {
+			return false
+		}
+	}
+}
+
+// next takes one of some characters away, if it is next.
+func (s *sedScript) next(characters string) bool {
+	if s.rest == "" || !strings.Contains(characters, s.rest[:1]) {
+		return false
+	}
+	s.rest = s.rest[1:]
+	return true
+}
+
+// number takes digits away.
+func (s *sedScript) number() bool {
+	rest := strings.TrimLeft(s.rest, "0123456789")
+	found := rest != s.rest
+	s.rest = rest
+	return found
+}
+
+func (s *sedScript) blanks() { s.rest = strings.TrimLeft(s.rest, " \t") }
+
+// address takes the lines away that a command is for.
+func (s *sedScript) address() bool {
+	found, ok := s.lines()
+	if !ok {
+		return false
+	}
+	if s.blanks(); found && s.next(",") {
+		s.blanks()
+		if s.next("+~") {
+			found = s.number()
+		} else {
+			found, ok = s.lines()
+		}
+		if !found || !ok {
+			return false
+		}
+	}
+	s.blanks()
+	for s.next("!") {
+		s.blanks()
+	}
+	return true
+}
+
+// lines takes one address away; ok is false if it is none that is known.
+func (s *sedScript) lines() (found, ok bool) {
+	switch {
+	case s.number():
+		if s.next("~") {
+			return true, s.number()
+		}
+	case s.next("$"):
+	case s.next("/"):
+		if !s.pattern('/') {
+			return true, false
+		}
+		for s.next("IM") {
+		}
+	case strings.HasPrefix(s.rest, `\`):
+		return true, false // another delimiter
+	default:
+		return false, true
+	}
+	return true, true
+}
+
+// pattern takes a regular expression and its delimiter away. Some end it at a delimiter in
+// brackets, others do not: then it is refused.
+func (s *sedScript) pattern(delimiter byte) bool {
+	end, inBrackets := -1, false
+	for i := 0; i < len(s.rest) && end < 0; i++ {
+		switch c := s.rest[i]; {
+		case c == '\n':
+			return false
+		case c == '\\' && inBrackets, c == delimiter && inBrackets:
+			return false
+		case c == '\\':
+			i++
+			if i < len(s.rest) && (s.rest[i] == '\n' || s.rest[i] == 'c') { // \c takes the next one
+				return false
+			}
+		case c == '[' && inBrackets && i+1 < len(s.rest) && strings.Contains(":.=", s.rest[i+1:i+2]):
+			// A class, whose brackets are in brackets.
+			class := strings.Index(s.rest[i+2:], s.rest[i+1:i+2]+"]")
+			if class < 0 || strings.ContainsAny(s.rest[i:i+2+class], string(delimiter)+"\\\n") {
+				return false
+			}
+			i += class + 3
+		case c == '[' && !inBrackets:
+			inBrackets = true
+			for _, first := range []string{"^", "]"} { // which do not end it
+				if strings.HasPrefix(s.rest[i+1:], first) {
+					i++
+				}
+			}
+		case c == ']':
+			inBrackets = false
+		case c == delimiter:
+			end = i
+		}
+	}
+	if end < 0 {
+		return false
+	}
+	s.rest = s.rest[end+1:]
+	return true
+}
+
+// replacement takes what stands for a match, and its delimiter, away.
+func (s *sedScript) replacement(delimiter byte) bool {
+	for i := 0; i < len(s.rest); i++ {
+		switch s.rest[i] {
+		case '\n':
+			return false
+		case '\\':
+			i++
+			if i < len(s.rest) && (s.rest[i] == '\n' || s.rest[i] == 'c') {
+				return false
+			}
+		case delimiter:
+			s.rest = s.rest[i+1:]
+			return true
+		}
+	}
+	return false
+}
+
+// command takes one command away, if it is known to be harmless.
+func (s *sedScript) command() bool {
+	switch {
+	case s.next("{"):
+		s.depth++
+		return true
+	case s.next("}"):
+		s.depth--
+		return s.depth >= 0 && s.ends()
+	case s.next("pPdD=nNgGhHx"):
+		return s.ends()
+	case s.next("qQ"):
+		s.blanks()
+		s.number()
+		return s.ends()
+	case s.next("s"):
+		delimiter, ok := s.delimiter()
+		if !ok || !s.pattern(delimiter) || !s.replacement(delimiter) {
+			return false
+		}
+		for s.next("gpiI0123456789") {
+		}
+		return s.ends()
+	case s.next("y"):
+		delimiter, ok := s.delimiter()
+		return ok && s.replacement(delimiter) && s.replacement(delimiter) && s.ends()
+	case s.next(":"): // a label
+		return s.label() && s.ends()
+	case s.next("bt"):
+		s.blanks()
+		s.label()
+		return s.ends()
+	}
+	return false
+}
+
+// delimiter takes the character away that divides the parts of a command.
+func (s *sedScript) delimiter() (byte, bool) {
+	const usual = "/|,#:!@%_;~+"
+	if s.rest == "" || !strings.Contains(usual, s.rest[:1]) {
+		return 0, false
+	}
+	c := s.rest[0]
+	s.rest = s.rest[1:]
+	return c, true
+}
+
+// label takes a name away.
+func (s *sedScript) label() bool {
+	rest := strings.TrimLeft(s.rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+	found := rest != s.rest
+	s.rest = rest
+	return found
+}
+
+// ends says whether a command ends here.
+func (s *sedScript) ends() bool {
+	s.blanks()
+	return s.rest == "" || strings.Contains(";\n}", s.rest[:1])
+}

@@ -1,0 +1,52 @@
+package cmdline
+
+import (
+	"strings"
+)
+
+// systemReaders are programs that tell of the system, of names, and of time.
+func systemReaders(name string) (p program, known bool) {
+	switch name {
+	case "pwd":
+		return program{anyWords: true, options: "-L,--logical -P,--physical -W --help --version"}, true
+	case "whoami", "arch":
+		return program{anyWords: true, options: "--help --version"}, true
+	case "df":
+		return program{anyWords: true, options: `-a,--all -b -B,--block-size=SIZE -c -g -h,--human-readable -H,--si -i,--inodes -I -k -l,--local -m -n --no-sync --output[=FIELDS] -P,--portability !--sync --total
+			~-t,--type=TYPE ~-T,--print-type -x,--exclude-type=TYPE -Y --help --version`}, true
+	case "id":
+		return program{anyWords: true, text: true, options: "-a -A -F -M -P -p -Z,--context -g,--group -G,--groups -n,--name -r,--real -u,--user -z,--zero --help --version"}, true
+	case "uname":
+		return program{anyWords: true, text: true, options: `-a,--all -s,--kernel-name -n,--nodename -r,--kernel-release -v,--kernel-version -m,--machine -p,--processor -i,--hardware-platform -o,--operating-system
+			--help --version`}, true
+	case "nproc":
+		return program{anyWords: true, options: "--all --ignore=N --help --version"}, true
+	case "which", "type":
+		return program{anyWords: true, text: true, options: "-a,--all -s -f -p -P -t"}, true
+	case "basename":
+		return program{anyWords: true, text: true, options: "-a,--multiple -s,--suffix=TEXT -z,--zero --help --version"}, true
+	case "dirname":
+		return program{anyWords: true, text: true, options: "-z,--zero --help --version"}, true
+	case "sleep":
+		return program{anyWords: true, text: true, options: "--help --version"}, true
+	case "free":
+		return program{text: true, options: "-b,--bytes -k,--kibi,--kilo -m,--mebi,--mega -g,--gibi,--giga -h,--human -w,--wide -c,--count=N -s,--seconds=N -t,--total -l,--lohi --si -V,--version --help"}, true
+	case "uptime":
+		return program{text: true, options: "-p,--pretty -s,--since -h,--help -V,--version"}, true
+	case "date":
+		// -d and -s set the time, here or elsewhere; -r is a file here and a number there.
+		return program{text: true, check: checkDate, options: `!-d,--date=TEXT --debug !-f,--file=FILE -I[=WHAT] --iso-8601[=WHAT] -R,--rfc-email,--rfc-2822 --rfc-3339=WHAT -r,--reference=FILE --resolution !-s,--set=TEXT
+			-u,--utc,--universal,--uct --help --version`}, true
+	}
+	return program{}, false
+}
+
+// checkDate refuses to set the time: a word that is no format does.
+func checkDate(g given) (option, why string) {
+	for _, w := range g.operands {
+		if w.loose() || !strings.HasPrefix(w.text, "+") {
+			return w.text, "date may set the time to '" + w.text + "'"
+		}
+	}
+	return "", ""
+}
