@@ -76,7 +76,7 @@ type Options struct {
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
 
-	// RetryTotal bounds the sum of the waits before a request is repeated, where the
+	// RetryTotal bounds how long a request is waited for and repeated until it is answered, where the
 	// configuration does not say how often; 0 is no bound.
 	RetryTotal time.Duration
 
