@@ -144,7 +144,7 @@ func (d *Daemon) newPolicy(cfg *config.Loaded, ws *workspace.Workspace) *permiss
 	own := workspace.New(d.outputs.Dir(), d.jobs.Dir())
 	inside := func(path string) bool { return ws.Contains(path) || own.Contains(path) }
 	policy, errs := permission.New(cfg.Config, permission.Options{
-		Inside: inside, Memory: d.memory, Supervisor: d.opts.Supervisor,
+		Inside: inside, Memory: d.memory, Getenv: d.opts.Getenv, Supervisor: d.opts.Supervisor,
 		Protected: []string{config.Home(d.opts.Getenv), d.opts.StateDir},
 	})
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

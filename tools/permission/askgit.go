@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,8 @@ import (
 // as the same is read.
 type gitAnswers struct {
 	supervisor string // see proc.Spec
+	inside     func(path string) bool
+	getenv     func(string) string // nil: git is found, and asked, as we would run it
 	timeout    time.Duration
 
 	mu           sync.Mutex
@@ -34,8 +37,11 @@ const (
 	maxAnswers = 500
 )
 
-func newGitAnswers(supervisor string) *gitAnswers {
-	return &gitAnswers{supervisor: supervisor, timeout: gitTimeout, settings: map[string]settingsAnswer{}, repositories: map[string]repositoryAnswer{}}
+func newGitAnswers(o Options) *gitAnswers {
+	return &gitAnswers{
+		supervisor: o.Supervisor, inside: o.Inside, getenv: o.Getenv, timeout: gitTimeout,
+		settings: map[string]settingsAnswer{}, repositories: map[string]repositoryAnswer{},
+	}
 }
 
 // setting is a line of a configuration: section.name.key=value, section and key in small letters.
@@ -130,12 +136,20 @@ var errGitAway = errors.New("git does not answer")
 
 // ask runs git; err is what it says if it fails.
 func (g *gitAnswers) ask(dir string, stdin *bytes.Reader, args ...string) (string, error) {
+	path, err := g.program()
+	if err != nil {
+		return "", err
+	}
+	getenv := g.getenv
+	if getenv == nil {
+		getenv = func(string) string { return "" }
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), g.timeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	spec := proc.Spec{
-		Path: "git", Args: args, Dir: dir, Stdout: &stdout, Stderr: &stderr, Supervisor: g.supervisor,
-		Sandbox: sandbox.Policy{Level: sandbox.ReadOnly}, Env: cmdline.GitEnv(os.Getenv, cmdline.HarmlessGit()...),
+		Path: path, Args: args, Dir: dir, Stdout: &stdout, Stderr: &stderr, Supervisor: g.supervisor,
+		Sandbox: sandbox.Policy{Level: sandbox.ReadOnly}, Env: cmdline.GitEnv(getenv, cmdline.HarmlessGit()...),
 	}
 	if stdin != nil {
 		spec.Stdin = stdin
@@ -151,4 +165,25 @@ func (g *gitAnswers) ask(dir string, stdin *bytes.Reader, args ...string) (strin
 		return stdout.String(), errors.New("git says: " + reason)
 	}
 	return stdout.String(), nil
+}
+
+// program returns the git that PATH finds outside of the workspace.
+func (g *gitAnswers) program() (string, error) {
+	name := "git"
+	if g.getenv == nil {
+		return name, nil
+	}
+	if runtime.GOOS == "windows" {
+		name = "git.exe"
+	}
+	for _, dir := range filepath.SplitList(g.getenv("PATH")) {
+		path := filepath.Join(dir, name)
+		if !filepath.IsAbs(dir) || g.inside(path) {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%w: it is not in PATH, or only in the workspace", errGitAway)
 }

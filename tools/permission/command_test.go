@@ -24,7 +24,7 @@ func real(t testing.TB, options string, roots ...string) *Policy {
 	if len(cfg.Problems) > 0 {
 		t.Fatal(cfg.Problems)
 	}
-	p, errs := New(cfg.Config, Options{Inside: workspace.New(roots...).Contains, Memory: NewMemory(""), Supervisor: supervisor(t)})
+	p, errs := New(cfg.Config, Options{Inside: workspace.New(roots...).Contains, Memory: NewMemory(""), Getenv: os.Getenv, Supervisor: supervisor(t)})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -317,7 +317,7 @@ func TestGitIsAsked(t *testing.T) {
 	}
 	// To the top of the repository.
 	for command, want := range map[string]tools.Decision{
-		`cd "$(git rev-parse --show-toplevel)" && cat sub/x`: tools.Allow, `cd "$(git rev-parse --show-toplevel 2>/dev/null)" && git status`: tools.Allow, `cd sub && cd "$(git rev-parse --show-toplevel)" && cat ../x`: tools.Ask,
+		`cd "$(git rev-parse --show-toplevel)" && cat sub/x`: tools.Allow, `'cd' "$('git' "rev-parse" '--show-toplevel' 2>'/dev/null')" && cat 'sub/x'`: tools.Allow, `cd "$(git rev-parse --show-toplevel 2>/dev/null)" && git status`: tools.Allow, `cd sub && cd "$(git rev-parse --show-toplevel)" && cat ../x`: tools.Ask,
 		`cd $(git rev-parse --show-toplevel) && ls`: tools.Ask, `cd "$(git rev-parse --show-toplevel)/.." && ls`: tools.Ask, `cd "$(git rev-parse --show-toplevel; echo /)" && ls`: tools.Ask, `cd "$(git rev-parse --show-toplevel >x)" && ls`: tools.Deny, `cd "$(git -C / rev-parse --show-toplevel)" && ls`: tools.Ask,
 	} {
 		if v := judge(t, p, "plan", sub, command); v.Decision != want {

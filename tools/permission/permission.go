@@ -65,6 +65,7 @@ type Options struct {
 	Inside    func(path string) bool // says whether a path belongs to the workspace
 	Protected []string               // eca's own folders and files, absolute: writing there always asks
 	Memory    *Memory                // outlives configurations
+	Getenv    func(string) string    // where commands find programs; nil: anywhere
 
 	Supervisor string // bounds git when it is asked about a repository; see proc.Spec
 }
@@ -75,7 +76,7 @@ type Options struct {
 func New(cfg *config.Config, o Options) (*Policy, []error) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
-		inside: o.Inside, memory: o.Memory, git: newGitAnswers(o.Supervisor),
+		inside: o.Inside, memory: o.Memory, git: newGitAnswers(o),
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))
