@@ -135,7 +135,7 @@ func (w *walker) wrapper(r run) (kind wrapping, ok bool) {
 		switch {
 		case name == "command" && own.has("-v", "-V"):
 			return opaque, false
-		case own.loose, own.has("-S"), own.why != "" && own.mark == 0:
+		case own.loose, own.globbed, own.has("-S"), own.why != "" && own.mark == 0:
 			w.unresolved("what " + name + " runs is not known")
 		}
 		if len(own.operands) == 0 || own.loose || own.has("-S") {
