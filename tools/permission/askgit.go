@@ -15,6 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // gitAnswers asks git which repository a folder belongs to and what configurations say, and
@@ -39,7 +40,7 @@ const (
 
 func newGitAnswers(o Options) *gitAnswers {
 	return &gitAnswers{
-		supervisor: o.Supervisor, inside: o.Inside, getenv: o.Getenv, timeout: gitTimeout,
+		supervisor: o.Supervisor, inside: func(path string) bool { return o.Contains(workspace.Resolve(path)) }, getenv: o.Getenv, timeout: gitTimeout,
 		settings: map[string]settingsAnswer{}, repositories: map[string]repositoryAnswer{},
 	}
 }
