@@ -107,7 +107,7 @@ func (w *walker) command(r run) {
 			c.Effect, c.Why = Reads, ""
 		}
 	} else if len(r.demands) == 0 && j.option == "" && gone.why == "" && len(gone.deletes) == 0 {
-		c.Key = key(r.words, c.Effect == Reads)
+		c.Key = key(r.words, c.Effect == Reads && !scripted(first.text))
 	}
 	w.add(c)
 }

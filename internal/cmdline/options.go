@@ -30,7 +30,7 @@ type program struct {
 	open      bool // the table has only the options that matter; others are passed over
 	noDash    bool // no separate value begins with a dash, but patterns (-e)
 	follows   bool // looks into folders among its operands, and follows the links there
-	edits     bool // is known to change files too, so a user's pattern for it covers that
+	scripted  bool // runs a script, which may change files: a user's pattern for it covers that, and it is not remembered
 	check     func(given) (option, why string)
 }
 

@@ -73,6 +73,27 @@ func TestSedScripts(t *testing.T) {
 	}
 }
 
+// A program of awk that only computes and prints is a read.
+func TestAwkPrograms(t *testing.T) {
+	for _, line := range []string{
+		"awk '{print $1}' a", "awk -F: '{print $1, $NF}' a b", "awk -F , '{print $2}' a", "ls -l | awk '{print $9}'", "awk 'NR>=10 && NR<=20' a", "awk 'NR==5' a", "awk '/foo/ {print $2}' a", "awk '{s+=$1} END {print s}' a", "awk '{print \"a\" $1 \"\\n\"}' a", "awk 'length($0) > 80' a", "awk '$1 > 5 || !/x/ {print $0; next}' a",
+		"awk 'NR % 2 == 0 {print FILENAME \":\" FNR}' a", "awk '{print substr($0, 1, 10)}' a", "awk '{ if ($1 < 3) print $1*2; else print $(NF-1) }' a", "awk '{printf \"%s %d\\n\", $1, NR}' a", "awk '!/x/ && $1 ~ /y/' a", "awk 'BEGIN{print 1}'", "awk -F'\t' '{print NF}' a", "awk '/a/,/b/' a",
+	} {
+		if ok, why := Parse(line).Reads(); !ok {
+			t.Errorf("%q: %s", line, why)
+		}
+	}
+	for _, line := range []string{
+		"awk '{print > \"x\"}' a", "awk '{print $1 >> \"x\"}' a", "awk '{print | \"sh\"}' a", "awk '{\"id\" | getline}' a", "awk '{getline < \"/etc/passwd\"; print}' a", "awk 'BEGIN{system(\"id\")}'", "awk 'BEGIN{print ENVIRON[\"A\"]}'", "awk '{print |& \"x\"}' a", "awk -f x a", "awk -v a=b '{print a}' a", "awk -i inplace '{print}' a", "awk '@include \"x\"' a",
+		"awk '@load \"x\"' a", "awk 'function f(x) {}' a", "awk '{ARGV[1]=\"/etc/passwd\"}' a", "awk '{print}' a FS=x", "awk *", "awk a* b", "awk -F a* '{print}' b", "awk '/[/]{print > \"x\"}/' a", "awk '/a\\/{print > \"x\"}/' a", "awk '{print 1/2 > \"x/\"}' a", "awk '{x = 1 / 2; print > \"y/\"}' a", "awk '{print \"\\\" > \"x\"}' a",
+		"awk --file=x a", "awk -E x", "awk -e '{print}' a", "awk -Wexec=x", "awk '{print' a", "awk '}{print' a", "awk '{print # x}' a", "awk -- '{print}' -f x && rm y", "gawk '{print}' a -i inplace", "awk '{print $1\n\"x\" | \"sh\"}' a", "awk '{close(\"x\")}' a", "awk '{printf(\"%s\", $1) > \"x\"}' a", "awk '{print a++ /1>\"x\"/ b}' a", "awk '{if (1) /\"/; print > \"x\"; /\"/}' a", "awk '{exit /\"/; print > \"x\"; /\"/}' a", "awk '{print $1/2}' a", "awk '{length /\"/; print > \"x\"; /\"/}' a", "awk '{print (1)>\"x\"}' a", "awk '{print a /1>\"x\"/ b}' a",
+	} {
+		if ok, _ := Parse(line).Reads(); ok {
+			t.Errorf("%q passes for reading", line)
+		}
+	}
+}
+
 // Tables are well formed: no option is in one twice, since the first would hide the other.
 func TestTables(t *testing.T) {
 	tables := map[string]program{"find": findExpression()}

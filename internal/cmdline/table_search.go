@@ -19,8 +19,10 @@ func searchers(name string) (p program, known bool) {
 		return program{exact: true, anyWords: true, firstText: true, check: checkJq, options: `-n,--null-input -R,--raw-input -s,--slurp -c,--compact-output -r,--raw-output --raw-output0 -j,--join-output -a,--ascii-output -S,--sort-keys
 			-C,--color-output -M,--monochrome-output --tab --indent=N --unbuffered --stream --stream-errors --seq !-f,--from-file !-L,--library-path=DIR -e,--exit-status --arg=NAME:TEXT --argjson=NAME:TEXT
 			--slurpfile=NAME:FILE --rawfile=NAME:FILE --argfile=NAME:FILE --args --jsonargs -h,--help -V,--version --build-configuration`}, true
+	case "awk": // which one it is the system says, so that only what all have is here
+		return program{exact: true, first: true, scripted: true, firstText: true, check: checkAwk, options: "~-F=TEXT"}, true
 	case "sed":
-		return program{edits: true, firstText: true, textBy: "-e", check: checkSed, options: sedOptions}, true
+		return program{scripted: true, firstText: true, textBy: "-e", check: checkSed, options: sedOptions}, true
 	}
 	return program{}, false
 }

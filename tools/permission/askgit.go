@@ -3,6 +3,7 @@ package permission
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -29,19 +30,22 @@ type gitAnswers struct {
 	timeout    time.Duration
 
 	mu           sync.Mutex
-	settings     map[string]settingsAnswer   // by the text of a configuration
-	repositories map[string]repositoryAnswer // by folder and what was found there
+	settings     map[digest]settingsAnswer   // by the text of a configuration
+	repositories map[digest]repositoryAnswer // by folder and what was found there
 }
 
 const (
 	gitTimeout = 5 * time.Second
-	maxAnswers = 500
+	maxAnswers = 100
 )
+
+// digest stands for what an answer depends on.
+type digest = [sha256.Size]byte
 
 func newGitAnswers(o Options) *gitAnswers {
 	return &gitAnswers{
 		supervisor: o.Supervisor, inside: func(path string) bool { return o.Contains(workspace.Resolve(path)) }, getenv: o.Getenv, timeout: gitTimeout,
-		settings: map[string]settingsAnswer{}, repositories: map[string]repositoryAnswer{},
+		settings: map[digest]settingsAnswer{}, repositories: map[digest]repositoryAnswer{},
 	}
 }
 
@@ -58,8 +62,9 @@ func (g *gitAnswers) read(text []byte) ([]setting, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
+	key := sha256.Sum256(text)
 	g.mu.Lock()
-	a, known := g.settings[string(text)]
+	a, known := g.settings[key]
 	g.mu.Unlock()
 	if known {
 		return a.list, a.err
@@ -74,7 +79,7 @@ func (g *gitAnswers) read(text []byte) ([]setting, error) {
 	if len(g.settings) == maxAnswers {
 		clear(g.settings)
 	}
-	g.settings[string(text)] = a
+	g.settings[key] = a
 	return a.list, a.err
 }
 
@@ -105,7 +110,7 @@ type repositoryAnswer struct {
 // repository asks git which repository a folder belongs to. seen is all that the answer
 // depends on, as far as it was read.
 func (g *gitAnswers) repository(dir, seen string) repositoryAnswer {
-	key := dir + "\x00" + seen
+	key := sha256.Sum256([]byte(dir + "\x00" + seen))
 	g.mu.Lock()
 	a, known := g.repositories[key]
 	g.mu.Unlock()

@@ -243,7 +243,7 @@ func TestPathsAreFollowedByName(t *testing.T) {
 		"git grep -f link/../secret": tools.Ask, "cat -- --pre=x ../x": tools.Ask, "head -n 1 -- link/a.txt": tools.Ask, "grep x -- link/a.txt": tools.Ask, "git -C sub grep -f ../../x": tools.Ask, "cd link && cat a.txt": tools.Ask, "cd link/.. && cat secret": tools.Ask, "cd sub && cat ../../x": tools.Ask,
 		"cd su?/back && cat a.txt": tools.Allow, "cd sub*": tools.Ask, "cd sub* && cat a.txt": tools.Ask, "cd l* && cat a.txt": tools.Ask, "cd ./li?k/.. && cat secret": tools.Ask, "cd opts && ls *": tools.Ask, "cd opts && wc -l ?*": tools.Ask, "ls opts/*": tools.Allow,
 		"pushd link; cat a.txt": tools.Ask, "cd; cat a.txt": tools.Ask, "cd sub b; cat a.txt": tools.Ask, "cd -P link/..; cat secret": tools.Ask, "command cd link; cat a.txt": tools.Ask, "builtin cd link && cat a.txt": tools.Ask, "eval 'cd link'; cat a.txt": tools.Ask, "cd -@ sub": tools.Ask,
-		"diff a.txt list": tools.Allow, "diff sub d": tools.Ask, "diff --no-dereference sub d": tools.Allow, "diff sub/* d/x": tools.Ask, "grep -rn x .": tools.Allow, "grep x *": tools.Ask, "jq . *": tools.Ask, "wc -l *.txt": tools.Allow, "cat -?*": tools.Ask,
+		"diff a.txt list": tools.Allow, "diff /dev/null a.txt": tools.Allow, "grep x a.txt /dev/null": tools.Allow, "cat /dev/zero": tools.Ask, "cat /dev/null/../zero": tools.Ask, "diff sub d": tools.Ask, "diff --no-dereference sub d": tools.Allow, "diff sub/* d/x": tools.Ask, "grep -rn x .": tools.Allow, "grep x *": tools.Ask, "jq . *": tools.Ask, "wc -l *.txt": tools.Allow, "cat -?*": tools.Ask,
 	} {
 		if v := judge(t, p, "plan", dir, command); v.Decision != want {
 			t.Errorf("%q: %+v", command, v)

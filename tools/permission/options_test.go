@@ -79,3 +79,21 @@ func optioned() *rapid.Generator[string] {
 		return wrapper + strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
 	})
 }
+
+// scripted makes up scripts of sed and awk out of pieces that mean another thing in another
+// place: delimiters, quotes, and what writes, reads or runs.
+func scripted() *rapid.Generator[string] {
+	pieces := map[string][]string{
+		"sed":    {"1", "$", "/a/", "/", "[", "]", "[/]", `\`, `\/`, "s", "s/a/b/", "s|a|b|", "y/a/b/", "p", "d", "n", "N", "w pwn", "w", "r sub/key", "e", "e ./x.sh", "g", "I", ",", "~", "+", "!", ";", "\n", "{", "}", " ", "a", ":a", "t", "q", "#", "2", "M", "^", "]", "[^]]", "[[:space:]]", "c", "i"}, // no b, which may go on for ever
+		"sed -n": {"1", "$", "/b/", "p", ";", "s/b/c/", "w pwn", "{", "}", "e", "I", "/", "[", `\`},
+		"awk":    {"{", "}", "print", "printf", "$1", "$0", ">", `"pwn"`, `"`, "/", "/a/", "/\"/", " ", ";", "\n", "NR", "==", "1", "|", `"sh"`, `"./x.sh"`, "(", ")", "if", "else", "exit", "length", "++", "a", "=", "<", "getline", `"sub/key"`, `\`, "[", "]", ",", "&&", "||", "!", "~", "system", "BEGIN", "END", "#", "-", "?", ":"},
+	}
+	return rapid.Custom(func(t *rapid.T) string {
+		name := rapid.SampledFrom([]string{"sed", "sed -n", "awk"}).Draw(t, "program")
+		script := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces[name]), 1, 9).Draw(t, "pieces"), "")
+		if name == "awk" && rapid.Bool().Draw(t, "in braces") {
+			script = "{print " + script + "}"
+		}
+		return "timeout -s KILL 20 " + name + " '" + script + "' a.txt b.txt"
+	})
+}

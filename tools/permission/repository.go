@@ -136,8 +136,11 @@ func (p *Policy) repository(dir string) (r repo, err error) {
 		}
 		if info, err := os.Stat(filepath.Join(r.dir, "HEAD")); err == nil && !info.Mode().IsRegular() {
 			return r, errors.New("the repository has a HEAD that git can not read")
-		} else if err == nil {
-			seen = "HEAD"
+		}
+		for _, name := range []string{"HEAD", "objects", "refs"} {
+			if _, err := os.Stat(filepath.Join(r.common, name)); err == nil {
+				seen += name
+			}
 		}
 		seen = strings.Join([]string{r.dir, r.common, r.top, string(r.config), string(r.own), seen}, "\x00")
 	}
@@ -307,6 +310,6 @@ func bare(dir string) bool {
 
 // readConfig reads a small regular file.
 func readConfig(path string) ([]byte, error) {
-	const most = 1 << 20
+	const most = 256 << 10
 	return regular.Read(path, most)
 }
