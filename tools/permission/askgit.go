@@ -24,10 +24,10 @@ import (
 // held meanwhile. It is asked about what was read, not about files, so an answer holds as long
 // as the same is read.
 type gitAnswers struct {
-	supervisor string // see proc.Spec
-	inside     func(path string) bool
-	getenv     func(string) string // nil: git is found, and asked, as we would run it
-	timeout    time.Duration
+	children *proc.Pool
+	inside   func(path string) bool
+	getenv   func(string) string // nil: git is found, and asked, as we would run it
+	timeout  time.Duration
 
 	mu           sync.Mutex
 	settings     map[digest]settingsAnswer   // by the text of a configuration
@@ -44,7 +44,7 @@ type digest = [sha256.Size]byte
 
 func newGitAnswers(o Options) *gitAnswers {
 	return &gitAnswers{
-		supervisor: o.Supervisor, inside: func(path string) bool { return o.Contains(workspace.Resolve(path)) }, getenv: o.Getenv, timeout: gitTimeout,
+		children: o.Children, inside: func(path string) bool { return o.Contains(workspace.Resolve(path)) }, getenv: o.Getenv, timeout: gitTimeout,
 		settings: map[digest]settingsAnswer{}, repositories: map[digest]repositoryAnswer{},
 	}
 }
@@ -154,13 +154,13 @@ func (g *gitAnswers) ask(dir string, stdin *bytes.Reader, args ...string) (strin
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	spec := proc.Spec{
-		Path: path, Args: args, Dir: dir, Stdout: &stdout, Stderr: &stderr, Supervisor: g.supervisor,
+		Path: path, Args: args, Dir: dir, Stdout: &stdout, Stderr: &stderr,
 		Sandbox: sandbox.Policy{Level: sandbox.ReadOnly}, Env: cmdline.GitEnv(getenv, cmdline.HarmlessGit()...),
 	}
 	if stdin != nil {
 		spec.Stdin = stdin
 	}
-	exit, err := proc.Run(ctx, spec)
+	exit, err := g.children.Run(ctx, spec)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("%w: %w", errGitAway, err)

@@ -40,6 +40,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -71,7 +72,7 @@ type Options struct {
 	Getenv    func(string) string    // where commands find programs; nil: anywhere
 	Sandbox   Sandbox
 
-	Supervisor string // bounds git when it is asked about a repository; see proc.Spec
+	Children *proc.Pool // starts git when it is asked about a repository; nil: without a supervisor
 }
 
 // New returns the policy of a configuration. Patterns that can not be used are
