@@ -100,7 +100,7 @@ func gitOperands(sub string, g given) (option, why string) {
 	why = "git " + sub + " " + first + " may change something"
 	switch {
 	case sub == "remote" && first != "" && first != "get-url",
-		(sub == "stash" || sub == "worktree") && first != "list",
+		sub == "stash" && first != "list" && first != "show", sub == "worktree" && first != "list",
 		sub == "reflog" && (first == "expire" || first == "delete" || first == "drop" || first == "write"),
 		sub == "symbolic-ref" && len(g.operands) != 1,
 		(sub == "var" || sub == "show-branch") && first != "":
