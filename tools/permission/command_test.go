@@ -294,6 +294,19 @@ func TestGitIsAsked(t *testing.T) {
 		}
 	}
 
+	// Parts of a repository may be links.
+	linked := makeFiles(t, valid(".git/", nil))
+	for path, want := range map[string]tools.Decision{".git/logs": tools.Allow, ".git/objects/pack": tools.Ask} {
+		to := map[tools.Decision]string{tools.Allow: linked, tools.Ask: outside}[want]
+		needs.Symlink(t, to, filepath.Join(linked, filepath.FromSlash(path)))
+		if v := judge(t, real(t, `{}`, linked), "plan", linked, "git log"); v.Decision != want {
+			t.Errorf("%s is a link to %s: %+v", path, to, v)
+		}
+		if err := os.Remove(filepath.Join(linked, filepath.FromSlash(path))); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	// A linked work tree's repository names it in turn.
 	dir := makeFiles(t, map[string]string{".git": "gitdir: " + outside + "/repo/.git/worktrees/w\n"})
 	for _, c := range []struct {

@@ -173,6 +173,17 @@ func (p *Policy) bounded(r repo) (why string) {
 	case r.common != r.dir && !p.inside(r.common) && !within(workspace.Resolve(r.dir), filepath.Join(workspace.Resolve(r.common), "worktrees")):
 		return "the repository's " + r.common + " is outside the workspace"
 	}
+	for _, name := range []string{"objects", "objects/pack", "objects/info", "refs", "refs/heads", "packed-refs", "logs", "index", "HEAD"} {
+		for _, dir := range []string{r.common, r.dir} {
+			path := filepath.Join(dir, name)
+			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 && !p.inside(path) {
+				return outside(path, path)
+			}
+			if r.dir == r.common {
+				break
+			}
+		}
+	}
 	return p.alternates(filepath.Join(r.common, "objects"), maxAlternates)
 }
 
