@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
@@ -54,16 +55,14 @@ func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox
 	case sandboxOn, sandboxRequired:
 		p.Network, p.Required = cfg.ToolCall.SandboxNetwork, cfg.ToolCall.Sandbox == sandboxRequired
 		if by == judged {
-			return sandbox.Policy{Level: sandbox.ReadOnly, Required: p.Required}
+			return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots, Required: p.Required}
 		}
 		return p
 	}
 	switch by {
-	case judged:
-		return sandbox.Policy{Level: sandbox.ReadOnly}
 	case byHand:
 		return sandbox.Policy{}
-	case ours:
+	case ours, judged:
 		return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots}
 	case users:
 		p.Network = true
@@ -185,6 +184,19 @@ func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
 		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to hold it to that: " + s.Without}
 	}
 	return permission.Sandbox{}
+}
+
+// shownBounds is how a call is bound, for the user; nil if it is not.
+func (d *Daemon) shownBounds(cfg *config.Loaded, call tools.Call) *event.Sandbox {
+	p := d.callBounds(cfg, call)
+	if !p.Bounds() || !p.Required && !d.children.Bounds().Holds {
+		return nil
+	}
+	network := "none"
+	if p.Network {
+		network = "all"
+	}
+	return &event.Sandbox{Level: string(p.Level), Network: network}
 }
 
 // checkSandbox says what bounds commands here, and what does not.

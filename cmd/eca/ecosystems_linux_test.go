@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
-	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
 // ecosystem is a small project with its usual commands.
@@ -322,7 +322,11 @@ func TestEcosystems(t *testing.T) {
 	if home == "" {
 		t.Skip("NOT TESTED: ECA_ECOSYSTEMS has to name a folder for the caches of build tools, outside of the temporary one; they are filled from the network once")
 	}
-	if s := sandbox.Probe(); !s.Holds {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := proc.NewPool(self, 0).Bounds(); !s.Holds {
 		t.Skipf("NOT TESTED: there is no sandbox here (%s); use Linux 6.2 or newer", s.Without)
 	}
 	for _, e := range ecosystems {
