@@ -133,9 +133,10 @@ func (t *turn) announce(o opening, meta Meta) {
 	for _, b := range blocks {
 		o.message.Context = append(o.message.Context, event.Block(b))
 	}
-	t.emit(o.message, event.TurnStarted{Model: meta.Model, Agent: t.agent, Variant: meta.Variant, Trust: meta.Trust})
+	rights := int(t.cfg.Rights(t.agent))
+	t.emit(o.message, event.TurnStarted{Model: meta.Model, Agent: t.agent, Variant: meta.Variant, Trust: meta.Trust, Rights: &rights})
 	if t.missingAgent != "" && t.prompt.Parent == "" {
-		t.emit(event.Notice{Text: fmt.Sprintf("There is no agent %q that chats can use. This chat goes on with %q, which may have other rights.\n\n", t.missingAgent, t.agent)})
+		t.noteSubstitute(meta.Trust)
 	}
 	if !o.isCommand && t.taskList().Done() {
 		t.emit(event.TasksCleared{})
@@ -156,4 +157,19 @@ func (t *turn) gather(q contexts.Query) ([]contexts.Block, []string) {
 		problems = nil
 	}
 	return blocks, problems
+}
+
+// noteSubstitute says that another agent answers than the one asked for, and with which rights.
+func (t *turn) noteSubstitute(trust bool) {
+	var before *config.Rights
+	t.mu.Lock()
+	if known, ok := t.history.rights[t.missingAgent]; ok {
+		before = &known
+	}
+	t.mu.Unlock()
+	text := t.cfg.Substitution(t.missingAgent, t.agent, before)
+	if trust {
+		text += " Auto-approve is on in this chat."
+	}
+	t.emit(event.Notice{Text: text + "\n\n"})
 }

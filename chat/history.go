@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -24,6 +25,8 @@ type history struct {
 	fresh bool            // nothing was asked since the last summary
 	tasks *event.Tasks    // the list of tasks, if there is one
 	model modelChange
+	// rights are those of agents when they answered last, as far as they are known.
+	rights map[string]config.Rights
 	// pendingDialog is what the events say of a dialog, which may have been another process's.
 	pendingDialog pendingDialog
 
@@ -58,6 +61,7 @@ func newHistory() *history {
 	return &history{
 		ids: map[string]bool{}, blind: map[string]int{}, reason: map[string]*strings.Builder{},
 		results: map[string]llm.ToolResult{}, rules: map[string]string{}, instructed: map[string][]string{},
+		rights:   map[string]config.Rights{},
 		children: map[string]event.Subagent{}, behind: map[string]event.Subagent{},
 	}
 }
@@ -69,6 +73,10 @@ func (h *history) add(b event.Body) {
 	switch b := b.(type) {
 	case event.UserMessage:
 		h.user(b)
+	case event.TurnStarted:
+		if b.Rights != nil {
+			h.rights[b.Agent] = config.Rights(*b.Rights)
+		}
 	case event.TextDelta:
 		h.output()
 		h.text.WriteString(b.Text)

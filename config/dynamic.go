@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,6 +97,8 @@ type resolver struct {
 	within   string // the folder that files are read of, and nothing else resolved; empty: no bounds
 	plugin   string // the plugin's folder; empty: the text is no plugin's
 	looked   func(path string)
+	recall   func(path string) (string, bool)           // what a file that is missing for a moment said; nil: unknown
+	read     func(path, text string)                    // notes what a file says; may be nil
 	netrc    func() []string                            // the files to look in
 	resource func(name string) (string, error)          // built-in texts
 	command  func(command string) (string, bool, error) // the second: it still runs
@@ -164,7 +167,7 @@ func (r *resolver) one(n node, x *expansion, depth int) piece {
 	var err error
 	switch n.text {
 	case "file":
-		text, err = includeFile(arg, r.dir, r.within, r.looked)
+		text, err = r.file(arg)
 	case "netrc":
 		text, err = r.password(arg)
 	case "cmd":
@@ -265,12 +268,26 @@ func outer(pieces []piece, written string) []piece {
 // maxIncluded bounds a ${file:...}.
 const maxIncluded = 1 << 20
 
-func includeFile(path, dir, within string, looked func(path string)) (string, error) {
+// file evaluates ${file:PATH}.
+func (r *resolver) file(path string) (string, error) {
 	path = atHome(path)
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
+		path = filepath.Join(r.dir, path)
 	}
-	looked(path)
+	r.looked(path)
+	text, err := includeFile(path, r.within)
+	if errors.Is(err, fs.ErrNotExist) && r.recall != nil {
+		if last, ok := r.recall(path); ok {
+			text, err = last, nil
+		}
+	}
+	if err == nil && r.read != nil {
+		r.read(path, text)
+	}
+	return text, err
+}
+
+func includeFile(path, within string) (string, error) {
 	info, err := os.Stat(path)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxIncluded) {
 		return "", fmt.Errorf("${file:%s} is not a regular file of at most %d bytes", path, maxIncluded)

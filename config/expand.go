@@ -114,7 +114,8 @@ func (b *builder) layerOf(path []string) *layer {
 // other attempt while commands run.
 func (b *builder) resolver(l *layer, last bool) *resolver {
 	r := &resolver{
-		getenv: b.in.Getenv, looked: b.looked,
+		getenv: b.in.Getenv, looked: b.looked, recall: b.recall,
+		read:     func(path, text string) { b.included[path] = text },
 		netrc:    b.netrcFiles,
 		resource: func(name string) (string, error) { return resource(name, b.in.ToolText) },
 	}
@@ -126,6 +127,15 @@ func (b *builder) resolver(l *layer, last bool) *resolver {
 		r.command = func(command string) (string, bool, error) { return b.in.Commands.get(l.source, command, last) }
 	}
 	return r
+}
+
+// recall returns what a file that is missing for a moment said.
+func (b *builder) recall(path string) (text string, ok bool) {
+	if b.in.Previous == nil {
+		return "", false
+	}
+	text, ok = b.in.Previous.included[path]
+	return text, ok && !b.in.gone(path)
 }
 
 // secretMark begins a piece of Origin.included that is secret for certain.
@@ -159,7 +169,7 @@ func (b *builder) afterwards() *resolver {
 	files := b.netrcFiles()
 	r := b.resolver(nil, true)
 	r.netrc = func() []string { return files }
-	r.looked = func(string) {}
+	r.looked, r.recall, r.read = func(string) {}, nil, nil
 	return r
 }
 

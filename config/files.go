@@ -38,17 +38,20 @@ func (l *Loaded) Owner(path ...string) string {
 const maxFile = 16 << 20
 
 // file adds a file's layer; root is set for workspace files. It reports whether the
-// file exists. A file that is broken or empty, as files are while they are edited and saved,
-// counts as it was before.
+// file exists. A file that is broken, empty or missing for a moment, as files are while they are
+// edited and saved, counts as it was before.
 func (b *builder) file(path, root string) bool {
 	b.looked(path)
-	data, err := regular.Read(path, maxFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false
-	}
 	var last []byte // what the file said when it was in effect last; nil if it was not
 	if b.in.Previous != nil {
 		last = b.in.Previous.texts[path]
+	}
+	data, err := regular.Read(path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		if last == nil || b.in.gone(path) {
+			return false
+		}
+		data, err = last, nil
 	}
 	if l, data := b.whole(path, data, err, last); l != nil {
 		b.texts[path] = data
@@ -81,6 +84,9 @@ func (b *builder) whole(path string, data []byte, err error, last []byte) (*laye
 	b.problems = append(b.problems, *broken)
 	return l, last
 }
+
+// gone says whether a file that was there before stays away.
+func (in Inputs) gone(path string) bool { return in.Gone == nil || in.Gone(path) }
 
 // blank says whether a file says nothing, as when it is about to be written.
 func blank(data []byte) bool {

@@ -48,6 +48,56 @@ func TestPrevious(t *testing.T) {
 	}
 }
 
+// A file that is missing for a moment, as with editors that remove it before they write it
+// again, counts as it was until it is clear that it stays away. So does what it includes.
+func TestMissingForAMoment(t *testing.T) {
+	home := t.TempDir()
+	path, included := filepath.Join(home, "config.json"), filepath.Join(home, "welcome.txt")
+	gone := map[string]bool{}
+	var last *Loaded
+	load := func() string {
+		last = Load(Inputs{Getenv: env(nil), ConfigHome: home, Previous: last, Gone: func(path string) bool { return gone[path] }})
+		return last.WelcomeMessage
+	}
+	without := load()
+	write(t, included, "hello")
+	write(t, path, `{"welcomeMessage": "${file:welcome.txt}"}`)
+	if got := load(); got != "hello" {
+		t.Fatalf("at first: %q", got)
+	}
+	remove := func(path string) {
+		t.Helper()
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove(included)
+	for range 2 {
+		if got := load(); got != "hello" || len(last.Problems) != 0 {
+			t.Errorf("without the included file: %q, %v", got, last.Problems)
+		}
+	}
+	write(t, included, "hello again")
+	remove(path)
+	for range 2 {
+		if got := load(); got != "hello again" || len(last.Problems) != 0 {
+			t.Errorf("without the file: %q, %v", got, last.Problems)
+		}
+	}
+	write(t, path, `{"welcomeMessage": "other"}`)
+	if got := load(); got != "other" {
+		t.Errorf("written again: %q", got)
+	}
+	remove(path)
+	if got := load(); got != "other" {
+		t.Errorf("without the file again: %q", got)
+	}
+	gone[path] = true
+	if got := load(); got != without {
+		t.Errorf("when it stays away: %q", got)
+	}
+}
+
 // The configuration names the files it depends on, and the one in which to change a value.
 func TestFilesAndOwner(t *testing.T) {
 	home, root := t.TempDir(), t.TempDir()

@@ -30,6 +30,9 @@ type Inputs struct {
 	// Previous is the configuration that was in effect until now; may be nil. A file
 	// that can not be read or does not parse keeps its version from there.
 	Previous *Loaded
+	// Gone says whether a file that Previous has, and that is missing now, is to count no more:
+	// some editors remove a file before they write it again. Nil says that it is.
+	Gone func(path string) bool
 
 	// PluginLayers are what installed plugins configure, lowest first. They are below all
 	// that the user says.
@@ -79,6 +82,7 @@ type Loaded struct {
 	unset     map[string][]string // variables by joined path, see Unset
 	texts     map[string][]byte   // of the configuration files, as far as they are in effect
 	plugins   map[string][]byte   // the same of what plugins configure
+	included  map[string]string   // what ${file:...} read, by path
 	global    string              // the file for what no file says yet
 
 	layers   []*layer  // lowest first
@@ -190,7 +194,7 @@ func Home(getenv func(string) string) string {
 
 // Load reads and merges all layers.
 func Load(in Inputs) *Loaded {
-	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, spellings: map[string]string{}, unset: map[string][]string{}, texts: map[string][]byte{}, plugins: map[string][]byte{}, fields: map[reflect.Type]jsonFields{}}
+	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, spellings: map[string]string{}, unset: map[string][]string{}, texts: map[string][]byte{}, plugins: map[string][]byte{}, included: map[string]string{}, fields: map[reflect.Type]jsonFields{}}
 	b.text(defaults, builtinDefaults())
 	b.prompts()
 	b.fragments()
@@ -221,7 +225,7 @@ func Load(in Inputs) *Loaded {
 	})
 	return &Loaded{
 		Config: cfg, Problems: b.problems, Files: b.files, Pending: b.pending, Units: b.units,
-		origins: b.origins, spellings: b.spellings, unset: b.unset, texts: b.texts, plugins: b.plugins, global: in.globalFile(), layers: b.layers,
+		origins: b.origins, spellings: b.spellings, unset: b.unset, texts: b.texts, plugins: b.plugins, included: b.included, global: in.globalFile(), layers: b.layers,
 		resolve: b.afterwards(), commands: in.Commands,
 	}
 }
@@ -250,6 +254,7 @@ type builder struct {
 	files     []string
 	texts     map[string][]byte
 	plugins   map[string][]byte
+	included  map[string]string // what ${file:...} read, by path
 	layers    []*layer
 	pending   bool
 	units     []Unit

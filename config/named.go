@@ -17,9 +17,9 @@ import (
 // maxNamed bounds the files that a unit's sum stands for beside its own.
 const maxNamed = 64
 
-// namedFiles lists the files of a folder that values name as what is run or read: whoever
-// trusts a hook trusts its script as it is. Files that commands only work on are none of
-// them: they change.
+// namedFiles lists the files of a folder that values name as what is run or included:
+// whoever trusts a hook trusts its script as it is. Files that commands only work on are not
+// among them: they change.
 func namedFiles(root, dir string, in any) []string {
 	n := named{root: root, dir: dir}
 	n.value(in)
@@ -37,23 +37,36 @@ func (n *named) value(v any) {
 	case string:
 		n.text(v)
 	case map[string]any:
-		for _, key := range sortedKeys(v) {
-			n.value(v[key])
-		}
+		n.object(v)
 	case []any:
-		// Of arguments the first file is the script, others are what it works on.
-		words := true
-		for _, e := range v {
-			_, isText := e.(string)
-			words = words && isText
-		}
-		for _, e := range v {
-			if text, _ := e.(string); words && n.file(text) {
-				return
-			}
-		}
 		for _, e := range v {
 			n.value(e)
+		}
+	}
+}
+
+// object looks at the values of an object. A program and its arguments belong together.
+func (n *named) object(m map[string]any) {
+	args, isList := m["args"].([]any)
+	for _, key := range sortedKeys(m) {
+		env, isObject := m[key].(map[string]any)
+		program, isText := m[key].(string)
+		switch {
+		case key == "env" && isObject:
+			n.environment(env)
+		case isList && isText && (key == "command" || key == "path"):
+			words := []string{program}
+			if !n.file(program) {
+				words = strings.Fields(program)
+			}
+			n.command(append(words, texts(args)...))
+			n.included(program)
+			for _, arg := range texts(args) {
+				n.included(arg)
+			}
+		case key == "args" && isList, key == "headers":
+		default:
+			n.value(m[key])
 		}
 	}
 }
@@ -63,29 +76,53 @@ func (n *named) text(text string) {
 	if n.file(text) {
 		return
 	}
+	n.included(text)
 	text = strings.NewReplacer("${cmd:", ";", `"$CLAUDE_PROJECT_DIR"/`, "", "$CLAUDE_PROJECT_DIR/", "", "${CLAUDE_PROJECT_DIR}/", "").Replace(text)
-	for _, command := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(";|&()`{}\n", r) }) {
-		for _, word := range strings.Fields(command) {
-			word = strings.Trim(word, `"'$`)
-			if strings.HasPrefix(word, "-") || strings.Contains(word, "=") || interpreter(filepath.Base(word)) {
-				continue // the next one may be what is run
+	n.line(text)
+}
+
+// included notes the files whose content takes a place in the text: with ${file:...}, or as
+// what ${cmd:cat ...} prints.
+func (n *named) included(text string) {
+	if !strings.Contains(text, "${") {
+		return
+	}
+	parts, _ := parseDynamic(text)
+	for _, p := range parts {
+		if !p.expr || len(p.parts) != 1 || p.parts[0].expr {
+			continue
+		}
+		words := strings.Fields(p.parts[0].text)
+		switch {
+		case p.text == "file":
+			n.file(p.parts[0].text)
+		case p.text == "cmd" && len(words) > 1 && words[0] == "cat":
+			for _, word := range words[1:] {
+				n.file(strings.Trim(word, `"'`))
 			}
-			n.file(word)
-			break
 		}
 	}
 }
 
-// interpreter says whether a program runs what its first argument names.
-func interpreter(name string) bool {
-	name = strings.TrimRight(strings.TrimSuffix(name, ".exe"), "0123456789.")
-	return slices.Contains(strings.Fields("sh bash zsh dash ksh fish env exec source command nohup time nice sudo python node deno bun run ruby perl php lua go tsx npx uv pwsh powershell cat"), name) || name == ""
-}
-
 // file adds a file of the folder, and says whether there is one.
 func (n *named) file(path string) bool {
-	if path == "" || len(path) > 4096 || len(n.files) == maxNamed {
-		return false
+	at, ok := n.find(path)
+	if ok {
+		n.add(at)
+	}
+	return ok
+}
+
+func (n *named) add(at string) {
+	if !slices.Contains(n.files, at) && len(n.files) < maxNamed {
+		n.files = append(n.files, at)
+	}
+}
+
+// find returns where a file of the folder is.
+func (n *named) find(path string) (string, bool) {
+	if path == "" || len(path) > 4096 {
+		return "", false
 	}
 	for _, base := range []string{n.root, n.dir} {
 		at := path
@@ -97,15 +134,11 @@ func (n *named) file(path string) bool {
 		if err != nil || !filepath.IsLocal(rel) {
 			continue
 		}
-		if info, err := os.Stat(at); err != nil || !info.Mode().IsRegular() {
-			continue
+		if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() {
+			return at, true
 		}
-		if !slices.Contains(n.files, at) {
-			n.files = append(n.files, at)
-		}
-		return true
 	}
-	return false
+	return "", false
 }
 
 // maxProgram bounds the files that sums are made of, in bytes.

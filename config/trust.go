@@ -29,6 +29,10 @@ type Unit struct {
 	// that it names.
 	Text string
 
+	// Parts are sums of what Sum stands for, by the names that users know: keys of the
+	// configuration, paths of files.
+	Parts map[string]string
+
 	Trusted bool
 
 	link bool // it is about where the file leads, not about what it says
@@ -71,6 +75,7 @@ func newUnit(root, file string, needs []Need, wanted, runs any) Unit {
 		name = file
 	}
 	raw, _ := encode(wanted) // it was decoded from JSON
+	u.Parts = partsOf(needs, wanted)
 	fmt.Fprintf(h, "eca trust 1\n%s\n%d %s\n", filepath.ToSlash(name), len(raw), raw)
 	for _, path := range namedFiles(root, filepath.Dir(file), runs) {
 		u.Files = append(u.Files, path)
@@ -79,10 +84,52 @@ func newUnit(root, file string, needs []Need, wanted, runs any) Unit {
 			sum = err.Error()
 		}
 		fmt.Fprintf(h, "%q %s\n", path[len(root):], sum)
+		if rel, err := filepath.Rel(root, path); err == nil {
+			u.Parts[filepath.ToSlash(rel)] = sum
+		}
 	}
 	u.Sum = hex.EncodeToString(h.Sum(nil))
 	u.Text = u.describe(wanted)
 	return u
+}
+
+// partsOf returns sums of the values that need trust: of a section with names one for each
+// name, as needs lists them.
+func partsOf(needs []Need, wanted any) map[string]string {
+	out := map[string]string{}
+	note := func(name string, v any) {
+		raw, _ := encode(v) // it was decoded from JSON
+		sum := sha256.Sum256(raw)
+		out[name] = hex.EncodeToString(sum[:])
+	}
+	list, isList := wanted.([]any)
+	if !isList {
+		note("its text", wanted)
+	}
+	for i, v := range list {
+		at, _ := v.([]any)
+		path, isPath := []string(nil), false
+		if len(at) == 2 {
+			path, isPath = at[0].([]string)
+		}
+		section, isSection := map[string]any(nil), false
+		if isPath {
+			section, isSection = at[1].(map[string]any)
+		}
+		switch {
+		case isSection && len(path) == 1 && len(section) > 0:
+			for _, key := range sortedKeys(section) {
+				note(KeyPath(append(slices.Clone(path), key)), section[key])
+			}
+		case isPath:
+			note(KeyPath(path), at[1])
+		case len(list) == len(needs):
+			note(needs[i].What, v)
+		default:
+			note("its content", wanted)
+		}
+	}
+	return out
 }
 
 // maxShownFile bounds how much of a file that a unit names is shown.
@@ -190,7 +237,11 @@ func allTexts(v any) []string {
 // harmless. What only makes things stricter is kept apart: it must not take the place of
 // what the user said.
 func (b *builder) gate(l *layer) {
-	if l.root == "" || b.in.Trusts == nil {
+	if l.root == "" {
+		return
+	}
+	b.withholdUnasked(l)
+	if b.in.Trusts == nil {
 		return
 	}
 	s := splitter{l: l}
@@ -242,7 +293,7 @@ func wayOf(path []string) way {
 			chat.title chat.autoSyncSystemPrompt chat.defaultAgent toolCall.readFile toolCall.outputTruncation completion.model
 			agent.*.mode agent.*.description agent.*.systemPrompt agent.*.prompts agent.*.defaultModel agent.*.variant agent.*.autoCompactPercentage`},
 		{paths, `rules skills commands`},
-		{stricter, `disabledTools toolCall.approval.ask toolCall.approval.deny
+		{stricter, `disabledTools toolCall.approval.ask toolCall.approval.deny toolCall.unasked agent.*.toolCall.unasked
 			agent.*.disabledTools agent.*.toolCall.approval.ask agent.*.toolCall.approval.deny agent.*.readOnly agent.*.maxSteps agent.*.spawnableBy agent.*.inherit`},
 		{inside, `chat toolCall toolCall.approval completion agent agent.* agent.*.toolCall agent.*.toolCall.approval`},
 	} {

@@ -121,6 +121,7 @@ func (d *Daemon) readLocked(ws *workspace.Workspace, old *config.Loaded) *config
 
 		PluginLayers: d.plugged.Load().Configuration(),
 		Previous:     old,
+		Gone:         d.absent.gone,
 		Commands:     d.dynamic,
 		Patience:     patience,
 		ToolText:     d.toolText,
@@ -142,9 +143,9 @@ func (d *Daemon) readLocked(ws *workspace.Workspace, old *config.Loaded) *config
 // to its problems.
 func (d *Daemon) newPolicy(cfg *config.Loaded, ws *workspace.Workspace) *permission.Policy {
 	own := workspace.New(d.outputs.Dir(), d.jobs.Dir())
-	inside := func(path string) bool { return ws.Contains(path) || own.Contains(path) }
+	contains := func(real string) bool { return ws.ContainsResolved(real) || own.ContainsResolved(real) }
 	policy, errs := permission.New(cfg.Config, permission.Options{
-		Inside: inside, Memory: d.memory, Getenv: d.opts.Getenv,
+		Contains: contains, Memory: d.memory, Sandbox: d.promises(cfg.Config), Supervisor: d.opts.Supervisor, Getenv: d.opts.Getenv,
 		Protected: []string{config.Home(d.opts.Getenv), d.opts.StateDir},
 	})
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -208,12 +209,20 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 			}
 		})
 	}
+	waited, waiting := make(chan struct{}, 1), false // for a file to come back
 	d.refreshExtensions()
 	var watched []string
 	for first := true; ; first = false {
 		if files := d.watched(); first || !slices.Equal(files, watched) {
 			w.Set(files)
 			watched = files
+		}
+		if !waiting && d.absent.pending() {
+			waiting = true
+			syncs.Go(func() {
+				_ = d.opts.Sleep(ctx, absenceGrace) // fails if ctx ends
+				waited <- struct{}{}
+			})
 		}
 		select {
 		case <-ctx.Done():
@@ -233,6 +242,11 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 		case <-d.served:
 			changed()
 		case <-w.Changed: // files are read when they have settled only: saving takes several steps
+			if d.reload() {
+				take()
+			}
+		case <-waited:
+			waiting = false
 			if d.reload() {
 				take()
 			}

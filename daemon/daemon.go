@@ -87,7 +87,8 @@ type Options struct {
 	// OpenURL has the user's browser open a URL; nil: there is none.
 	OpenURL func(ctx context.Context, url string) error
 
-	// Sleep waits between questions whether a login is done; default: for real.
+	// Sleep waits between questions whether a login is done, and until a file of the
+	// configuration counts as removed; default: for real.
 	Sleep  func(context.Context, time.Duration) error
 	Random func() float64 // in [0,1), spreads the waits before retries; default: random
 }
@@ -123,6 +124,7 @@ type Daemon struct {
 	record   *trust.Store  // which workspaces' files the user trusts
 	agreed   *pinned.Store // what MCP servers were when the user agreed to them
 	pins     pins
+	absent   *absences // of files of the configuration
 	plugins  *plugins.Store
 
 	reconfigured chan struct{} // hears of Configure; for Watch
@@ -184,9 +186,10 @@ func New(o Options) *Daemon {
 		agreed:       pinned.New(o.StateDir, o.Now),
 		pins:         pins{held: map[string]heldLaunch{}, renewing: map[string]int{}},
 		asked:        map[string]bool{},
+		absent:       newAbsences(o.Now),
 	}
 	d.plugins = plugins.New(plugins.Options{
-		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString,
+		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: d.absent.gone,
 	})
 	d.maps = d.newMapper()
 	d.dynamic = config.NewCommands(d.runCommand)

@@ -106,7 +106,7 @@ func (d *Daemon) checkDefaultModel(context.Context) []doctor.Finding {
 	case id == wanted:
 		out.Text = id + ", as " + origin.String() + " says"
 	case wanted != "":
-		out = finding(doctor.Problem, "default model", "%s (%s) cannot be used; %s is used", wanted, origin, id)
+		out = finding(doctor.Problem, "default model", "%s (%s) can not be used; %s is used", wanted, origin, id)
 	case id == demoModel:
 		out = finding(doctor.Warning, "default model", "%s: no provider can be used, answers are a script", id)
 	}

@@ -45,6 +45,7 @@ func (d *Daemon) extendLocked() {
 		Skills:     paths(cfg.Skills),
 		Pure:       cfg.PureConfig,
 		Trusts:     d.trustsLocked,
+		Gone:       d.absent.gone,
 		Claude:     cfg.ClaudeFiles,
 		ClaudeHome: d.claudeHome(),
 		Plugins:    d.pluginFolders(),

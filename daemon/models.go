@@ -410,7 +410,7 @@ func (m *models) missing(name string, p provider) string {
 		return "a login. " + notOffered(copilot, "")
 	}
 	variables, _ := m.cfg.Variables(name)
-	text := "a key: log in to it (eca login " + m.cfg.Spelled(name) + "), or set " + m.keyPath(name, "key") + " or the environment variable " + variables[0]
+	text := "a key: log in to it, or set " + m.keyPath(name, "key") + " or the environment variable " + variables[0]
 	if p.API == bedrock.API {
 		text += "; or AWS's own credentials, and models in the configuration"
 		if err := m.aws().Check(); err != nil {

@@ -33,7 +33,7 @@ func TestProviderInTheUsersSpelling(t *testing.T) {
 				}
 			}
 			_, err := d.CheckModel(ctx, name+"/m")
-			says("without a key", err, "providers."+strings.Trim(quotedKey(name), "."), "eca login "+name, strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(name))+"_API_KEY")
+			says("without a key", err, "providers."+strings.Trim(quotedKey(name), "."), strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(name))+"_API_KEY")
 			if _, err := d.Login(ctx, name, ""); err != nil {
 				t.Errorf("login: %v", err)
 			}

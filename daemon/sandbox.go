@@ -11,6 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/permission"
 )
 
 // Words of toolCall.sandbox.
@@ -25,6 +26,7 @@ type author int
 
 const (
 	ours       author = iota // a rule that is built in
+	judged                   // a built-in rule, since the command only reads
 	users                    // the user's own configuration, or auto-approve
 	workspaces               // a workspace's file that the user trusts
 	byHand                   // the user saw it and approved
@@ -38,9 +40,14 @@ func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.P
 		return sandbox.Policy{}
 	case sandboxOn, sandboxRequired:
 		p.Network, p.Required = cfg.ToolCall.SandboxNetwork, cfg.ToolCall.Sandbox == sandboxRequired
+		if by == judged {
+			return sandbox.Policy{Level: sandbox.ReadOnly, Required: p.Required}
+		}
 		return p
 	}
 	switch by {
+	case judged:
+		return sandbox.Policy{Level: sandbox.ReadOnly}
 	case byHand:
 		return sandbox.Policy{}
 	case ours:
@@ -60,9 +67,9 @@ func (d *Daemon) callBounds(cfg *config.Loaded, call tools.Call) sandbox.Policy 
 // callAuthor says whose word lets a call run.
 func callAuthor(cfg *config.Loaded, call tools.Call) author {
 	switch {
-	case call.Grant.Approved, strings.HasPrefix(call.Grant.Rule, "remembered"):
+	case call.Grant.Approved:
 		return byHand
-	case call.Grant.Auto:
+	case call.Grant.Auto, strings.HasPrefix(call.Grant.Rule, "remembered"): // nobody saw this call
 		return users
 	}
 	return ruleAuthor(cfg, call.Roots, call.Grant.Rule)
@@ -72,7 +79,7 @@ func callAuthor(cfg *config.Loaded, call tools.Call) author {
 // who wrote the tool.
 func (d *Daemon) customBounds(cfg *config.Loaded, name string, call tools.Call) sandbox.Policy {
 	by := callAuthor(cfg, call)
-	if by != byHand && by != workspaces {
+	if by != byHand && by != workspaces && by != judged {
 		origin, _ := cfg.Origin("customTools", name)
 		by = sourceAuthor(call.Roots, origin.Source)
 	}
@@ -82,6 +89,9 @@ func (d *Daemon) customBounds(cfg *config.Loaded, name string, call tools.Call) 
 // ruleAuthor says whose a rule of the permission policy is. What is not found in the
 // configuration is built in.
 func ruleAuthor(cfg *config.Loaded, roots []string, rule string) author {
+	if rule == permission.RuleReads {
+		return judged
+	}
 	path := rulePath(rule)
 	origin, ok := cfg.Origin(path...)
 	if !ok || path == nil || origin.IsDefault() {
@@ -129,6 +139,17 @@ func (d *Daemon) hookBounds(cfg *config.Config, roots []string, def hooks.Defini
 		p.Write = append(p.Write, d.opts.StateDir)
 	}
 	return p
+}
+
+// promises says what can be held here of what is promised about commands that run unasked.
+func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
+	if cfg.ToolCall.Sandbox == sandboxOff {
+		return permission.Sandbox{NoReads: "it would only read, but the sandbox is switched off (toolCall.sandbox)"}
+	}
+	if s := proc.Bounds(d.opts.Supervisor); !s.Holds {
+		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to hold it to that: " + s.Without}
+	}
+	return permission.Sandbox{}
 }
 
 // checkSandbox says what bounds commands here, and what does not.

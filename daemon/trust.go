@@ -73,15 +73,15 @@ func (d *Daemon) Untrusted() []config.Unit {
 // Trust records that the user trusts units as they were when they were listed, and puts
 // them into effect.
 func (d *Daemon) Trust(units []config.Unit) error {
-	byRoot, texts := map[string]map[string]string{}, map[string]map[string]string{}
+	byRoot, shown := map[string]map[string]string{}, map[string]map[string]trust.Shown{}
 	for _, u := range units {
 		if byRoot[u.Root] == nil {
-			byRoot[u.Root], texts[u.Root] = map[string]string{}, map[string]string{}
+			byRoot[u.Root], shown[u.Root] = map[string]string{}, map[string]trust.Shown{}
 		}
-		byRoot[u.Root][u.Key()], texts[u.Root][u.Key()] = u.Sum, u.Text
+		byRoot[u.Root][u.Key()], shown[u.Root][u.Key()] = u.Sum, trust.Shown{Text: u.Text, Parts: u.Parts}
 	}
 	for root, sums := range byRoot {
-		if err := d.record.Trust(root, sums, texts[root]); err != nil {
+		if err := d.record.Trust(root, sums, shown[root]); err != nil {
 			return err
 		}
 	}
@@ -96,14 +96,38 @@ func (d *Daemon) Trust(units []config.Unit) error {
 // TrustText shows what a unit needs trust for: all of it, or what changed since the user
 // trusted it last. The text is the file's own, with nothing left out: what is hidden from the
 // user could be what they would not agree to.
-func (d *Daemon) TrustText(u config.Unit) (text string, changed bool) {
-	text = u.Text
+func (d *Daemon) TrustText(u config.Unit) string {
 	view, err := d.record.Read()
 	before := view.Shown(u.Root, u.Key())
-	if err != nil || before == "" || before == text {
-		return text, false
+	if err != nil || before == "" || before == u.Text {
+		return u.Text
 	}
-	return strings.TrimPrefix(udiff.Unified("trusted", "now", before, text), "--- trusted\n+++ now\n"), true
+	return strings.TrimPrefix(udiff.Unified("trusted", "now", before, u.Text), "--- trusted\n+++ now\n")
+}
+
+// ChangedSinceTrust says what changed in units since the user trusted them last; empty for
+// what never was trusted.
+func (d *Daemon) ChangedSinceTrust(units ...config.Unit) string {
+	view, err := d.record.Read()
+	if err != nil {
+		return ""
+	}
+	var out []string
+	for _, u := range units {
+		changed, before := view.Changes(u.Root, u.Key(), u.Parts)
+		if before && len(changed) == 0 { // recorded by an earlier version
+			name, err := filepath.Rel(u.Root, u.File)
+			if err != nil {
+				name = u.File
+			}
+			changed = []string{name + " changed"}
+		}
+		out = append(out, changed...)
+	}
+	if more := len(out) - maxListed; more > 0 {
+		out = append(out[:maxListed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, ", ")
 }
 
 // Revoke forgets that a folder, and those below it, are trusted.
@@ -164,9 +188,13 @@ func (d *Daemon) askUnits(ctx context.Context, chatID string, questions ask.Clie
 	if len(units) == 0 {
 		return
 	}
+	text := "This folder brings along configuration that can run programs or redirect what you send."
+	if changed := d.ChangedSinceTrust(units...); changed != "" {
+		text += " You trusted it before; since then: " + changed + "."
+	}
 	answer, err := questions.Ask(ctx, ask.Question{
 		ChatID: chatID,
-		Text:   "This folder brings along configuration that can run programs or redirect what you send. Do you trust it as it is now?\n\n" + listUnits(units),
+		Text:   text + " Do you trust it as it is now?\n\n" + listUnits(units),
 		Options: []ask.Option{
 			{Label: trustLabel, Description: "It acts from now on, until it changes"},
 			{Label: "Not now", Description: "It stays without effect; `eca trust` in a terminal changes that"},
@@ -210,6 +238,10 @@ func (d *Daemon) checkTrust(context.Context) []doctor.Finding {
 			out = append(out, finding(doctor.OK, "trust", "%s is trusted as it is", u.File))
 			continue
 		}
+		if changed := d.ChangedSinceTrust(u); changed != "" {
+			out = append(out, finding(doctor.Warning, "trust", "%s: you trusted this before; since then: %s. It has no effect until you trust it again (eca trust %q)", u.File, changed, u.Root))
+			continue
+		}
 		out = append(out, finding(doctor.Note, "trust", "%s: without effect until trusted (eca trust %q): %s", u.File, u.Root, strings.ReplaceAll(listUnits([]config.Unit{u}), "\n", " ")))
 	}
 	if len(out) == 0 {
@@ -230,6 +262,9 @@ func (d *Daemon) trustNotice() string {
 			folders = append(folders, dir)
 		}
 	}
-	return "This folder brings along configuration that can run programs or redirect what you send. It has no effect until you trust it, in a terminal: " +
-		strings.Join(folders, "; ") + "\n" + listUnits(units)
+	text := "This folder brings along configuration that can run programs or redirect what you send. It has no effect until you trust it, in a terminal: "
+	if changed := d.ChangedSinceTrust(units...); changed != "" {
+		text = "You trusted this folder before; since then: " + changed + ". What its configuration runs or redirects has no effect until you trust it again, in a terminal: "
+	}
+	return text + strings.Join(folders, "; ") + "\n" + listUnits(units)
 }

@@ -75,6 +75,10 @@ type Inputs struct {
 	// reads what is not in the folder, or leads out of it. Without that it is not used. Nil
 	// trusts all.
 	Trusts func(config.Unit) bool
+
+	// Gone says whether a file that was in use, and that is missing now, is to count no more:
+	// some editors remove a file before they write it again. Nil says that it is.
+	Gone func(path string) bool
 }
 
 // Plugin is a folder with agents, skills, rules and commands of its own (eca-features 21).

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -192,7 +193,7 @@ func (g *gather) look(kind string, s search, places []place, parse func(path, te
 			g.problem(p.path, 0, "%s: %v", kind, regular.WithoutPath(err))
 			g.marks = append(g.marks, mark{key: key{kind, p.path}, cause: err.Error()})
 		}
-		for _, f := range files {
+		for _, f := range append(files, g.absent(kind, p, files)...) {
 			f.plugin, f.claude = p.plugin, p.claude
 			k := key{kind, f.path}
 			if g.used[k] {
@@ -219,9 +220,31 @@ func (g *gather) look(kind string, s search, places []place, parse func(path, te
 	}
 }
 
+// absent lists the files that were found at a place before and are missing for a moment, as
+// while they are saved.
+func (g *gather) absent(kind string, p place, files []found) (missing []found) {
+	if g.in.Gone == nil {
+		return nil
+	}
+	for k, e := range g.loader.entries {
+		if k.kind != kind || e.item == nil || k.path != p.path && !strings.HasPrefix(k.path, p.path+string(filepath.Separator)) ||
+			slices.ContainsFunc(files, func(f found) bool { return f.path == k.path }) {
+			continue
+		}
+		if _, err := os.Stat(k.path); errors.Is(err, fs.ErrNotExist) && !g.in.Gone(k.path) {
+			missing = append(missing, found{path: k.path, root: p.root})
+		}
+	}
+	slices.SortFunc(missing, func(a, b found) int { return cmp.Compare(a.path, b.path) })
+	return missing
+}
+
 // entry returns a file as it is, from memory if it has not changed.
 func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) (any, *fault)) *entry {
 	before := l.entries[k]
+	if f.info == nil {
+		return before // it is missing for a moment
+	}
 	if before != nil && before.current(f.info) && !before.outdated(in) {
 		return before
 	}

@@ -8,6 +8,26 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
+// A chat never goes on with more rights than its agent had without saying so.
+func TestSubstituteWithMoreRightsIsSaid(t *testing.T) {
+	const tape = "cassette: 1\ndefault: {steps: [{text: fine}]}\nturns: []\n"
+	first := newRig(t, options{model: tape, config: map[string]any{"agent": map[string]any{"careful": map[string]any{"readOnly": true}}}})
+	first.Await(0, "the start", fake.Ready())
+	first.turn(t, map[string]any{"chatId": "c", "message": "one", "agent": "careful"})
+	first.Close()
+	r := newRig(t, options{model: tape, state: first.state, root: first.root})
+	r.Await(0, "the start", fake.Ready())
+	mark := r.Mark()
+	r.turn(t, map[string]any{"chatId": "c", "message": "two", "trust": true})
+	r.Await(mark, "the rights of a removed agent", fake.Content("text", "careful", "goes on with", "code", "can change files and run commands", "more rights", "can only read", "Auto-approve is on"))
+	mark = r.Mark()
+	r.turn(t, map[string]any{"chatId": "new", "message": "one", "agent": "explorer"})
+	r.Await(mark, "the rights of an agent for subagents", fake.Content("text", "explorer", "more rights", "can only read"))
+	mark = r.Mark()
+	r.Notify("chat/selectedAgentChanged", map[string]any{"chatId": "c", "agent": "explorer"})
+	r.Await(mark, "the warning", fake.Contains("$/showMessage", "explorer", "code", "more rights"))
+}
+
 // A chat whose agent is not there any more goes on with the user's default, and says so.
 func TestUnknownAgentIsSaid(t *testing.T) {
 	const tape = "cassette: 1\ndefault: {steps: [{text: fine}]}\nturns: []\n"

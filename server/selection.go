@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/seed-dec29ce4/eca/chat"
@@ -26,8 +25,7 @@ func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.Select
 	agent, there := s.host.Config().FindAgent(p.Name())
 	if !there {
 		s.background(func() {
-			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf(
-				"There is no agent %q that chats can use. %q is used, which may have other rights.", p.Name(), agent)})
+			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: s.host.Config().Substitution(p.Name(), agent, nil)})
 		})
 	}
 	session, known, err := s.picked(ctx, string(p.ChatID))

@@ -203,6 +203,9 @@ type Command struct {
 	Dir        string // absolute: where it runs
 	Program    cmdline.Program
 	Background bool // it goes on when the call has ended
+	// Given are the arguments that the call fills a line of the user's own configuration with;
+	// nil if all of Text is the call's.
+	Given []string
 
 	// Foreign says that a shell runs it that is not bash: it always runs as written. Wrapped
 	// names a program of the user's configuration that the command goes through.

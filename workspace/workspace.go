@@ -107,8 +107,11 @@ func Abs(roots []string, path string) string {
 }
 
 // Contains says whether an absolute path leads into one of the roots.
-func (w *Workspace) Contains(path string) bool {
-	real := resolve(path)
+func (w *Workspace) Contains(path string) bool { return w.ContainsResolved(resolve(path)) }
+
+// ContainsResolved is Contains for a path that Resolve returned. It does not look at the file
+// system, so that it decides about the path that the caller goes on to use.
+func (w *Workspace) ContainsResolved(real string) bool {
 	for _, root := range w.resolved {
 		if within(root, real) {
 			return true
@@ -122,35 +125,9 @@ func within(root, path string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// maxLinks bounds chains of dangling links; a longer chain leads nowhere known.
-const maxLinks = 16
-
 // Resolve returns where an absolute path leads: with the links of its longest existing
 // part resolved.
 func Resolve(path string) string { return resolve(path) }
-
-// resolve follows the links of the longest existing prefix of a path. A dangling
-// link leads to its target, not to its own place.
-func resolve(path string) string { return resolveLinks(filepath.Clean(path), maxLinks) }
-
-func resolveLinks(path string, left int) string {
-	rest := ""
-	for p := path; ; p = filepath.Dir(p) {
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if target, err := os.Readlink(p); err == nil && left > 0 {
-			if !filepath.IsAbs(target) {
-				target = filepath.Join(filepath.Dir(p), target)
-			}
-			return resolveLinks(filepath.Join(target, rest), left-1)
-		}
-		if filepath.Dir(p) == p {
-			return path
-		}
-		rest = filepath.Join(filepath.Base(p), rest)
-	}
-}
 
 // binaryHead is how much of a file is looked at to tell text from anything else.
 const binaryHead = 8000

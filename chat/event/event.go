@@ -52,6 +52,8 @@ type TurnStarted struct {
 	Agent   string `json:"agent"`             //
 	Variant string `json:"variant,omitempty"` // reasoning variant, if any
 	Trust   bool   `json:"trust,omitempty"`   // auto-approve was on when it started
+	// Rights are those of the agent at that time (config.Rights); nil if they are not known.
+	Rights *int `json:"rights,omitempty"`
 }
 
 // UserMessage is what the user said.

@@ -229,3 +229,31 @@ func wrongPlaces(*testing.T) []wrongInput {
 		{name: "relative state folder", args: []string{"exec", "hi"}, env: []string{"XDG_STATE_HOME=state"}, code: 1, want: []string{"XDG_STATE_HOME", "absolute"}, not: []string{"fine"}},
 	}
 }
+
+// The demo shows a file of the folder, whatever is in it, or says that there is none.
+func TestDemoShowsSomethingInEveryFolder(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"empty":     {nil, "I found no file with text here"},
+		"binary":    {map[string]string{"a.bin": "\x00\x01"}, "I found no file with text here"},
+		"no code":   {map[string]string{"data.csv": "one,two"}, "one,two"},
+		"a readme":  {map[string]string{"a.txt": "other", "README.md": "# Title", "src/x.css": "a {}"}, "# Title"},
+		"Go":        {map[string]string{"cmd/x/main.go": "package main\n\nfunc main() {}\n", "README.md": "# Title"}, "package main"},
+		"Rust":      {map[string]string{"src/main.rs": "pub fn main() {}"}, "pub fn main"},
+		"C#":        {map[string]string{"P.cs": "class P {\n  static void Main(string[] args) {}\n}"}, "class P"},
+		"Python":    {map[string]string{"my app/run.py": "x = 1\nif __name__ == '__main__':\n  x\n"}, "x = 1"},
+		"no main":   {map[string]string{"lib.js": "export const answer = 42"}, "answer = 42"},
+		"backticks": {map[string]string{"README.md": "```sh\nls\n```"}, "````\n```sh"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := wrongInput{bare: true, args: []string{"exec", "Where does this program start? Show me."}, files: c.files}
+			stdout, stderr, code, _ := w.run(t)
+			if code != 0 || !strings.Contains(stdout, c.want) || strings.Contains(stdout+stderr, "failed") || strings.Contains(stdout, "is a directory") {
+				t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
+			}
+		})
+	}
+}

@@ -150,8 +150,12 @@ func listServers(d *daemon.Daemon, stdout io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if n := len(d.Untrusted()); n > 0 {
-		_, err := fmt.Fprintln(stdout, "Files of this folder are not trusted, so servers in them do not count: eca trust --list")
+	if units := d.Untrusted(); len(units) > 0 {
+		why := "Files of this folder are not trusted"
+		if changed := d.ChangedSinceTrust(units...); changed != "" {
+			why = "You trusted this folder before; since then: " + printable(changed)
+		}
+		_, err := fmt.Fprintln(stdout, why+". Its own servers have no effect: eca trust shows them and asks.")
 		return err
 	}
 	return nil

@@ -34,7 +34,7 @@ func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	var revoke, list, yes bool
 	cmd := &cobra.Command{
 		Use:   "trust [DIR]",
-		Short: "Let what a folder's own configuration runs and redirects act",
+		Short: "Trust a folder's own configuration, or list and revoke that",
 		Long:  trustHelp,
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,12 +47,12 @@ func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			if revoke && list {
-				return usage.Errorf("--revoke and --list do not go together")
+				return usage.Errorf("--revoke and --list do not go together: use one of them")
 			}
 			if info, err := os.Stat(dir); err != nil && !revoke {
 				return err
 			} else if err == nil && !info.IsDir() {
-				return fmt.Errorf("%s is no folder", dir)
+				return fmt.Errorf("%s is not a directory", dir)
 			}
 			return withFolder(*sf, dir, stderr, func(d *daemon.Daemon) error {
 				switch {
@@ -93,7 +93,7 @@ func trustFolder(ctx context.Context, d *daemon.Daemon, dir string, yes bool, st
 			agreed, asked := askTerminalLine(ctx, "Trust it as it is now? [y/N] ")
 			switch {
 			case !asked:
-				return errors.New("nothing was trusted: there is no terminal to ask on; with --yes it is trusted unasked")
+				return errors.New("nothing was trusted: there is no terminal to ask on; --yes trusts without asking")
 			case !agreed:
 				return errors.New("nothing was trusted")
 			}
@@ -124,13 +124,12 @@ func showUnits(d *daemon.Daemon, units []config.Unit, dir string, stdout io.Writ
 		if err := printUnits([]config.Unit{u}, dir, stdout); err != nil {
 			return err
 		}
-		text, changed := d.TrustText(u)
-		if changed {
-			if _, err := fmt.Fprintln(stdout, "    changed since it was trusted:"); err != nil {
+		if changed := d.ChangedSinceTrust(u); changed != "" {
+			if _, err := fmt.Fprintf(stdout, "    changed since it was trusted: %s\n", printable(changed)); err != nil {
 				return err
 			}
 		}
-		for line := range strings.Lines(visible.Text(text)) {
+		for line := range strings.Lines(visible.Text(d.TrustText(u))) {
 			if _, err := fmt.Fprintf(stdout, "    %s\n", strings.TrimRight(line, "\n")); err != nil {
 				return err
 			}

@@ -83,3 +83,48 @@ func TestTrustCommand(t *testing.T) {
 	expect(run(1, "trust", "does-not-exist"), "does-not-exist")
 	expect(run(0, "trust", t.TempDir()), "needs trust")
 }
+
+// What a trusted server works on may change; what it runs may not, and then eca names it.
+func TestTrustEndsWhenWhatIsRunChanges(t *testing.T) {
+	needs.POSIX(t)
+	here := newPlace(t)
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(here.root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says := func(code int, args ...string) string {
+		t.Helper()
+		stdout, stderr, got := runProgram(t, here, "", args...)
+		if got != code {
+			t.Errorf("%q: exit code %d, want %d", args, got, code)
+		}
+		return stdout + stderr
+	}
+	const server = `{"mcpServers": {"notes": {"disabled": true, "command": "%", "args": ["--db", "notes.db", "run.rb"]}}}`
+	write(".eca/config.json", strings.Replace(server, "%", "./tools/notes", 1))
+	write("tools/notes", "#!/bin/sh\n")
+	write("notes.db", "one")
+	says(0, "trust", "--yes")
+	write("notes.db", "two")
+	if out := says(0, "exec", "hello"); strings.Contains(out, "trust") {
+		t.Errorf("trust ended with data: %s", out)
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"tools/notes", "#!/bin/sh\nexit\n", "tools/notes changed"},
+		{".eca/config.json", strings.Replace(server, "%", "other", 1), "mcpServers.notes changed"},
+	} {
+		write(c.name, c.text)
+		for _, args := range [][]string{{"exec", "hello"}, {"doctor", "--offline"}, {"mcp", "list"}, {"trust", "--list"}} {
+			if out := says(0, args...); !strings.Contains(out, c.want) || !strings.Contains(out, "trust") {
+				t.Errorf("%q does not say that %s: %s", args, c.want, out)
+			}
+		}
+		says(0, "trust", "--yes")
+	}
+}

@@ -201,9 +201,25 @@ func parseEntry(raw json.RawMessage) (entry, error) {
 }
 
 // file reads a file below a folder that it can not lead out of. A file that is not there
-// is fs.ErrNotExist.
+// is fs.ErrNotExist, unless it is missing for a moment only, as while it is saved.
 func (r *reader) file(dir, name string) ([]byte, error) {
-	r.look(filepath.Join(dir, filepath.FromSlash(name)))
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	r.look(path)
+	data, err := readBelow(dir, name)
+	switch last, ok := r.store.lastRead[path]; {
+	case err == nil:
+		r.store.lastRead[path] = data
+	case !errors.Is(err, fs.ErrNotExist):
+	case ok && r.store.opts.Gone != nil && !r.store.opts.Gone(path):
+		r.stamps = append(r.stamps, stamp{fresh: true}) // it is looked for again
+		return last, nil
+	default:
+		delete(r.store.lastRead, path)
+	}
+	return data, err
+}
+
+func readBelow(dir, name string) ([]byte, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, regular.WithoutPath(err)

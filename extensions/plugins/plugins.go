@@ -133,6 +133,9 @@ type Options struct {
 	Now        func() time.Time
 	NewID      func() string
 	Limit      time.Duration // of one fetch; default: two minutes
+	// Gone says whether a file that was there, and that is missing now, is to count no more:
+	// some editors remove a file before they write it again. Nil says that it is.
+	Gone func(path string) bool
 }
 
 // defaultLimit is how long fetching a repository may take.
@@ -145,14 +148,15 @@ type Store struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
-	closed  bool
-	fetches map[repository]*fetch
-	failed  map[repository]error // as long as nobody asks again
-	last    *Set
-	lastIn  Inputs
-	stamps  []stamp
-	whole   map[string][]byte // by path: files as they were when they could be used last
+	mu       sync.Mutex // guards what follows
+	closed   bool
+	fetches  map[repository]*fetch
+	failed   map[repository]error // as long as nobody asks again
+	last     *Set
+	lastIn   Inputs
+	stamps   []stamp
+	whole    map[string][]byte // by path: files as they were when they could be used last
+	lastRead map[string][]byte // by path: files as they were read last
 }
 
 // New returns a store; Close must be called.
@@ -160,7 +164,7 @@ func New(o Options) *Store {
 	if o.Limit == 0 {
 		o.Limit = defaultLimit
 	}
-	s := &Store{opts: o, fetches: map[repository]*fetch{}, failed: map[repository]error{}, whole: map[string][]byte{}}
+	s := &Store{opts: o, fetches: map[repository]*fetch{}, failed: map[repository]error{}, whole: map[string][]byte{}, lastRead: map[string][]byte{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

@@ -89,7 +89,7 @@ func (w *walker) command(r run) {
 		return
 	}
 	for _, word := range r.words[1:] {
-		if !word.known && first.text != "echo" {
+		if !word.known && first.text != "echo" && (first.text != "cd" || !word.top) {
 			w.computed("words of it are computed")
 		}
 	}
@@ -112,8 +112,8 @@ func (w *walker) command(r run) {
 		if c.Effect == Unknown && inner == transparent && len(r.demands) == 0 {
 			c.Effect, c.Why = Reads, ""
 		}
-	} else if len(r.demands) == 0 && j.option == "" && gone.why == "" && len(gone.deletes) == 0 && (c.Effect == Reads || !readable(first.text, texts[1:])) && !slices.ContainsFunc(r.words, func(w word) bool { return !w.known }) {
-		c.Key = key(texts)
+	} else if len(r.demands) == 0 && j.option == "" && gone.why == "" && len(gone.deletes) == 0 {
+		c.Key = key(r.words, c.Effect == Reads)
 	}
 	w.add(c)
 }

@@ -1,6 +1,8 @@
 package cmdline
 
 import (
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,11 +25,26 @@ func GitEnv(getenv func(string) string, settings ...string) []string {
 }
 
 // HarmlessGit are settings with which git, where it only reads, starts nothing that a
-// repository brings along: no hooks, no monitor, no look into submodules. Judging relies
-// on them.
+// repository brings along: no hooks, no monitor, no look into submodules. A folder that looks
+// like a repository, and may be one that somebody checked in, is none. Judging relies on them.
 func HarmlessGit() []string {
 	return []string{
 		"core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.ignoreSubmodules=dirty", "diff.submodule=short", "status.submoduleSummary=false",
-		"submodule.recurse=false", "diff.autoRefreshIndex=false",
+		"submodule.recurse=false", "diff.autoRefreshIndex=false", "safe.bareRepository=explicit",
 	}
+}
+
+// GitCeilings is the variable that keeps git from looking for a repository above some folders:
+// what it finds there is not what was judged. A folder in another one may belong to that one's.
+func GitCeilings(roots []string) string {
+	var above []string
+	for _, root := range roots {
+		if !slices.ContainsFunc(roots, func(other string) bool {
+			rel, err := filepath.Rel(other, root)
+			return err == nil && rel != "." && filepath.IsLocal(rel)
+		}) {
+			above = append(above, filepath.Dir(root))
+		}
+	}
+	return "GIT_CEILING_DIRECTORIES=" + strings.Join(above, string(filepath.ListSeparator))
 }

@@ -29,6 +29,7 @@ type program struct {
 	separate  bool // values are never attached to letters
 	open      bool // the table has only the options that matter; others are passed over
 	noDash    bool // no separate value begins with a dash
+	follows   bool // looks into folders among its operands, and follows the links there
 	edits     bool // is known to change files too, so a user's pattern for it covers that
 	check     func(given) (option, why string)
 }
@@ -290,4 +291,22 @@ func readEntry(entry string) (o option, names string) {
 	}
 	o.name, _, _ = strings.Cut(names, ",")
 	return o, names
+}
+
+// Options returns the entries of a program's table, as its usage would show them, those that
+// are refused among them; of git's subcommands by both names ("git log"), of wrappers too. It
+// is empty for a program that has none.
+func Options(program string) []string {
+	if sub, ok := strings.CutPrefix(program, "git "); ok {
+		p, _ := gitReader(sub)
+		return strings.Fields(p.options)
+	}
+	if program == "find" {
+		return strings.Fields(findExpression().options)
+	}
+	p, known := reader(program)
+	if !known {
+		p, _ = wrapperOptions(program)
+	}
+	return strings.Fields(p.options)
 }

@@ -74,6 +74,9 @@ type Command struct {
 type Path struct {
 	Name string
 	Glob bool // has * or ? that the shell expands
+
+	Top     bool // is the top of the work tree that git is called in, whatever its name
+	Follows bool // the links in it are followed, if it is a folder
 }
 
 // Program is what a text runs.

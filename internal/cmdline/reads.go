@@ -91,8 +91,8 @@ func (p program) judge(name string, args []word) judgement {
 	j := judgement{effect: Reads}
 	add := func(words []word, text bool) {
 		for _, w := range words {
-			if w.known && (!text || w.glob) {
-				j.paths = append(j.paths, Path{Name: w.text, Glob: w.glob})
+			if w.top || w.known && (!text || w.glob) {
+				j.paths = append(j.paths, Path{Name: w.text, Glob: w.glob, Top: w.top, Follows: p.follows && !g.has("--no-dereference")})
 			}
 		}
 	}
@@ -117,16 +117,6 @@ func (g given) refusal(name string) judgement {
 		return judgement{why: g.refused + " makes " + name + " do more than read, or read what its words do not name", option: bare(g.refused)}
 	}
 	return judgement{why: "the option " + g.refused + " of " + name + " " + g.why}
-}
-
-// readable says whether some invocation of a command only reads, so that one which does
-// more must not be remembered under the same key.
-func readable(name string, args []string) bool {
-	if name == "git" {
-		return len(args) > 0 && GitReads(args[0])
-	}
-	_, known := reader(name)
-	return known || name == "find"
 }
 
 // anyWords says whether a command only reads whatever words it is given.

@@ -57,7 +57,7 @@ func textReaders(name string) (p program, known bool) {
 	case "xxd":
 		return program{exact: true, check: checkUniq, options: "-a -b -C -c=N -E -e -g=N -h -i -l=N -n=NAME -o=N -p -ps -plain -R=WHEN -s=N -u -v"}, true
 	case "diff":
-		return program{check: checkDiff, options: `-NUM --normal -q,--brief -s,--report-identical-files -c -C,--context=N -u -U,--unified=N -e,--ed -f,--forward-ed -n,--rcs -y,--side-by-side -W,--width=N --left-column --suppress-common-lines
+		return program{follows: true, check: checkDiff, options: `-NUM --normal -q,--brief -s,--report-identical-files -c -C,--context=N -u -U,--unified=N -e,--ed -f,--forward-ed -n,--rcs -y,--side-by-side -W,--width=N --left-column --suppress-common-lines
 			-p,--show-c-function -F,--show-function-line=REGEX --label=TEXT -L=TEXT -t,--expand-tabs -T,--initial-tab --tabsize=N --suppress-blank-empty !-l,--paginate -r,--recursive --no-dereference -N,--new-file
 			-P --unidirectional-new-file --ignore-file-name-case --no-ignore-file-name-case -x,--exclude=PATTERN -X,--exclude-from=FILE -S,--starting-file=TEXT --from-file=FILE --to-file=FILE -i,--ignore-case
 			-E,--ignore-tab-expansion -Z,--ignore-trailing-space -b,--ignore-space-change -w,--ignore-all-space -B,--ignore-blank-lines -I,--ignore-matching-lines=REGEX -a,--text --strip-trailing-cr

@@ -12,6 +12,7 @@ type word struct {
 	known bool   // nothing in it is expanded but globs
 	glob  bool   // has * or ? that the shell expands
 	from  *syntax.Word
+	top   bool // is what git says is the top of the work tree, and nothing else
 }
 
 // loose says that a word may turn out to be an option, whatever it looks like, or another
@@ -75,8 +76,35 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 	out.text = b.String()
 	if !out.known {
 		out.text, out.glob = w.source(from), false
+		out.top = isTop(from)
 	}
 	return out
+}
+
+// isTop says whether a word is "$(git rev-parse --show-toplevel)", in its quotes.
+func isTop(w *syntax.Word) bool {
+	if len(w.Parts) != 1 {
+		return false
+	}
+	quotes, ok := w.Parts[0].(*syntax.DblQuoted)
+	if !ok || quotes.Dollar || len(quotes.Parts) != 1 {
+		return false
+	}
+	subst, ok := quotes.Parts[0].(*syntax.CmdSubst)
+	if !ok || len(subst.Stmts) != 1 {
+		return false
+	}
+	stmt := subst.Stmts[0]
+	call, ok := stmt.Cmd.(*syntax.CallExpr)
+	if !ok || stmt.Negated || stmt.Background || len(call.Assigns) > 0 || len(call.Args) != 3 {
+		return false
+	}
+	for _, r := range stmt.Redirs {
+		if r.N == nil || r.N.Value != "2" { // what it prints
+			return false
+		}
+	}
+	return call.Args[0].Lit() == "git" && call.Args[1].Lit() == "rev-parse" && call.Args[2].Lit() == "--show-toplevel"
 }
 
 // plain says that an expansion is the value of a variable and nothing else.

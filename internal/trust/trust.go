@@ -25,6 +25,14 @@ type Folder struct {
 	Since time.Time         `json:"since"` // the last time the user said so
 	// Texts are what the user was shown of them, to show what changed since.
 	Texts map[string]string `json:"texts,omitempty"`
+	// Parts are sums of the parts of what is trusted, to name those that changed since.
+	Parts map[string]map[string]string `json:"parts,omitempty"`
+}
+
+// Shown is what the user was shown of a file, and the sums of its parts by their names.
+type Shown struct {
+	Text  string
+	Parts map[string]string
 }
 
 // record is the content of the file.
@@ -84,9 +92,37 @@ func (v View) Shown(root, file string) string {
 	return v.folders[Resolve(root)].Texts[name(root, file)]
 }
 
+// Changes names the parts of a file that are not as they were when the file was trusted
+// last. before is false if it never was; a record of an earlier version names no parts.
+func (v View) Changes(root, file string, parts map[string]string) (changed []string, before bool) {
+	f := v.folders[Resolve(root)]
+	if _, before = f.Files[name(root, file)]; !before {
+		return nil, false
+	}
+	known := f.Parts[name(root, file)]
+	if known == nil {
+		return nil, true
+	}
+	for part, sum := range parts {
+		switch last, ok := known[part]; {
+		case !ok:
+			changed = append(changed, part+" is new")
+		case last != sum:
+			changed = append(changed, part+" changed")
+		}
+	}
+	for part := range known {
+		if _, still := parts[part]; !still {
+			changed = append(changed, part+" is gone")
+		}
+	}
+	slices.Sort(changed)
+	return changed, true
+}
+
 // Trust records sums of files of a folder, and what the user was shown of them, beside what
 // is trusted of it already.
-func (s *Store) Trust(root string, sums, texts map[string]string) error {
+func (s *Store) Trust(root string, sums map[string]string, shown map[string]Shown) error {
 	return s.change(func(r *record) {
 		f := r.Folders[Resolve(root)]
 		files := maps.Clone(f.Files)
@@ -96,16 +132,21 @@ func (s *Store) Trust(root string, sums, texts map[string]string) error {
 		for file, sum := range sums {
 			files[name(root, file)] = sum
 		}
-		shown := maps.Clone(f.Texts)
-		if shown == nil {
-			shown = map[string]string{}
+		texts, parts := maps.Clone(f.Texts), maps.Clone(f.Parts)
+		if texts == nil {
+			texts = map[string]string{}
 		}
-		for file, text := range texts {
-			if len(text) <= maxText {
-				shown[name(root, file)] = text
+		if parts == nil {
+			parts = map[string]map[string]string{}
+		}
+		for file, s := range shown {
+			delete(texts, name(root, file))
+			if len(s.Text) <= maxText {
+				texts[name(root, file)] = s.Text
 			}
+			parts[name(root, file)] = s.Parts
 		}
-		r.Folders[Resolve(root)] = Folder{Files: files, Since: s.now().UTC().Truncate(time.Second), Texts: shown}
+		r.Folders[Resolve(root)] = Folder{Files: files, Since: s.now().UTC().Truncate(time.Second), Texts: texts, Parts: parts}
 	})
 }
 

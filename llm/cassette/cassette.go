@@ -63,6 +63,11 @@ type Step struct {
 	Stop      string        `yaml:"stop,omitempty"`  // llm.StopReason; derived if empty
 	Delay     time.Duration `yaml:"delay,omitempty"` // before each delta
 
+	// Cases are other steps in place of this one: the first counts whose If, a regular
+	// expression, matches the last tool results.
+	Cases []Step `yaml:"cases,omitempty"`
+	If    string `yaml:"if,omitempty"`
+
 	// Faults. Error happens instead of the answer, or at its end; the others end it.
 	Error *Error `yaml:"error,omitempty"`
 	Cut   bool   `yaml:"cut,omitempty"`  // the stream ends without its terminal event
@@ -128,6 +133,13 @@ func Parse(data []byte) (*Player, error) {
 		if len(t.Steps) == 0 {
 			return nil, fmt.Errorf("read cassette: turn %d has no steps", i+1)
 		}
+		for _, s := range t.Steps {
+			for _, c := range s.Cases {
+				if _, err := regexp.Compile(c.If); err != nil {
+					return nil, fmt.Errorf("read cassette: turn %d: if: %w", i+1, err)
+				}
+			}
+		}
 	}
 	return p, nil
 }
@@ -145,7 +157,13 @@ func (p *Player) step(req llm.Request) (*Step, vars, error) {
 	if v.step >= len(turn.Steps) {
 		return nil, v, &llm.Error{Kind: llm.ErrBadRequest, Message: fmt.Sprintf("The cassette's turn for %q has %d steps; step %d was asked for", v.user, len(turn.Steps), v.step+1)}
 	}
-	return &turn.Steps[v.step], v, nil
+	s := &turn.Steps[v.step]
+	for i := range s.Cases {
+		if re, err := regexp.Compile(s.Cases[i].If); err == nil && re.MatchString(v.results) { // Parse checks it
+			return &s.Cases[i], v, nil
+		}
+	}
+	return s, v, nil
 }
 
 func (p *Player) turn(v vars) *Turn {

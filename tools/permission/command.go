@@ -1,12 +1,14 @@
 package permission
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // allowed returns the name of the first allowing rule that covers a call, or "", and if
@@ -105,7 +107,7 @@ func (p *Policy) uncovered(c *tools.Command, whole pattern, patterns []pattern) 
 	single := len(program.Commands) == 1
 	places, known := newPlaces(c.Dir), true
 	for _, cmd := range program.Commands {
-		known = known && places.enter(cmd)
+		known = known && p.enter(places, cmd)
 		if cmd.Effect == cmdline.Reads && known && p.pathsInside(cmd, places) == "" && !cmd.Git {
 			continue
 		}
@@ -147,7 +149,7 @@ func (p *Policy) reads(c *tools.Command, printed *tools.Printed) (ok bool, why s
 	}
 	places := newPlaces(c.Dir)
 	for _, cmd := range program.Commands {
-		if !places.enter(cmd) {
+		if !p.enter(places, cmd) {
 			return false, "where it runs is not known"
 		}
 		if why := p.pathsInside(cmd, places); why != "" {
@@ -167,7 +169,7 @@ func (p *Policy) reads(c *tools.Command, printed *tools.Printed) (ok bool, why s
 func (p *Policy) globsInside(c *tools.Command) (why string) {
 	places := newPlaces(c.Dir)
 	for _, cmd := range c.Program.Commands {
-		if !places.enter(cmd) {
+		if !p.enter(places, cmd) {
 			return "where it runs is not known"
 		}
 		cmd.Paths = slices.DeleteFunc(slices.Clone(cmd.Paths), func(path cmdline.Path) bool { return !path.Glob })
@@ -183,33 +185,58 @@ type places struct{ dirs []string }
 
 func newPlaces(dir string) *places { return &places{[]string{dir}} }
 
+const maxPlaces = 8
+
 // enter follows a cd. It may not have happened (`a || cd x`), so where the program was
-// before counts too: each can double the places. It returns false when there are too many,
-// and follows no further.
+// before counts too: each can double the places. It returns false when there are too many, or
+// where one leads is not known, and follows no further.
 func (l *places) enter(c cmdline.Command) bool {
-	const most = 8
 	switch {
-	case len(l.dirs) > most:
+	case len(l.dirs) > maxPlaces, c.Name == "pushd", c.Name == "popd":
 		return false
-	case c.Name != "cd" || len(c.Args) != 1:
+	case c.Name != "cd":
 		return true
-	case c.Args[0] == "-":
+	case c.Effect != cmdline.Reads || len(c.Paths) != 1 || c.Paths[0].Name == "-" || c.Paths[0].Top:
 		return false
 	}
 	for _, d := range slices.Clone(l.dirs) {
-		if to := under(d, c.Args[0]); !slices.Contains(l.dirs, to) {
-			l.dirs = append(l.dirs, to)
+		to := []string{under(d, c.Paths[0].Name)}
+		if c.Paths[0].Glob {
+			found, ok := expand(to[0])
+			if !ok {
+				return false
+			}
+			to = append(to, found...)
+		}
+		for _, dir := range to {
+			l.add(dir)
 		}
 	}
-	return len(l.dirs) <= most
+	return len(l.dirs) <= maxPlaces
 }
 
-// under returns the absolute path of a name in a folder.
+// add notes a folder. A shell takes .. away before it follows links, unless it is told to do
+// as the system does: both count.
+func (l *places) add(dir string) {
+	clean := filepath.Clean(dir)
+	if !slices.Contains(l.dirs, clean) {
+		l.dirs = append(l.dirs, clean)
+	}
+	if !strings.Contains(dir, "..") {
+		return
+	}
+	if real := workspace.Resolve(dir); real != workspace.Resolve(clean) && !slices.Contains(l.dirs, real) {
+		l.dirs = append(l.dirs, real)
+	}
+}
+
+// under returns the absolute path of a name in a folder. What .. means in it is left to
+// whoever follows the links.
 func under(dir, name string) string {
 	if filepath.IsAbs(name) {
-		return filepath.Clean(name)
+		return name
 	}
-	return filepath.Join(dir, name)
+	return strings.TrimSuffix(dir, string(filepath.Separator)) + string(filepath.Separator) + name
 }
 
 // pathsInside says of the first path of a command that leads out of the workspace that it
@@ -217,10 +244,16 @@ func under(dir, name string) string {
 func (p *Policy) pathsInside(c cmdline.Command, l *places) string {
 	for _, dir := range l.dirs {
 		for _, path := range c.Paths {
+			if path.Top {
+				continue // where git says that it is
+			}
 			full := under(dir, path.Name)
 			if !path.Glob {
 				if !p.inside(full) {
 					return outside(path.Name, full)
+				}
+				if path.Follows && isFolder(full) {
+					return c.Name + " follows the links in the folder " + path.Name
 				}
 				continue
 			}
@@ -232,8 +265,13 @@ func (p *Policy) pathsInside(c cmdline.Command, l *places) string {
 				return outside(path.Name, full)
 			}
 			for _, f := range found {
-				if !p.inside(f) {
+				switch {
+				case strings.HasPrefix(f, under(dir, "-")):
+					return "the file " + f + " would be taken for an option"
+				case !p.inside(f):
 					return outside(f, f)
+				case path.Follows && isFolder(f):
+					return c.Name + " follows the links in the folder " + f
 				}
 			}
 		}
@@ -241,11 +279,17 @@ func (p *Policy) pathsInside(c cmdline.Command, l *places) string {
 	return ""
 }
 
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // fixed is the folder of a glob in front of its first wildcard. There may be none: it can
 // stand in front of the = of an option whose value the path is.
 func fixed(glob string) string {
 	if i := strings.IndexAny(glob, "*?"); i >= 0 {
-		glob = glob[:i] + "x"
+		glob = glob[:i]
 	}
-	return filepath.Dir(glob)
+	dir, _ := filepath.Split(glob)
+	return dir
 }

@@ -3,7 +3,9 @@ package permission
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -22,11 +24,24 @@ func real(t testing.TB, options string, roots ...string) *Policy {
 	if len(cfg.Problems) > 0 {
 		t.Fatal(cfg.Problems)
 	}
-	p, errs := New(cfg.Config, Options{Inside: workspace.New(roots...).Contains, Memory: NewMemory("")})
+	p, errs := New(cfg.Config, Options{Contains: workspace.New(roots...).ContainsResolved, Memory: NewMemory(""), Supervisor: supervisor(t)})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	return p
+}
+
+// supervisor is the test itself, where it can be one.
+func supervisor(t testing.TB) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		return ""
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return self
 }
 
 // judge judges a command of an agent in a folder.
@@ -118,7 +133,11 @@ func TestReadOnlyAgents(t *testing.T) {
 		if v.Decision != want || v.Insist != (want == tools.Ask && !strings.HasPrefix(v.Rule, "agent.plan.toolCall")) {
 			t.Errorf("%q: %+v", command, v)
 		}
-		if v := judge(t, p, "code", dir, command); v.Decision != tools.Ask {
+		others := tools.Ask // agents that may change something run what only reads, and are asked about the rest
+		if want == tools.Allow {
+			others = tools.Allow
+		}
+		if v := judge(t, p, "code", dir, command); v.Decision != others {
 			t.Errorf("agent code: %q: %+v", command, v)
 		}
 	}
@@ -137,13 +156,14 @@ func TestReadOnlyAgents(t *testing.T) {
 
 // A repository's own configuration can make git run programs.
 func TestRepositoryHelpers(t *testing.T) {
+	needs.Git(t)
 	const harmless = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote \"origin\"]\n\turl = x\n[branch \"a]b\"] remote = origin\n[user]\n\tname = n\n"
 	for extra, want := range map[string]tools.Decision{
 		"": tools.Allow, "[core]\n\thooksPath = .husky": tools.Allow, "[lfs]\n\trepositoryformatversion = 0": tools.Allow,
 		"[diff]\n\texternal = ./x": tools.Ask, "[diff \"p\"]\n\ttextconv = ./x": tools.Ask, "[diff \"p\"]\n\tcommand = ./x": tools.Ask, "[filter \"p\"]\n\tclean = ./x": tools.Ask, "[core]\n\tpager = ./x": tools.Ask,
 		"[pager]\n\tlog = ./x": tools.Ask, "[include]\n\tpath = x": tools.Ask, "[includeIf \"gitdir:/\"]\n\tpath = x": tools.Ask, "[gpg]\n\tprogram = ./x": tools.Ask, "[log]\n\tshowSignature = true": tools.Ask,
 		"[remote \"origin\"]\n\tuploadpack = ./x": tools.Ask, "[remote \"origin\"]\n\tpromisor = true": tools.Ask, "[core] alternateRefsCommand = ./x": tools.Ask, "[Diff]External=./x": tools.Ask,
-		"[core]\n\tbare = \\\nfalse": tools.Ask, "[diff": tools.Ask, "[credential]\n\thelper = !./x": tools.Allow, "[alias]\n\tlg = !./x": tools.Allow, "[alias]\n\twhatchanged = !./x": tools.Ask, "[alias \"log\"]\n\tcommand = !./x": tools.Ask, "[nobody]\n\tknows = x": tools.Ask,
+		"[core]\n\tbare = \\\nfalse": tools.Allow, "[diff]\n\texter\\\nnal = ./x": tools.Ask, "[diff]\n\tcontext = 3\\\n1\n\texternal = ./x": tools.Ask, "[diff": tools.Ask, "[credential]\n\thelper = !./x": tools.Allow, "[alias]\n\tlg = !./x": tools.Allow, "[alias]\n\twhatchanged = !./x": tools.Ask, "[alias \"log\"]\n\tcommand = !./x": tools.Ask, "[nobody]\n\tknows = x": tools.Ask,
 		"[branch]\n\tsort = -committerdate": tools.Allow, "[tag]\n\tsort = signature:grade": tools.Ask, "[svn-remote \"svn\"]\n\turl = x\n[gui]\n\tencoding = x\n[http]\n\tproxy = x\n[url \"x\"]\n\tinsteadOf = y": tools.Allow, "[user]name=n\n[diff \"a]\"]textconv=./x": tools.Ask, "[diff.p]\n\ttextconv = ./x": tools.Ask,
 	} {
 		dir := makeFiles(t, map[string]string{".git/config": harmless + extra, "sub/x": ""})
@@ -200,6 +220,111 @@ func TestManyFolders(t *testing.T) {
 		"cd sub && cat a.txt": tools.Allow, many: tools.Allow, many + "cat a.txt": tools.Ask, "cd - && cat a.txt": tools.Ask, "cd -; ls; cat a.txt": tools.Ask,
 	} {
 		if v := judge(t, p, "code", dir, command); v.Decision != want {
+			t.Errorf("%s: %+v", command, v)
+		}
+	}
+}
+
+// Where a command works, and what it names, is found as the system finds it: one name after the
+// other, links followed, before .. goes up from there.
+func TestPathsAreFollowedByName(t *testing.T) {
+	outside := makeFiles(t, map[string]string{"in/x": "", "secret": "", "in/a.txt": ""})
+	dir := makeFiles(t, map[string]string{"a.txt": "", "sub/b.txt": "", "sub2/c": "", "d/x": "", "opts/-R": "", "opts/y": "", "list": "", "--pre=x": "", ".e": ""})
+	for link, to := range map[string]string{"link": filepath.Join(outside, "in"), "sub/back": dir, "d/out": filepath.Join(outside, "secret"), "sub3": filepath.Join(outside, "in")} {
+		needs.Symlink(t, to, filepath.Join(dir, filepath.FromSlash(link)))
+	}
+	if filepath.Separator == '\\' {
+		t.Skip("Windows takes .. away before it follows links")
+	}
+	p := real(t, `{}`, dir)
+	for command, want := range map[string]tools.Decision{
+		"cat sub/back/a.txt": tools.Allow, "cat sub/../a.txt": tools.Allow, "cat sub/back/../a.txt": tools.Ask, "cat sub/back/../" + filepath.Base(dir) + "/a.txt": tools.Allow, "cat -- a.txt": tools.Allow, "cd -- sub && cat b.txt": tools.Allow, "cd sub/back && cat a.txt": tools.Allow,
+		"cat link/../secret": tools.Ask, "cat link/../a.txt": tools.Ask, "cat -- link/../secret": tools.Ask, "ls link/..": tools.Ask, "cat link/../*": tools.Ask, "cat sub/back/../*": tools.Ask, "cat < link/../secret": tools.Ask, "git -C link/.. log": tools.Ask, "git diff --no-index a.txt link/../secret": tools.Ask,
+		"git grep -f link/../secret": tools.Ask, "cat -- --pre=x ../x": tools.Ask, "head -n 1 -- link/a.txt": tools.Ask, "grep x -- link/a.txt": tools.Ask, "git -C sub grep -f ../../x": tools.Ask, "cd link && cat a.txt": tools.Ask, "cd link/.. && cat secret": tools.Ask, "cd sub && cat ../../x": tools.Ask,
+		"cd su?/back && cat a.txt": tools.Allow, "cd sub*": tools.Ask, "cd sub* && cat a.txt": tools.Ask, "cd l* && cat a.txt": tools.Ask, "cd ./li?k/.. && cat secret": tools.Ask, "cd opts && ls *": tools.Ask, "cd opts && wc -l ?*": tools.Ask, "ls opts/*": tools.Allow,
+		"pushd link; cat a.txt": tools.Ask, "cd; cat a.txt": tools.Ask, "cd sub b; cat a.txt": tools.Ask, "cd -P link/..; cat secret": tools.Ask, "command cd link; cat a.txt": tools.Ask, "builtin cd link && cat a.txt": tools.Ask, "eval 'cd link'; cat a.txt": tools.Ask, "cd -@ sub": tools.Ask,
+		"diff a.txt list": tools.Allow, "diff sub d": tools.Ask, "diff --no-dereference sub d": tools.Allow, "diff sub/* d/x": tools.Ask, "grep -rn x .": tools.Allow, "grep x *": tools.Ask, "jq . *": tools.Ask, "wc -l *.txt": tools.Allow, "cat -?*": tools.Ask,
+	} {
+		if v := judge(t, p, "plan", dir, command); v.Decision != want {
+			t.Errorf("%q: %+v", command, v)
+		}
+	}
+}
+
+// Which repository git uses, and what its configuration says, git is asked; and a repository, or
+// objects, outside of the workspace are asked for.
+func TestGitIsAsked(t *testing.T) {
+	needs.Git(t)
+	outside := makeFiles(t, map[string]string{"repo/.git/HEAD": "ref: refs/heads/main\n", "repo/.git/config": "", "repo/.git/objects/x": "", "repo/.git/refs/x": "", "repo/.git/worktrees/w/HEAD": "ref: refs/heads/w\n", "repo/.git/worktrees/w/commondir": "../..\n", "other/HEAD": "ref: refs/heads/main\n", "other/objects/x": "", "other/refs/x": ""})
+	valid := func(at string, more map[string]string) map[string]string {
+		files := map[string]string{at + "HEAD": "ref: refs/heads/main\n", at + "config": "[core]\n\tbare = false\n", at + "objects/x": "", at + "refs/x": "", "sub/x": "", "in/objects/info/x": ""}
+		for name, text := range more {
+			files[name] = text
+		}
+		return files
+	}
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  tools.Decision
+	}{
+		"a repository":                        {valid(".git/", nil), tools.Allow},
+		"none":                                {map[string]string{"sub/x": ""}, tools.Allow},
+		"alternates inside":                   {valid(".git/", map[string]string{".git/objects/info/alternates": "../../in/objects\n"}), tools.Allow},
+		"alternates outside":                  {valid(".git/", map[string]string{".git/objects/info/alternates": "# x\n" + outside + "/repo/.git/objects\n"}), tools.Ask},
+		"alternates of alternates":            {valid(".git/", map[string]string{".git/objects/info/alternates": "../../in/objects\n", "in/objects/info/alternates": outside + "/repo/.git/objects\n"}), tools.Ask},
+		"alternates in quotes":                {valid(".git/", map[string]string{".git/objects/info/alternates": "\"../../in/objects\"\n"}), tools.Ask},
+		"a link to a repository outside":      {map[string]string{".git": "gitdir: " + outside + "/other\n", "sub/x": ""}, tools.Ask},
+		"a common folder outside":             {valid(".git/", map[string]string{".git/commondir": outside + "/repo/.git\n"}), tools.Ask},
+		"a link that says nothing":            {map[string]string{".git": "x\n", "sub/x": ""}, tools.Ask},
+		"a work tree outside":                 {valid(".git/", map[string]string{".git/config": "[core]\n\tworktree = /\n"}), tools.Ask},
+		"a repository that somebody put here": {valid("", map[string]string{"config": "[core]\n\tpager = ./x\n"}), tools.Ask},
+		"a key behind a line that goes on":    {valid(".git/", map[string]string{".git/config": "[user]\n\tname = a\\\n[core]\n[diff]\n\texternal = ./x\n"}), tools.Ask},
+		"a line that goes on hides no key":    {valid(".git/", map[string]string{".git/config": "[user]\n\tname = a\\\n[diff]\n"}), tools.Allow},
+		"a configuration that git refuses":    {valid(".git/", map[string]string{".git/config": "[core\n"}), tools.Ask},
+	} {
+		dir := makeFiles(t, c.files)
+		p := real(t, `{}`, dir)
+		for _, command := range []string{"git status", "cd sub && git log -p", "git -C sub diff"} {
+			if v := judge(t, p, "plan", dir, command); v.Decision != c.want {
+				t.Errorf("%s: %q: %+v", name, command, v)
+			}
+		}
+	}
+
+	// A linked work tree's repository names it in turn.
+	dir := makeFiles(t, map[string]string{".git": "gitdir: " + outside + "/repo/.git/worktrees/w\n"})
+	for _, c := range []struct {
+		back string
+		want tools.Decision
+	}{{dir, tools.Allow}, {outside, tools.Ask}} {
+		if err := os.WriteFile(filepath.Join(outside, "repo/.git/worktrees/w/gitdir"), []byte(c.back+"/.git\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if v := judge(t, real(t, `{}`, dir), "plan", dir, "git log"); v.Decision != c.want {
+			t.Errorf("a work tree whose repository names %s: %+v", c.back, v)
+		}
+	}
+	// The workspace is a folder in a repository.
+	sub := makeFiles(t, valid(".git/", nil))
+	if v := judge(t, real(t, `{}`, filepath.Join(sub, "sub")), "plan", filepath.Join(sub, "sub"), "git log"); v.Decision != tools.Ask {
+		t.Errorf("a repository around the workspace: %+v", v)
+	}
+	// What changes is seen, though answers are kept.
+	p := real(t, `{}`, sub)
+	for text, want := range map[string]tools.Decision{"": tools.Allow, "[diff]\n\texternal = ./x\n": tools.Ask, "[core]\n\tbare = false\n": tools.Allow} {
+		if err := os.WriteFile(filepath.Join(sub, ".git/config"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if v := judge(t, p, "plan", sub, "git log -p"); v.Decision != want {
+			t.Errorf("%q: %+v", text, v)
+		}
+	}
+	// To the top of the repository.
+	for command, want := range map[string]tools.Decision{
+		`cd "$(git rev-parse --show-toplevel)" && cat sub/x`: tools.Allow, `cd "$(git rev-parse --show-toplevel 2>/dev/null)" && git status`: tools.Allow, `cd sub && cd "$(git rev-parse --show-toplevel)" && cat ../x`: tools.Ask,
+		`cd $(git rev-parse --show-toplevel) && ls`: tools.Ask, `cd "$(git rev-parse --show-toplevel)/.." && ls`: tools.Ask, `cd "$(git rev-parse --show-toplevel; echo /)" && ls`: tools.Ask, `cd "$(git rev-parse --show-toplevel >x)" && ls`: tools.Deny, `cd "$(git -C / rev-parse --show-toplevel)" && ls`: tools.Ask,
+	} {
+		if v := judge(t, p, "plan", sub, command); v.Decision != want {
 			t.Errorf("%s: %+v", command, v)
 		}
 	}

@@ -56,9 +56,10 @@ func (p *Policy) expendable(roots []string, dir, name string, cmd cmdline.Comman
 	temp := workspace.Resolve(os.TempDir())
 	for _, path := range found {
 		// rm takes a link away, and not what it leads to.
-		path = filepath.Join(workspace.Resolve(filepath.Dir(path)), filepath.Base(path))
-		if cmd.Name == "find" || strings.HasSuffix(name, "/") {
+		if parent, last := filepath.Split(path); cmd.Name == "find" || last == "" || last == ".." {
 			path = workspace.Resolve(path)
+		} else {
+			path = filepath.Join(workspace.Resolve(parent), last)
 		}
 		switch {
 		case slices.ContainsFunc(roots, func(root string) bool { return within(workspace.Resolve(root), path) }):

@@ -19,7 +19,7 @@ func TestIrreversible(t *testing.T) {
 		".gitignore": "node_modules/\n/build\n*.log\n", ".git/HEAD": "ref: refs/heads/main\n", ".git/objects/x": "", ".git/refs/x": "",
 		"src/a.go": "", "src/build/b.go": "", "node_modules/m/x": "", "build/sub/x": "", "a.log/x": "", "b.log/x": "", "node_modules/vendored/.git/x": "",
 	})
-	for link, to := range map[string]string{"build/out": filepath.Join(dir, "src"), "linked": filepath.Join(dir, "build")} {
+	for link, to := range map[string]string{"build/out": filepath.Join(dir, "src"), "linked": filepath.Join(dir, "build"), "build/up": filepath.Join(dir, "src", "build")} {
 		needs.Symlink(t, to, filepath.Join(dir, filepath.FromSlash(link)))
 	}
 	home := filepath.Join(filepath.VolumeName(dir)+string(filepath.Separator), "home", "ada") // is not, wherever tests run
@@ -56,7 +56,8 @@ func TestIrreversible(t *testing.T) {
 		{"rm -rf *.log", false},
 		{"rm -rf build/out", false}, // the link goes, not what it leads to
 		{"rm -rf build/out/", true},
-		{"rm -rf linked", true}, // is in no ignored folder
+		{"rm -rf linked", true},            // is in no ignored folder
+		{"rm -rf build/up/../build", true}, // is src/build
 		{"cd src && rm -rf build", true},
 		{"cd $X && rm -rf build", true},
 		{"rm -rf " + temp, false},

@@ -1,8 +1,6 @@
 package permission
 
 import (
-	"bufio"
-	"bytes"
 	"slices"
 	"strings"
 
@@ -12,51 +10,16 @@ import (
 // foreignKey returns the first key of a git configuration that is not known to be harmless to a
 // command that reads, or "". contents says whether the command looks at the contents of files;
 // tree judges where the work tree is.
-func foreignKey(data []byte, contents bool, tree func(value string) bool) string {
-	section, name := "", ""
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, len(data)+1)
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
-		for strings.HasPrefix(line, "[") {
-			end := strings.IndexByte(line, ']')
-			if quote := strings.IndexByte(line, '"'); quote >= 0 && quote < end { // ] may stand in the name
-				end = strings.LastIndexByte(line, ']')
-			}
-			if end < 0 {
-				return "a section that can not be read"
-			}
-			section, name, _ = strings.Cut(strings.ToLower(line[1:end]), " ")
-			name = strings.Trim(strings.TrimSpace(name), `"`)
-			if before, after, dotted := strings.Cut(section, "."); dotted {
-				section, name = before, after
-			}
-			if !harmlessSection(section) && (contents || section != "filter") {
-				return section
-			}
-			line = strings.TrimSpace(line[end+1:])
-		}
-		if line == "" || line[0] == '#' || line[0] == ';' {
-			continue
-		}
-		if strings.HasSuffix(line, `\`) {
-			return "a value that goes on in the next line"
-		}
-		key, value, _ := strings.Cut(line, "=")
-		key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
+func foreignKey(settings []setting, contents bool, tree func(value string) bool) string {
+	for _, s := range settings {
 		switch {
-		case section == "core" && key == "worktree" && tree(value):
-		case section == "alias" && (cmdline.GitReads(key) || cmdline.GitReads(name)): // git may let it hide a subcommand that it is about to give up
-			return section + "." + key
-		case (section == "branch" || section == "tag") && key == "sort" && strings.Contains(strings.ToLower(value), "signature"): // gpg checks it
-			return section + "." + key
-		case !contents && (section == "filter" || section == "diff"):
-		case !harmlessKey(section, key):
-			return section + "." + key
+		case s.section == "core" && s.key == "worktree" && tree(s.value):
+		case !contents && (s.section == "filter" || s.section == "diff"):
+		case s.section == "alias" && (cmdline.GitReads(s.key) || cmdline.GitReads(strings.ToLower(s.name))), // git may let it hide a subcommand that it is about to give up
+			(s.section == "branch" || s.section == "tag") && s.key == "sort" && strings.Contains(strings.ToLower(s.value), "signature"), // gpg checks it
+			!harmlessSection(s.section), !harmlessKey(s.section, s.key):
+			return s.section + "." + s.key
 		}
-	}
-	if lines.Err() != nil {
-		return "lines that can not be read"
 	}
 	return ""
 }

@@ -22,7 +22,7 @@ func expand(glob string) (found []string, ok bool) {
 	volume := filepath.VolumeName(glob)
 	found = []string{volume + string(filepath.Separator)}
 	left := maxLooked
-	for name := range strings.SplitSeq(strings.Trim(glob[len(volume):], string(filepath.Separator)), string(filepath.Separator)) {
+	for name := range strings.FieldsFuncSeq(glob[len(volume):], func(r rune) bool { return r == filepath.Separator }) {
 		var next []string
 		for _, dir := range found {
 			names, ok := matching(dir, name, &left)
@@ -40,7 +40,7 @@ func expand(glob string) (found []string, ok bool) {
 // entries that may still be looked at.
 func matching(dir, part string, left *int) (paths []string, ok bool) {
 	if !strings.ContainsAny(part, "*?") {
-		path := filepath.Join(dir, part)
+		path := under(dir, part) // behind a link, .. is not the folder that the link is in
 		if _, err := os.Lstat(path); err != nil {
 			return nil, true
 		}
@@ -62,7 +62,7 @@ func matching(dir, part string, left *int) (paths []string, ok bool) {
 		}
 		for _, name := range names {
 			if matches, _ := filepath.Match(pattern, name); matches {
-				paths = append(paths, filepath.Join(dir, name))
+				paths = append(paths, under(dir, name))
 			}
 		}
 		if errors.Is(err, io.EOF) {

@@ -65,7 +65,7 @@ func (w *world) traced(t failer, strace string, texts []string) []seen {
 	policy := sandbox.Policy{Level: sandbox.ReadOnly, Temp: temp}
 	env := slices.Concat([]string{"-i"}, w.env, harmlessGit(), []string{"mark=" + mark, "TMPDIR=" + temp})
 	args := slices.Concat([]string{"-c", launch, "env"}, env,
-		[]string{strace, "-f", "-qq", "-s", "300", "-o", trace, "-e", "trace=" + watchedCalls, self, "__bounded", policy.Encode(), "bash", "bash", "-c", script, "bash"}, texts)
+		[]string{strace, "-f", "-qq", "-y", "-s", "300", "-o", trace, "-e", "trace=" + watchedCalls, self, "__bounded", policy.Encode(), "bash", "bash", "-c", script, "bash"}, texts)
 	var failed bytes.Buffer
 	exit, err := proc.Run(context.Background(), proc.Spec{Path: "bash", Args: args, Dir: w.dir, Stdout: &failed, Stderr: &failed, Supervisor: self})
 	if err != nil || exit.Code != 0 {
@@ -75,7 +75,7 @@ func (w *world) traced(t failer, strace string, texts []string) []seen {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reports := parseTrace(string(out), temp)
+	reports := parseTrace(string(out), temp, w.away)
 	if len(reports) != len(texts) {
 		t.Fatal("strace reports ", len(reports), " programs instead of ", len(texts), ": ", failed.String())
 	}
@@ -87,9 +87,11 @@ func harmlessGit() []string {
 	return cmdline.GitEnv(func(string) string { return "" }, cmdline.HarmlessGit()...)
 }
 
-// parseTrace splits a trace at the marks. temp is the programs' temporary folder.
-func parseTrace(trace, temp string) []seen {
+// parseTrace splits a trace at the marks. temp is the programs' temporary folder, away one that
+// they must not read.
+func parseTrace(trace, temp, away string) []seen {
 	var out []seen
+	result := regexp.MustCompile(`= \d+<([^>]*)>`)
 	call := regexp.MustCompile(`^\d+ +([a-z0-9_]+)\((.*)`)
 	text := regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
 	first := false
@@ -131,6 +133,9 @@ func parseTrace(trace, temp string) []seen {
 			}
 			s.ran = append(s.ran, path)
 		case "open", "openat", "openat2", "creat":
+			if to := result.FindStringSubmatch(line); to != nil && (to[1] == away || strings.HasPrefix(to[1], away+"/")) {
+				s.read = append(s.read, strings.TrimSpace(line))
+			}
 			if name != "creat" && !strings.Contains(args, "O_WRONLY") && !strings.Contains(args, "O_RDWR") && !strings.Contains(args, "O_CREAT") && !strings.Contains(args, "O_TRUNC") {
 				continue
 			}

@@ -31,43 +31,56 @@ func TestMain(m *testing.M) {
 }
 
 // Whatever a built-in agent may run without asking is really run, watched from outside:
-// it neither writes nor deletes, opens no network, and executes only programs that the
-// policy listed. `go test -rapid.checks=5000` looks longer.
+// it neither writes nor deletes, opens no network, reads no file of the user's outside of the
+// workspace, and executes only programs that the policy listed. `go test -rapid.checks=5000`
+// looks longer.
 func TestAllowedProgramsOnlyRead(t *testing.T) {
 	for _, evil := range []bool{false, true} {
 		t.Run(fmt.Sprintf("evil submodules: %v", evil), func(t *testing.T) {
-			w := newWorld(t, evil)
-			watch := w.watcher(t)
-			policy := real(t, `{}`, w.dir)
-			ran := map[string]bool{}
-			rapid.Check(t, func(rt *rapid.T) {
-				if len(ran) >= enoughPrograms {
-					return
-				}
-				var allowed []string
-				for _, text := range rapid.SliceOfN(generated(), 15, 15).Draw(rt, "programs") {
-					if !ran[text] && allowedUnasked(t, policy, w.dir, text) {
-						allowed = append(allowed, text)
-					}
-				}
-				if len(allowed) == 0 {
-					return
-				}
-				for i, report := range watch(rt, allowed) {
-					if bad := report.against(allowed[i]); bad != "" {
-						rt.Fatalf("%q runs without asking, and %s", allowed[i], bad)
-					}
-				}
-				for _, text := range allowed { // each once; a failure has to be seen again to be made smaller
-					ran[text] = true
-				}
-			})
-			if len(ran) < 50 {
-				t.Errorf("only %d programs were run: the test sees little", len(ran))
-			}
-			t.Logf("%d programs were run", len(ran))
+			runAllowed(t, newWorld(t, evil), generated(), 50)
 		})
 	}
+}
+
+// The same for options in all spellings and orders, made up from the tables that say what
+// they mean.
+func TestAllowedOptionsOnlyRead(t *testing.T) {
+	runAllowed(t, newWorld(t, false), optioned(), 50)
+}
+
+// runAllowed runs those of the generated programs that may run without asking; of too few, the
+// test would see little.
+func runAllowed(t *testing.T, w *world, programs *rapid.Generator[string], few int) {
+	t.Helper()
+	watch := w.watcher(t)
+	policy := real(t, `{}`, w.dir)
+	ran, looked := map[string]bool{}, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		if len(ran) >= enoughPrograms {
+			return
+		}
+		var allowed []string
+		for _, text := range rapid.SliceOfN(programs, 15, 15).Draw(rt, "programs") {
+			if looked++; !ran[text] && allowedUnasked(t, policy, w.dir, text) {
+				allowed = append(allowed, text)
+			}
+		}
+		if len(allowed) == 0 {
+			return
+		}
+		for i, report := range watch(rt, allowed) {
+			if bad := report.against(allowed[i]); bad != "" {
+				rt.Fatalf("%q runs without asking, and %s", allowed[i], bad)
+			}
+		}
+		for _, text := range allowed { // each once; a failure has to be seen again to be made smaller
+			ran[text] = true
+		}
+	})
+	if len(ran) < few {
+		t.Errorf("only %d programs were run: the test sees little", len(ran))
+	}
+	t.Logf("of %d programs, %d were run", looked, len(ran))
 }
 
 // Tricks that somebody thought of ask, and programs that only read still run.
@@ -101,6 +114,7 @@ func TestWatcherSees(t *testing.T) {
 	w := newWorld(t, false)
 	bad := map[string]string{
 		"touch new": "changes", "echo x >a.txt": "changes", "rm b.txt": "changes", "mv a.txt c.txt": "changes", "mkdir d": "changes", "ln -s a.txt l": "changes", "chmod 600 data.json": "changes",
+		"cat sub/key": "reads", "grep -R x out": "reads", "cat out/../a.txt": "reads", "find -L . -name q": "reads",
 		"./x.sh": "runs", "sh -c ./x.sh": "runs", "PATH=3; ls": "runs", "git -c alias.x=!./x.sh x": "runs",
 		fmt.Sprintf("echo x >/dev/tcp/127.0.0.1/%d", w.port): "network",
 	}
@@ -110,8 +124,11 @@ func TestWatcherSees(t *testing.T) {
 	}
 	slices.Sort(texts)
 	for i, report := range w.watcher(t)(t, texts) {
+		if bad[texts[i]] == "reads" && straceWorks(t) == "" {
+			continue // only strace sees it
+		}
 		// Judged as if it ran nothing but harmless programs.
-		report.judged = []string{"touch", "rm", "mv", "mkdir", "ln", "chmod", "sh", "git", "bash", "echo"}
+		report.judged = []string{"touch", "rm", "mv", "mkdir", "ln", "chmod", "sh", "git", "bash", "echo", "cat", "grep", "find"}
 		if got := report.against(""); !strings.Contains(got, bad[texts[i]]) {
 			t.Errorf("%q is reported as %q, want one that %s", texts[i], got, bad[texts[i]])
 		}
@@ -137,6 +154,7 @@ type seen struct {
 	changed []string // what it wrote or deleted, or tried to
 	ran     []string // paths of the programs it executed
 	opened  []string // connections
+	read    []string // files of the user's that it opened outside of the workspace
 	judged  []string // what it may execute; nil: what cmdline lists
 }
 
@@ -164,6 +182,8 @@ func (s seen) against(text string) string {
 		return "changes something: " + s.changed[0]
 	case len(s.opened) > 0:
 		return "opens the network: " + s.opened[0]
+	case len(s.read) > 0:
+		return "reads outside of the workspace: " + s.read[0]
 	}
 	return ""
 }
@@ -175,6 +195,7 @@ func systemDirs() []string {
 // world is a workspace full of temptations.
 type world struct {
 	dir  string
+	away string // a folder outside of it, to which links lead
 	port int
 	env  []string
 }
@@ -258,6 +279,15 @@ func newWorld(t *testing.T, evil bool) *world {
 	git(dir+"/evil", "init", "-q")
 	write("evil/.git/config", "[core]\n\trepositoryformatversion = 0\n"+programs)
 	write("evil/a.txt", "a\n")
+
+	if w.away, err = filepath.EvalSymlinks(makeFiles(t, map[string]string{"key": "secret foo\n", "dir/key": "secret foo\n", "a.txt": "secret foo\n"})); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"out": w.away + "/dir", "sub/key": w.away + "/key", "sub/back": dir} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// gitReads says whether git only reads in the repository where a command runs. What git
-// reads itself, a repository's own configuration can hand to other programs (diff.external,
-// textconv, filters, a transport): then git does not only read.
+// gitReads says whether git only reads in the repository where a command runs, and in the
+// workspace. What git reads itself, a repository's own configuration can hand to other programs
+// (diff.external, textconv, filters, a transport): then git does not only read.
 //
 // Hooks, a file system monitor and most looks into submodules are switched off when such a
 // command runs (cmdline.HarmlessGit); but .gitmodules can ask for them, so submodules are
 // judged too. One that has its .git in it, in a repository whose .gitmodules is only
 // recorded and not there, is not found.
 func (p *Policy) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
-	contents := c.GitContents
 	for _, dir := range l.dirs {
 		if c.Dir != "" {
 			dir = under(dir, c.Dir)
@@ -29,7 +29,7 @@ func (p *Policy) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
 			}
 		}
 		left := maxRepositories
-		if why := p.helpers(dir, contents, &left); why != "" {
+		if why := p.helpers(dir, c.GitContents, &left); why != "" {
 			return false, why
 		}
 	}
@@ -39,40 +39,179 @@ func (p *Policy) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
 // maxRepositories bounds how many submodules are looked at.
 const maxRepositories = 100
 
-// helpers says why git may run programs in the repository that a folder belongs to, or "";
-// contents says whether it looks at the contents of files. If there is no repository, git says so
-// and does nothing.
+// enter follows a command that changes its folder (places.enter), also to the top of the
+// repository.
+func (p *Policy) enter(l *places, c cmdline.Command) bool {
+	if c.Name != "cd" || c.Effect != cmdline.Reads || len(c.Paths) != 1 || !c.Paths[0].Top {
+		return l.enter(c)
+	}
+	for _, dir := range l.dirs {
+		r, err := p.repository(workspace.Resolve(dir))
+		switch {
+		case err != nil:
+			return false
+		case r.top != "" && !r.silent: // else cd does nothing
+			l.add(r.top)
+		}
+	}
+	return len(l.dirs) <= maxPlaces
+}
+
+// repo is a git repository as it is found by the files.
+type repo struct {
+	dir    string // empty if there is none
+	common string // what it shares with others (a worktree's)
+	top    string // of the work tree
+	config []byte
+	own    []byte // of the work tree alone
+	silent bool   // git takes it for no repository, and does nothing
+}
+
+// helpers says why git may run programs in the repository that a folder belongs to, or read
+// outside of the workspace, or ""; contents says whether it looks at the contents of files.
 func (p *Policy) helpers(dir string, contents bool, left *int) (why string) {
-	repo, common, top := repository(dir)
-	if repo == "" {
+	dir = workspace.Resolve(dir) // where git, which asks the system, says that it is
+	r, err := p.repository(dir)
+	if err != nil {
+		return err.Error()
+	}
+	if r.dir == "" {
 		return ""
 	}
 	if *left--; *left < 0 {
 		return "the repository has too many submodules"
 	}
-	if why := p.configured(repo, common, contents); why != "" {
+	for _, config := range [][]byte{r.config, r.own} {
+		if why := p.configured(config, r.dir, contents); why != "" {
+			return why
+		}
+	}
+	if why := p.bounded(r); why != "" {
 		return why
 	}
-	if why := p.modules(filepath.Join(common, "modules"), contents, left); why != "" {
+	if why := p.modules(filepath.Join(r.common, "modules"), contents, left); why != "" {
 		return why
 	}
-	data, err := readConfig(filepath.Join(top, ".gitmodules"))
+	data, err := readConfig(filepath.Join(r.top, ".gitmodules"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
 	if err != nil {
 		return "its .gitmodules can not be read"
 	}
-	for line := range strings.Lines(string(data)) {
-		key, path, _ := strings.Cut(strings.TrimSpace(line), "=")
-		if path = strings.TrimSpace(path); strings.TrimSpace(key) != "path" {
+	settings, err := p.git.read(data)
+	if err != nil {
+		return "its .gitmodules can not be read: " + err.Error()
+	}
+	for _, s := range settings {
+		if s.section != "submodule" || s.key != "path" {
 			continue
 		}
-		sub := under(top, path)
+		sub := under(r.top, s.value)
 		if _, err := os.Lstat(filepath.Join(sub, ".git")); err != nil || !p.inside(sub) {
 			continue
 		}
 		if why := p.helpers(sub, contents, left); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// repository returns the repository that a folder belongs to. git is asked whether that is the
+// one that it uses.
+func (p *Policy) repository(dir string) (r repo, err error) {
+	r = findRepository(dir)
+	if r.dir == "" && r.top != "" {
+		return r, errors.New("which repository git would use is not known")
+	}
+	seen := ""
+	if r.dir != "" {
+		for path, to := range map[string]*[]byte{filepath.Join(r.common, "config"): &r.config, filepath.Join(r.dir, "config.worktree"): &r.own} {
+			data, err := readConfig(path)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return r, errors.New("the repository's configuration can not be read")
+			}
+			*to = data
+		}
+		if info, err := os.Stat(filepath.Join(r.dir, "HEAD")); err == nil && !info.Mode().IsRegular() {
+			return r, errors.New("the repository has a HEAD that git can not read")
+		} else if err == nil {
+			seen = "HEAD"
+		}
+		seen = strings.Join([]string{r.dir, r.common, r.top, string(r.config), string(r.own), seen}, "\x00")
+	}
+	a := p.git.repository(dir, seen)
+	switch {
+	case a.err != nil:
+		return r, a.err
+	case a.repo == "":
+		r.silent = true
+	case r.dir == "", !samePlace(a.repo, r.dir), !samePlace(a.common, r.common):
+		return r, errors.New("git uses the repository " + a.repo + ", which is not the one that is found here")
+	case a.top != "" && !samePlace(a.top, r.top): // core.worktree
+		r.top = a.top
+	}
+	return r, nil
+}
+
+func samePlace(a, b string) bool { return a == b || workspace.Resolve(a) == workspace.Resolve(b) }
+
+// bounded says what of a repository is outside the workspace, though git would read it, or "".
+// A linked work tree, or a submodule, has its repository elsewhere, which names it in turn.
+func (p *Policy) bounded(r repo) (why string) {
+	switch {
+	case r.silent:
+		return ""
+	case !p.inside(r.top):
+		return "its repository, " + r.top + ", is outside the workspace"
+	case !p.inside(r.dir) && !p.linkedBack(r):
+		return "the repository's " + r.dir + " is outside the workspace"
+	case r.common != r.dir && !p.inside(r.common) && !within(workspace.Resolve(r.dir), filepath.Join(workspace.Resolve(r.common), "worktrees")):
+		return "the repository's " + r.common + " is outside the workspace"
+	}
+	return p.alternates(filepath.Join(r.common, "objects"), maxAlternates)
+}
+
+// linkedBack says whether a repository elsewhere belongs to the work tree that names it.
+func (p *Policy) linkedBack(r repo) bool {
+	if data, err := readConfig(filepath.Join(r.dir, "gitdir")); err == nil {
+		return samePlace(strings.TrimSpace(string(data)), filepath.Join(r.top, ".git"))
+	}
+	settings, err := p.git.read(r.config)
+	if err != nil {
+		return false
+	}
+	for _, s := range settings {
+		if s.section == "core" && s.key == "worktree" {
+			return samePlace(under(r.dir, s.value), r.top)
+		}
+	}
+	return false
+}
+
+// maxAlternates bounds how deep repositories borrow objects from others.
+const maxAlternates = 5
+
+// alternates says of the first folder from which a repository borrows objects, and which is
+// outside the workspace, that it does; or "".
+func (p *Policy) alternates(objects string, left int) (why string) {
+	data, err := readConfig(filepath.Join(objects, "info", "alternates"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	if err != nil || left == 0 {
+		return "what objects the repository borrows can not be read"
+	}
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimRight(line, "\n"); line == "" || line[0] == '#' {
+			continue
+		}
+		other := under(objects, line)
+		if line[0] == '"' || !p.inside(other) {
+			return "the repository borrows objects from " + line + ", which is outside the workspace"
+		}
+		if why := p.alternates(other, left-1); why != "" {
 			return why
 		}
 	}
@@ -94,9 +233,16 @@ func (p *Policy) modules(dir string, contents bool, left *int) (why string) {
 		}
 		sub := filepath.Join(dir, e.Name())
 		if bare(sub) {
-			if why = p.configured(sub, sub, contents); why == "" {
-				why = p.modules(filepath.Join(sub, "modules"), contents, left)
+			for _, name := range []string{"config", "config.worktree"} {
+				data, err := readConfig(filepath.Join(sub, name))
+				if err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return "a submodule's configuration can not be read"
+				}
+				if why := p.configured(data, sub, contents); why != "" {
+					return why
+				}
 			}
+			why = p.modules(filepath.Join(sub, "modules"), contents, left)
 		} else if e.IsDir() { // a name with slashes
 			why = p.modules(sub, contents, left)
 		}
@@ -108,49 +254,44 @@ func (p *Policy) modules(dir string, contents bool, left *int) (why string) {
 }
 
 // configured says what a repository's own configuration sets that may run programs, or "".
-func (p *Policy) configured(repo, common string, contents bool) (why string) {
-	for _, file := range []string{filepath.Join(common, "config"), filepath.Join(repo, "config.worktree")} {
-		data, err := readConfig(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return "the repository's configuration can not be read"
-		}
-		tree := func(value string) bool { return !strings.ContainsAny(value, "\"#;\\") && p.inside(under(repo, value)) }
-		if key := foreignKey(data, contents, tree); key != "" {
-			return "the repository's own configuration sets " + key + ", which may run programs or lead elsewhere"
-		}
+func (p *Policy) configured(config []byte, repo string, contents bool) (why string) {
+	settings, err := p.git.read(config)
+	if err != nil {
+		return "the repository's configuration can not be read: " + err.Error()
+	}
+	if key := foreignKey(settings, contents, func(tree string) bool { return p.inside(under(repo, tree)) }); key != "" {
+		return "the repository's own configuration sets " + key + ", which may run programs or lead elsewhere"
 	}
 	return ""
 }
 
-// repository returns the folder of the git repository that dir belongs to, the one that it
-// shares with others (of a worktree), and the top of its work tree; empty if there is none.
-func repository(dir string) (repo, common, top string) {
+// findRepository looks for the repository that a folder belongs to, as git does. If .git is a
+// file that does not say where it is, only top is set.
+func findRepository(dir string) (r repo) {
 	for d := dir; ; d = filepath.Dir(d) {
-		repo = filepath.Join(d, ".git")
-		info, err := os.Stat(repo)
+		r = repo{dir: filepath.Join(d, ".git"), top: d}
+		info, err := os.Stat(r.dir)
 		switch {
-		case err == nil && info.Mode().IsRegular():
-			if data, err := readConfig(repo); err == nil {
-				if to, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir:"); ok {
-					repo = under(d, strings.TrimSpace(to))
-				}
+		case err == nil && !info.IsDir():
+			data, err := readConfig(r.dir)
+			to, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir:")
+			if err != nil || !ok {
+				return repo{top: d}
 			}
+			r.dir = under(d, strings.TrimSpace(to))
 		case err == nil:
 		case bare(d):
-			repo = d
+			r.dir = d
 		case filepath.Dir(d) == d:
-			return "", "", ""
+			return repo{}
 		default:
 			continue
 		}
-		common = repo
-		if data, err := readConfig(filepath.Join(repo, "commondir")); err == nil {
-			common = under(repo, strings.TrimSpace(string(data)))
+		r.common = r.dir
+		if data, err := readConfig(filepath.Join(r.dir, "commondir")); err == nil {
+			r.common = under(r.dir, strings.TrimSpace(string(data)))
 		}
-		return repo, common, d
+		return r
 	}
 }
 

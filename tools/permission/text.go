@@ -16,7 +16,6 @@ const (
 	ruleTwoReadings = "two readings"
 	ruleNoText      = "no canonical form"
 	ruleProgram     = "program"
-	ruleReads       = "sandbox.reads"
 )
 
 // print prints a command from its syntax tree.
@@ -32,7 +31,7 @@ func (p *Policy) print(c *tools.Command) *tools.Printed {
 // hand runs as it is printed; what cannot be printed asks, also with auto-approve. Rules of
 // the user that allow everything go on to do so: there the text was not what decided.
 func (p *Policy) holdToText(v tools.Verdict, call tools.Call, spec tools.Spec, plan tools.Plan, printed *tools.Printed) tools.Verdict {
-	if plan.Command == nil || plan.Command.Foreign {
+	if plan.Command == nil || plan.Command.Foreign || plan.Command.Given != nil { // a line of the user's own runs as it is
 		return v
 	}
 	v.Printed = printed
@@ -51,7 +50,7 @@ func (p *Policy) holdToText(v tools.Verdict, call tools.Call, spec tools.Spec, p
 		v.Insist = true
 		return v
 	}
-	if v.Decision != tools.Allow || !readOnly && v.Rule != ruleReads {
+	if v.Decision != tools.Allow || !readOnly && v.Rule != RuleReads {
 		return v
 	}
 	if why := p.programs.resolve(printed, p.inside); why != "" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -37,12 +38,9 @@ func (o Options) plain() bool {
 func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	printed := call.Printed
 	if call.Grant.Approved || printed == nil || printed.Text == "" {
-		spec := o.line(text, dir)
-		spec.Sandbox = o.bounds(call)
-		return spec, nil
+		return o.bound(call, o.line(text, dir)), nil
 	}
-	spec := o.line(printed.Text, dir)
-	spec.Sandbox = o.bounds(call)
+	spec := o.bound(call, o.line(printed.Text, dir))
 	unasked := printed.Programs != nil || printed.Execute != nil
 	if runtime.GOOS == "windows" || o.Path != "" && !unasked {
 		return spec, nil
@@ -61,6 +59,14 @@ func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 		spec.Env = append(spec.Env, "PATH="+printed.Path)
 	}
 	return spec, nil
+}
+
+// bound bounds what a call runs.
+func (o Options) bound(call tools.Call, spec proc.Spec) proc.Spec {
+	if spec.Sandbox = o.bounds(call); spec.Sandbox.Level == sandbox.ReadOnly {
+		spec.Env = append(spec.Env, cmdline.GitCeilings(call.Roots))
+	}
+	return spec
 }
 
 // pinned is what precedes a text, on its first line, so that names are the programs that

@@ -1,0 +1,74 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Rights says what an agent may do without its user, the least first. Chats keep the
+// numbers.
+type Rights int
+
+// Rights of agents.
+const (
+	ReadsOnly   Rights = iota // what changes something is denied
+	AllowedOnly               // what no rule allows is denied
+	Asks                      // what no rule allows is asked about
+	Unasked                   // what no rule denies runs
+)
+
+// String completes a sentence about the agent.
+func (r Rights) String() string {
+	return [...]string{
+		ReadsOnly:   "can only read",
+		AllowedOnly: "can only do what the configuration allows",
+		Asks:        "can change files and run commands, and asks first unless a rule allows it",
+		Unasked:     "can change files and run commands without asking",
+	}[r]
+}
+
+// Rights returns what an agent may do.
+func (c *Config) Rights(agent string) Rights {
+	a := c.Agents[agent]
+	approval := c.ToolCall.Approval
+	if a.ToolCall.Approval != nil {
+		approval = a.ToolCall.Approval
+	}
+	switch {
+	case a.ReadOnly:
+		return ReadsOnly
+	case approval == nil:
+		return Asks
+	case approval.ByDefault == "deny":
+		return AllowedOnly
+	case approval.ByDefault == "allow":
+		return Unasked
+	}
+	return Asks
+}
+
+// Substitution says in sentences that used takes the place of the agent asked, and which rights
+// that changes. before are the rights of asked when they are known and asked is not configured.
+func (c *Config) Substitution(asked, used string, before *Rights) string {
+	now := c.Rights(used)
+	text := fmt.Sprintf("There is no agent %q that chats can use. This chat goes on with %q, which %s.", asked, used, now)
+	missing, there := c.Agents[asked]
+	if there {
+		rights := c.Rights(asked)
+		before = &rights
+	}
+	if before != nil && *before < now {
+		return text + fmt.Sprintf(" These are more rights: %q %s.", asked, *before)
+	}
+	var more []string
+	for _, tool := range missing.DisabledTools {
+		if now != ReadsOnly && !slices.Contains(c.Agents[used].DisabledTools, tool) && !slices.Contains(c.DisabledTools, tool) {
+			more = append(more, tool)
+		}
+	}
+	if len(more) > 0 {
+		return text + fmt.Sprintf(" These are more rights: %q cannot use %s.", asked, strings.Join(more, ", "))
+	}
+	return text
+}

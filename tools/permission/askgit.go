@@ -1,0 +1,154 @@
+package permission
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+)
+
+// gitAnswers asks git which repository a folder belongs to and what configurations say, and
+// keeps the answers. git runs in the read-only sandbox and for a bounded time, and no lock is
+// held meanwhile. It is asked about what was read, not about files, so an answer holds as long
+// as the same is read.
+type gitAnswers struct {
+	supervisor string // see proc.Spec
+	timeout    time.Duration
+
+	mu           sync.Mutex
+	settings     map[string]settingsAnswer   // by the text of a configuration
+	repositories map[string]repositoryAnswer // by folder and what was found there
+}
+
+const (
+	gitTimeout = 5 * time.Second
+	maxAnswers = 500
+)
+
+func newGitAnswers(supervisor string) *gitAnswers {
+	return &gitAnswers{supervisor: supervisor, timeout: gitTimeout, settings: map[string]settingsAnswer{}, repositories: map[string]repositoryAnswer{}}
+}
+
+// setting is a line of a configuration: section.name.key=value, section and key in small letters.
+type setting struct{ section, name, key, value string }
+
+type settingsAnswer struct {
+	list []setting
+	err  error
+}
+
+// read returns the settings of a configuration.
+func (g *gitAnswers) read(text []byte) ([]setting, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, nil
+	}
+	g.mu.Lock()
+	a, known := g.settings[string(text)]
+	g.mu.Unlock()
+	if known {
+		return a.list, a.err
+	}
+	out, err := g.ask(string(filepath.Separator), bytes.NewReader(text), "config", "--file", "-", "--list", "--null", "--no-includes")
+	if errors.Is(err, errGitAway) {
+		return nil, err
+	}
+	a = settingsAnswer{parseSettings(out), err}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.settings) == maxAnswers {
+		clear(g.settings)
+	}
+	g.settings[string(text)] = a
+	return a.list, a.err
+}
+
+// parseSettings reads what git config --list --null prints.
+func parseSettings(out string) []setting {
+	var list []setting
+	for entry := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
+		full, value, _ := strings.Cut(entry, "\n")
+		first, last := strings.IndexByte(full, '.'), strings.LastIndexByte(full, '.')
+		if first < 0 {
+			continue
+		}
+		s := setting{section: full[:first], key: full[last+1:], value: value}
+		if first < last {
+			s.name = full[first+1 : last]
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// repositoryAnswer is what git says of a folder: empty if it belongs to no repository.
+type repositoryAnswer struct {
+	repo, common, top string // top is empty in a bare repository
+	err               error
+}
+
+// repository asks git which repository a folder belongs to. seen is all that the answer
+// depends on, as far as it was read.
+func (g *gitAnswers) repository(dir, seen string) repositoryAnswer {
+	key := dir + "\x00" + seen
+	g.mu.Lock()
+	a, known := g.repositories[key]
+	g.mu.Unlock()
+	if known {
+		return a
+	}
+	out, err := g.ask(dir, nil, "rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-toplevel")
+	if errors.Is(err, errGitAway) {
+		return repositoryAnswer{err: err}
+	}
+	// Outside of a repository git fails, and prints nothing; in a bare one there is no top.
+	if lines := strings.Split(out, "\n"); len(lines) >= 3 {
+		a = repositoryAnswer{repo: lines[0], common: under(dir, lines[1])}
+		if err == nil {
+			a.top = lines[2]
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.repositories) == maxAnswers {
+		clear(g.repositories)
+	}
+	g.repositories[key] = a
+	return a
+}
+
+// errGitAway says that git gave no answer, which it might another time.
+var errGitAway = errors.New("git does not answer")
+
+// ask runs git; err is what it says if it fails.
+func (g *gitAnswers) ask(dir string, stdin *bytes.Reader, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), g.timeout)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	spec := proc.Spec{
+		Path: "git", Args: args, Dir: dir, Stdout: &stdout, Stderr: &stderr, Supervisor: g.supervisor,
+		Sandbox: sandbox.Policy{Level: sandbox.ReadOnly}, Env: cmdline.GitEnv(os.Getenv, cmdline.HarmlessGit()...),
+	}
+	if stdin != nil {
+		spec.Stdin = stdin
+	}
+	exit, err := proc.Run(ctx, spec)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w: %w", errGitAway, err)
+	case exit.Killed || exit.Code < 0:
+		return "", fmt.Errorf("%w within %s", errGitAway, g.timeout)
+	case exit.Code != 0:
+		reason, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
+		return stdout.String(), errors.New("git says: " + reason)
+	}
+	return stdout.String(), nil
+}

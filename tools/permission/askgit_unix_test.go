@@ -1,0 +1,49 @@
+//go:build unix
+
+package permission
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// A repository in which git would wait for ever, or a git that does, makes the command ask.
+func TestGitThatHangsAsks(t *testing.T) {
+	needs.Git(t)
+	for _, pipe := range []string{".git/config", ".git/config.worktree", ".git/HEAD", ".git", ".git/commondir", ".git/objects/info/alternates", ".gitmodules", ".git/modules/s/config"} {
+		files := map[string]string{".git/HEAD": "ref: refs/heads/main\n", ".git/config": "", ".git/objects/info/x": "", ".git/refs/x": "", ".git/modules/s/HEAD": "", ".git/modules/s/objects/x": "", ".git/modules/s/refs/x": ""}
+		if pipe == ".git" {
+			files = map[string]string{"x": ""}
+		}
+		dir := makeFiles(t, files)
+		path := filepath.Join(dir, pipe)
+		_ = os.Remove(path)
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := real(t, `{}`, dir)
+		p.git.timeout = 500 * time.Millisecond
+		if v := judge(t, p, "plan", dir, "git log -p"); v.Decision != tools.Ask {
+			t.Errorf("%s is a pipe: %+v", pipe, v)
+		}
+	}
+
+	// A git that never ends.
+	bin := makeFiles(t, map[string]string{"git": "#!/bin/sh\nexec sleep 60\n"})
+	if err := os.Chmod(filepath.Join(bin, "git"), 0o700); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	dir := makeFiles(t, map[string]string{".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n\tbare = false\n", ".git/objects/x": "", ".git/refs/x": ""})
+	p := real(t, `{}`, dir)
+	p.git.timeout = 200 * time.Millisecond
+	if v := judge(t, p, "plan", dir, "git log"); v.Decision != tools.Ask {
+		t.Errorf("git hangs: %+v", v)
+	}
+}

@@ -1,0 +1,32 @@
+package workspace
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// maxLinks bounds chains of dangling links; a longer chain leads nowhere known.
+const maxLinks = 16
+
+// resolve follows the links of the longest existing prefix of a path. A dangling
+// link leads to its target, not to its own place. Windows takes .. away before it follows links.
+func resolve(path string) string { return resolveLinks(filepath.Clean(path), maxLinks) }
+
+func resolveLinks(path string, left int) string {
+	rest := ""
+	for p := path; ; p = filepath.Dir(p) {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if target, err := os.Readlink(p); err == nil && left > 0 {
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(filepath.Dir(p), target)
+			}
+			return resolveLinks(filepath.Join(target, rest), left-1)
+		}
+		if filepath.Dir(p) == p {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(p), rest)
+	}
+}
