@@ -296,6 +296,12 @@ type ToolCall struct {
 	Sandbox string `json:"sandbox"`
 	// SandboxNetwork says whether what on and required bind reaches the network.
 	SandboxNetwork bool `json:"sandboxNetwork"`
+	// Environment names variables of eca's environment that commands get which nobody approved
+	// by hand, or do not get, in which * stands for any text (docs/sandbox.md).
+	Environment struct {
+		Pass     []string `json:"pass"`
+		Withhold []string `json:"withhold"`
+	} `json:"environment"`
 
 	ReadFile struct {
 		MaxLines int `json:"maxLines"`

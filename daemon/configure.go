@@ -145,7 +145,7 @@ func (d *Daemon) newPolicy(cfg *config.Loaded, ws *workspace.Workspace) *permiss
 	own := workspace.New(d.outputs.Dir(), d.jobs.Dir())
 	contains := func(real string) bool { return ws.ContainsResolved(real) || own.ContainsResolved(real) }
 	policy, errs := permission.New(cfg.Config, permission.Options{
-		Contains: contains, Memory: d.memory, Sandbox: d.promises(cfg.Config), Supervisor: d.opts.Supervisor, Getenv: d.opts.Getenv,
+		Contains: contains, Memory: d.memory, Sandbox: d.promises(cfg.Config), Children: d.children, Getenv: d.opts.Getenv,
 		Protected: []string{config.Home(d.opts.Getenv), d.opts.StateDir},
 	})
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

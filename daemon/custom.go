@@ -24,6 +24,10 @@ func (d *Daemon) customTools(cfg *config.Config, native []tools.Tool) (list []to
 		c := cfg.CustomTools[name]
 		options := d.shellOptions(cfg)
 		options.Sandbox = func(call tools.Call) sandbox.Policy { return d.customBounds(d.Config(), name, call) }
+		options.Environ = func(call tools.Call) []string {
+			cfg := d.Config()
+			return d.environment(cfg.Config, d.customAuthor(cfg, name, call), d.customBounds(cfg, name, call))
+		}
 		tool, err := shell.CustomTool(options, shell.Custom{Name: name, Description: c.Description, Command: c.Command, Schema: c.Schema})
 		if slices.Contains(taken, name) {
 			err = fmt.Errorf("a tool of eca has this name")

@@ -36,6 +36,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/pinned"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/internal/trust"
 	"github.com/seed-dec29ce4/eca/llm"
@@ -68,7 +69,7 @@ type Options struct {
 	Version    string              // of eca, for /doctor and exported chats
 	Command    []string            // how eca was started, for /doctor
 	Keychain   auth.Keychain       // where secrets are kept, if it takes them; nil: in a file
-	Supervisor string              // executable that supervises children (proc.Spec); empty: none
+	Supervisor string              // executable that supervises children (proc.NewPool); empty: none
 	NoCommands bool                // ${cmd:...} of the configuration are not run; a mark stands for what they print
 	Log        *slog.Logger        // default: slog.Default
 	Now        func() time.Time    // default: time.Now
@@ -95,14 +96,17 @@ type Options struct {
 
 // Daemon is an assembled eca. It implements the hosts of the faces.
 type Daemon struct {
-	opts   Options
-	engine *chat.Engine
-	inline *inline.Engine
-	store  *store.Store
-	models *models
-	memory *permission.Memory
-	jobs   *shell.Jobs
-	bash   *shell.Bash // runs what nobody approved by hand
+	opts     Options
+	engine   *chat.Engine
+	inline   *inline.Engine
+	store    *store.Store
+	models   *models
+	memory   *permission.Memory
+	jobs     *shell.Jobs
+	bash     *shell.Bash // runs what nobody approved by hand
+	children *proc.Pool  // starts all children, but those that outlive us
+	// isolation says which namespaces commands can have here; found out when first asked for.
+	isolation func() sandbox.Isolation
 	// outputs are those of tools that are too long to be shown.
 	outputs *tools.Outputs
 	finder  workspace.Finder
@@ -167,13 +171,14 @@ type Daemon struct {
 func New(o Options) *Daemon {
 	o = withDefaults(o)
 	d := &Daemon{
-		opts:    o,
-		store:   store.New(o.StateDir),
-		memory:  permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
-		jobs:    shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
-		bash:    shell.NewBash(filepath.Join(o.CacheDir, "shell")),
-		outputs: tools.NewOutputs(filepath.Join(o.CacheDir, "toolCallOutputs"), o.Now),
-		logins:  newLogins(), servedLogins: newLogins(),
+		opts:     o,
+		children: proc.NewPool(o.Supervisor, 1),
+		store:    store.New(o.StateDir),
+		memory:   permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
+		jobs:     shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
+		bash:     shell.NewBash(filepath.Join(o.CacheDir, "shell")),
+		outputs:  tools.NewOutputs(filepath.Join(o.CacheDir, "toolCallOutputs"), o.Now),
+		logins:   newLogins(), servedLogins: newLogins(),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
@@ -188,8 +193,9 @@ func New(o Options) *Daemon {
 		asked:        map[string]bool{},
 		absent:       newAbsences(o.Now),
 	}
+	d.isolation = sync.OnceValue(d.children.Isolation)
 	d.plugins = plugins.New(plugins.Options{
-		Cache: filepath.Join(o.CacheDir, "plugins"), Supervisor: o.Supervisor, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: d.absent.gone,
+		Cache: filepath.Join(o.CacheDir, "plugins"), Children: d.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: d.absent.gone,
 	})
 	d.maps = d.newMapper()
 	d.dynamic = config.NewCommands(d.runCommand)
@@ -308,7 +314,9 @@ func (d *Daemon) builtIn(cfg *config.Config, set *extensions.Set, asked client) 
 	}
 	list = append(list, search.Tools()...)
 	list = append(list, toolmap.Tools(d.maps)...)
-	list = append(list, shell.Tools(d.shellOptions(cfg))...)
+	commands := d.shellOptions(cfg)
+	commands.Restore = restoreQuestion(asked.questions)
+	list = append(list, shell.Tools(commands)...)
 	list = append(list, web.Tools(d.pages(cfg))...)
 	list = append(list, editor.Tools(editor.Options{
 		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
@@ -344,8 +352,10 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 	return shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Supervisor: d.opts.Supervisor, Jobs: d.jobs, Getenv: d.opts.Getenv, Bash: d.bash,
-		Sandbox: func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
+		Executable: d.opts.Executable, Children: d.children, Bash: d.bash, Jobs: d.jobs, Getenv: d.opts.Getenv,
+		HeldBack: filepath.Join(d.opts.StateDir, "held-back"),
+		Sandbox:  func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
+		Environ:  func(call tools.Call) []string { return d.callEnvironment(d.Config(), call) },
 	}
 }
 
@@ -373,6 +383,7 @@ func (d *Daemon) Close() {
 	d.maps.index.Close()
 	d.network.Close()
 	d.calls.Close()
+	d.children.Close()
 	if err := d.store.Close(); err != nil {
 		d.opts.Log.Warn("chat store could not be closed", "err", err)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
-	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
@@ -213,7 +212,7 @@ func (d *Daemon) checkShell(ctx context.Context) []doctor.Finding {
 	} else {
 		out = append(out, finding(doctor.OK, "shell", "%s runs commands", path))
 	}
-	for _, gap := range proc.Gaps(d.opts.Supervisor) {
+	for _, gap := range d.children.Gaps() {
 		out = append(out, finding(doctor.Warning, "what commands start", "%s", gap))
 	}
 	return out

@@ -28,9 +28,9 @@ func (d *Daemon) runCommand(ctx context.Context, command string) (string, error)
 	}
 	shell, args := configShell()
 	var stdout, stderr capped
-	exit, err := proc.Run(ctx, proc.Spec{
+	exit, err := d.children.Run(ctx, proc.Spec{
 		Path: shell, Args: append(args, command), Env: d.commandEnv(ctx),
-		Stdout: &stdout, Stderr: &stderr, Supervisor: d.opts.Supervisor,
+		Stdout: &stdout, Stderr: &stderr,
 	})
 	switch {
 	case err != nil:

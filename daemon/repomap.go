@@ -25,7 +25,7 @@ type mapper struct{ index *repomap.Index }
 
 func (d *Daemon) newMapper() mapper {
 	return mapper{repomap.New(repomap.Options{
-		CacheDir: d.opts.CacheDir, Git: "git", Supervisor: d.opts.Supervisor, Now: d.opts.Now,
+		CacheDir: d.opts.CacheDir, Git: "git", Children: d.children, Now: d.opts.Now, Getenv: d.opts.Getenv,
 		Files: func(ctx context.Context, root string, since workspace.Mark) (*workspace.Listing, bool) {
 			roots := d.Roots()
 			if !slices.Contains(roots, root) { // another index is not worth the one that there is

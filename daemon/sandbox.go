@@ -8,9 +8,9 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
-	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/permission"
 )
 
@@ -34,6 +34,19 @@ const (
 
 // bounds returns how a child is bound that somebody's word lets run (docs/sandbox.md).
 func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.Policy {
+	p := d.levelFor(cfg, roots, by)
+	if p.Bounds() {
+		here := d.isolation()
+		p.Isolate, p.OwnProcesses = here.Mounts, here.Processes
+	}
+	if p.Level == sandbox.Workspace {
+		p.Guard = &sandbox.Guard{Roots: roots, Names: permission.ProtectedNames()}
+	}
+	return p
+}
+
+// levelFor returns what such a child may do, wherever that is held.
+func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox.Policy {
 	p := sandbox.Policy{Level: sandbox.Workspace, Write: append(roots[:len(roots):len(roots)], sandbox.Caches(d.opts.Getenv, d.opts.CacheDir)...)}
 	switch cfg.ToolCall.Sandbox {
 	case sandboxOff:
@@ -51,7 +64,7 @@ func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.P
 	case byHand:
 		return sandbox.Policy{}
 	case ours:
-		return sandbox.Policy{Level: sandbox.ReadOnly}
+		return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots}
 	case users:
 		p.Network = true
 	case workspaces:
@@ -61,7 +74,11 @@ func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.P
 
 // callBounds returns how what a call runs is bound.
 func (d *Daemon) callBounds(cfg *config.Loaded, call tools.Call) sandbox.Policy {
-	return d.bounds(cfg.Config, call.Roots, callAuthor(cfg, call))
+	p := d.bounds(cfg.Config, call.Roots, callAuthor(cfg, call))
+	if p.Level == sandbox.ReadOnly { // the results of earlier calls are read like files of the workspace
+		p.Read = sandbox.Reads(append(call.Roots[:len(call.Roots):len(call.Roots)], d.outputs.Dir(), d.jobs.Dir()), d.opts.Getenv)
+	}
+	return p
 }
 
 // callAuthor says whose word lets a call run.
@@ -75,15 +92,20 @@ func callAuthor(cfg *config.Loaded, call tools.Call) author {
 	return ruleAuthor(cfg, call.Roots, call.Grant.Rule)
 }
 
-// customBounds returns how a custom tool is bound: unless the user approved the call, by
-// who wrote the tool.
+// customBounds returns how a custom tool is bound.
 func (d *Daemon) customBounds(cfg *config.Loaded, name string, call tools.Call) sandbox.Policy {
+	return d.bounds(cfg.Config, call.Roots, d.customAuthor(cfg, name, call))
+}
+
+// customAuthor says whose word lets a custom tool run: unless the user approved the call, that
+// of who wrote the tool.
+func (d *Daemon) customAuthor(cfg *config.Loaded, name string, call tools.Call) author {
 	by := callAuthor(cfg, call)
 	if by != byHand && by != workspaces && by != judged {
 		origin, _ := cfg.Origin("customTools", name)
 		by = sourceAuthor(call.Roots, origin.Source)
 	}
-	return d.bounds(cfg.Config, call.Roots, by)
+	return by
 }
 
 // ruleAuthor says whose a rule of the permission policy is. What is not found in the
@@ -146,7 +168,7 @@ func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
 	if cfg.ToolCall.Sandbox == sandboxOff {
 		return permission.Sandbox{NoReads: "it would only read, but the sandbox is switched off (toolCall.sandbox)"}
 	}
-	if s := proc.Bounds(d.opts.Supervisor); !s.Holds {
+	if s := d.children.Bounds(); !s.Holds {
 		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to hold it to that: " + s.Without}
 	}
 	return permission.Sandbox{}
@@ -154,7 +176,7 @@ func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
 
 // checkSandbox says what bounds commands here, and what does not.
 func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
-	mode, s := d.Config().ToolCall.Sandbox, proc.Bounds(d.opts.Supervisor)
+	mode, s := d.Config().ToolCall.Sandbox, d.children.Bounds()
 	switch {
 	case mode == sandboxOff:
 		return []doctor.Finding{finding(doctor.Note, "sandbox", "switched off (toolCall.sandbox)")}
@@ -164,8 +186,32 @@ func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
 		return []doctor.Finding{finding(doctor.Warning, "sandbox", "not possible: %s; commands run with your rights", s.Without)}
 	}
 	out := []doctor.Finding{finding(doctor.OK, "sandbox", "%s (toolCall.sandbox: %s)", s.With, mode)}
+	switch here := d.isolation(); {
+	case !here.Mounts:
+		out = append(out, finding(doctor.Note, "sandbox", "not held: protected places in the workspace (.git/config, .eca, .envrc, ...) against commands that may write to it: no namespaces: %s", here.Without))
+	case here.Missing() != "":
+		out = append(out, finding(doctor.Note, "sandbox", "namespaces, without %s: %s", here.Missing(), here.Without))
+	default:
+		out = append(out, finding(doctor.OK, "sandbox", "namespaces: protected places in the workspace are read-only, commands have processes of their own"))
+	}
 	for _, gap := range sandbox.Gaps() {
 		out = append(out, finding(doctor.Note, "sandbox", "not held: %s", gap))
 	}
 	return out
+}
+
+// restoreQuestion has the user asked whether files that were held back come back; nil without a
+// client that shows questions.
+func restoreQuestion(c ask.Client) func(context.Context, tools.Call, string) bool {
+	if c == nil {
+		return nil
+	}
+	return func(ctx context.Context, call tools.Call, question string) bool {
+		const keep = "Keep"
+		answer, err := c.Ask(ctx, ask.Question{ChatID: call.ChatID, CallID: call.ID, Text: question, Options: []ask.Option{
+			{Label: keep, Description: "Put it back where the command made it."},
+			{Label: "Hold back", Description: "Leave it in eca's state folder."},
+		}})
+		return err == nil && !answer.Cancelled && answer.Text == keep
+	}
 }

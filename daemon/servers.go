@@ -59,7 +59,7 @@ func (d *Daemon) newServers() *mcp.Manager {
 			default:
 			}
 		},
-		Supervisor: d.opts.Supervisor, Version: d.opts.Version, Log: d.opts.Log, Now: d.opts.Now,
+		Children: d.children, Version: d.opts.Version, Log: d.opts.Log, Now: d.opts.Now,
 	})
 }
 

@@ -47,7 +47,7 @@ func playDaemon() {
 		Resolve: func(context.Context, string, config.MCPServer) (Launch, error) {
 			return Launch{Command: self, Env: []string{modeVariable + "=stubborn"}}, nil
 		},
-		Supervisor: self, Now: clock,
+		Children: proc.NewPool(self, 1), Now: clock,
 	})
 	m.Apply(Settings{}, map[string]config.MCPServer{"s": {Command: "x"}})
 	m.Begin()

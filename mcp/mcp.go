@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -97,10 +98,10 @@ type Deps struct {
 	// what there is a handler for. Pings are answered without one.
 	Handlers map[string]Handler
 
-	Supervisor string // see proc.Spec
-	Version    string // of eca, told to servers
-	Log        *slog.Logger
-	Now        func() time.Time
+	Children *proc.Pool // starts servers; nil: without supervisors
+	Version  string     // of eca, told to servers
+	Log      *slog.Logger
+	Now      func() time.Time
 	// After returns a channel that hears after a while, and a function that gives up; nil: a
 	// timer. The waits before restarts use it.
 	After func(time.Duration) (<-chan time.Time, func())

@@ -62,7 +62,7 @@ func (m *Manager) openProgram(ctx context.Context, s *server, l Launch, c config
 	known := s.recall(c)
 	older := known.older()
 	for {
-		transport := newStdio(l, m.deps.Supervisor, m.deps.Log.With("server", s.name))
+		transport := newStdio(l, m.deps.Children, m.deps.Log.With("server", s.name))
 		conn := m.newConnection(s.name, transport, l, c)
 		var info *wire.InitializeResult
 		err := conn.session.start(ctx)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -67,6 +68,8 @@ func newRig(t *testing.T, modes map[string]string, options ...func(*rig, *Settin
 	r := &rig{t: t, changed: make(chan struct{}, 1), log: &logged{}, now: time.Unix(1e9, 0), starts: map[string]int{}, modes: modes}
 	network := netclient.New(func(string) string { return "" })
 	t.Cleanup(network.Close)
+	children := proc.NewPool(self, 1)
+	t.Cleanup(children.Close)
 	r.m = New(Deps{
 		Resolve: func(_ context.Context, name string, c config.MCPServer) (Launch, error) {
 			r.mu.Lock()
@@ -84,9 +87,9 @@ func newRig(t *testing.T, modes map[string]string, options ...func(*rig, *Settin
 			}
 			return l, nil
 		},
-		HTTP:       func() *http.Client { return network.Client(netclient.Options{}) },
-		Changed:    r.stir,
-		Supervisor: self, Version: "1", Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		HTTP:     func() *http.Client { return network.Client(netclient.Options{}) },
+		Changed:  r.stir,
+		Children: children, Version: "1", Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: func() time.Time {
 			r.mu.Lock()
 			defer r.mu.Unlock()

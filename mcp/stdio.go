@@ -18,14 +18,14 @@ import (
 // stdio is a transport over a child's stdin and stdout: one message of JSON in a line. What
 // is no message is noise: it is logged and does no harm.
 type stdio struct {
-	launch     Launch
-	supervisor string
-	log        *slog.Logger
-	stderr     *stderr
-	hear       func(envelope)
-	over       func(error)
+	launch   Launch
+	children *proc.Pool
+	log      *slog.Logger
+	stderr   *stderr
+	hear     func(envelope)
+	over     func(error)
 
-	child  *proc.Process
+	child  proc.Child
 	in     *os.File // of the child; ours to write to
 	out    *os.File
 	frames chan []byte
@@ -37,9 +37,9 @@ type stdio struct {
 	noise int // bytes of it in the log; of the reader
 }
 
-func newStdio(l Launch, supervisor string, log *slog.Logger) *stdio {
+func newStdio(l Launch, children *proc.Pool, log *slog.Logger) *stdio {
 	return &stdio{
-		launch: l, supervisor: supervisor, log: log, stderr: &stderr{log: log, clean: l.Clean},
+		launch: l, children: children, log: log, stderr: &stderr{log: log, clean: l.Clean},
 		over: func(error) {}, frames: make(chan []byte), quit: make(chan struct{}),
 	}
 }
@@ -58,9 +58,9 @@ func (t *stdio) start(_ context.Context, hear func(envelope), over func(error)) 
 		return err
 	}
 	defer stdout.Close()
-	t.child, err = proc.Start(proc.Spec{
+	t.child, err = t.children.Start(proc.Spec{
 		Path: t.launch.Command, Args: t.launch.Args, Dir: t.launch.Dir, Env: t.launch.Env,
-		Stdin: stdin, Stdout: stdout, Stderr: t.stderr, Supervisor: t.supervisor,
+		Stdin: stdin, Stdout: stdout, Stderr: t.stderr,
 	})
 	if err != nil {
 		_, _ = in.Close(), out.Close()

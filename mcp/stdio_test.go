@@ -124,7 +124,7 @@ func TestNoiseWithoutEnd(t *testing.T) {
 	var log strings.Builder
 	clean := func(s string) string { return s }
 	handler := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s := newStdio(Launch{Clean: clean}, "", handler)
+	s := newStdio(Launch{Clean: clean}, nil, handler)
 	line := []byte(strings.Repeat("x", 1<<10))
 	for range 4 * maxLogged >> 10 {
 		s.loud(line)

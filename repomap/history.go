@@ -95,9 +95,9 @@ func (x *Index) readLog(ctx context.Context, t *tree) *logReading {
 		bounded, cancel := context.WithTimeout(ctx, x.gitTime)
 		defer cancel()
 		// A repository's own configuration must not make git run anything.
-		exit, err := proc.Run(bounded, proc.Spec{
-			Path: x.opts.Git, Dir: t.root, Stdout: out, Supervisor: x.opts.Supervisor,
-			Sandbox: sandbox.Policy{Level: sandbox.ReadOnly},
+		exit, err := x.opts.Children.Run(bounded, proc.Spec{
+			Path: x.opts.Git, Dir: t.root, Stdout: out,
+			Sandbox: sandbox.Policy{Level: sandbox.ReadOnly, Read: sandbox.Reads([]string{t.root}, x.opts.Getenv)},
 			Args: []string{
 				"-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-c", "core.hooksPath=" + os.DevNull,
 				"--no-pager", "log", "-n", strconv.Itoa(maxCommits), "--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-merges",

@@ -30,6 +30,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/repomap/lang"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -42,11 +43,13 @@ const (
 
 // Options are the surroundings of an Index.
 type Options struct {
-	CacheDir   string           // where maps are kept between runs; empty: nowhere
-	Git        string           // the program that is asked for the log; empty: nobody is asked
-	Supervisor string           // see proc.Spec
-	Workers    int              // files that are read at once; default: the processors
-	Now        func() time.Time // default: time.Now
+	CacheDir string           // where maps are kept between runs; empty: nowhere
+	Git      string           // the program that is asked for the log; empty: nobody is asked
+	Children *proc.Pool       // starts git; nil: without a supervisor
+	Workers  int              // files that are read at once; default: the processors
+	Now      func() time.Time // default: time.Now
+
+	Getenv func(string) string // says where git's configuration is; default: no variables
 
 	// Files tells what lies below a root and where something happened since an earlier
 	// answer (workspace.Finder.Listing); ok is false where it does not know. It is asked from
@@ -79,6 +82,9 @@ func New(o Options) *Index {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Getenv == nil {
+		o.Getenv = func(string) string { return "" }
 	}
 	return &Index{opts: o, langs: sync.OnceValue(lang.New), gitTime: 10 * time.Second, trees: map[string]*tree{}}
 }

@@ -37,7 +37,7 @@ func doctorCommand(s streams) *cobra.Command {
 				}
 				fmt.Fprintf(s.out, "%-27s%s\n", v+":", state)
 			}
-			for _, gap := range proc.Gaps(executable) {
+			for _, gap := range proc.NewPool(executable, 0).Gaps() {
 				fmt.Fprintln(s.out, "Limit:             "+gap)
 			}
 			return nil

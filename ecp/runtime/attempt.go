@@ -50,7 +50,7 @@ func (a *attempt) perform(ctx context.Context) {
 	defer a.finish()
 	if f := a.c.Scenario.Setup.Workspace; f != nil && !a.opts.Reference {
 		var err error
-		if a.space, err = newWorkspace(ctx, a.dir, *f, a.opts.Supervisor); err != nil {
+		if a.space, err = newWorkspace(ctx, a.dir, *f, a.pool); err != nil {
 			a.fail(ctx, 0, callError(kindWorkspace, "workspace", "%v", err))
 			return
 		}

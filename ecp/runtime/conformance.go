@@ -58,7 +58,7 @@ type examiner struct {
 // is one that does not conform.
 func CheckConformance(ctx context.Context, target string, o ConformanceOptions) Conformance {
 	e := &examiner{o: o, ids: &ids{}, out: Conformance{Target: target, Checks: []ConformanceCheck{}}}
-	pool := proc.NewPool(o.Supervisor)
+	pool := proc.NewPool(o.Supervisor, spareSupervisors)
 	defer pool.Close()
 	if IsURL(target) {
 		e.conn = newHTTP(target, o.Client, o.Headers)

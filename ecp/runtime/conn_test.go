@@ -19,7 +19,7 @@ import (
 // own.
 func TestLateAnswer(t *testing.T) {
 	needs.POSIX(t)
-	pool := proc.NewPool("")
+	pool := proc.NewPool("", 0)
 	defer pool.Close()
 	// It answers nothing before it is told to reset, and then the step first.
 	c, err := startStdio(`while read -r line; do case $line in *agent/reset*)

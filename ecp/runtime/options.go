@@ -39,11 +39,15 @@ type Options struct {
 	Servers      []string         // URLs of the same agent as the manifest's target, which share the work with it
 	Client       *http.Client
 	Headers      http.Header // of requests to agents
-	Supervisor   string      // see proc.Spec
+	Supervisor   string      // see proc.NewPool
 	Path         string      // PATH
 	Now          func() time.Time
 	NewID        func() string
 }
+
+// spareSupervisors is how many supervisors wait for the next agents: few runs have more agents
+// at once.
+const spareSupervisors = 16
 
 // Variant is one of several ways to run a manifest.
 type Variant struct {

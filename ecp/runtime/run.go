@@ -54,7 +54,7 @@ type pending struct {
 // written; the report is whole.
 func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
 	m := p.manifest
-	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: p.Total, lanes: map[string]*servers{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor), needs: needsOf(m, o), must: m.RequireCapabilities, stops: map[string]*CallError{}}
+	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: p.Total, lanes: map[string]*servers{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor, spareSupervisors), needs: needsOf(m, o), must: m.RequireCapabilities, stops: map[string]*CallError{}}
 	defer r.pool.Close()
 	start := o.Now()
 	out := &report.Report{
@@ -67,7 +67,7 @@ func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
 	}
 	r.tools.Reference = o.Reference
 	r.tools.Command = func(ctx context.Context, dir, command string) (int, string, error) {
-		return runCommand(ctx, dir, command, o.Supervisor)
+		return runCommand(ctx, dir, command, r.pool)
 	}
 	for _, v := range p.variants {
 		if IsURL(v.target) && r.lanes[v.target] == nil {

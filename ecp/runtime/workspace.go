@@ -29,7 +29,7 @@ type workspace struct {
 }
 
 // newWorkspace makes a folder for an attempt and fills it.
-func newWorkspace(ctx context.Context, manifestDir string, f Fixture, supervisor string) (*workspace, error) {
+func newWorkspace(ctx context.Context, manifestDir string, f Fixture, pool *proc.Pool) (*workspace, error) {
 	dir, err := os.MkdirTemp("", "ecp-workspace-")
 	if err != nil {
 		return nil, err
@@ -38,14 +38,14 @@ func newWorkspace(ctx context.Context, manifestDir string, f Fixture, supervisor
 		return nil, err
 	}
 	w := &workspace{dir: dir}
-	if err := w.fill(ctx, manifestDir, f, supervisor); err != nil {
+	if err := w.fill(ctx, manifestDir, f, pool); err != nil {
 		w.remove()
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *workspace) fill(ctx context.Context, manifestDir string, f Fixture, supervisor string) (err error) {
+func (w *workspace) fill(ctx context.Context, manifestDir string, f Fixture, pool *proc.Pool) (err error) {
 	if f.Copy != "" {
 		from := f.Copy
 		if !filepath.IsAbs(from) {
@@ -57,7 +57,7 @@ func (w *workspace) fill(ctx context.Context, manifestDir string, f Fixture, sup
 	}
 	if f.Git {
 		const commit = "git init -q . && git add -A && git -c user.name=ecp -c user.email=ecp@localhost -c commit.gpgsign=false commit -q --no-verify --allow-empty -m fixture"
-		code, output, err := runCommand(ctx, w.dir, commit, supervisor)
+		code, output, err := runCommand(ctx, w.dir, commit, pool)
 		if err != nil || code != 0 {
 			return fmt.Errorf("make it a git repository: %w", errors.Join(err, errors.New(clip(output, maxShown))))
 		}
@@ -196,9 +196,9 @@ func (w *workspace) changed() ([]grade.Change, error) {
 }
 
 // runCommand runs a shell command and returns the end of what it printed.
-func runCommand(ctx context.Context, dir, command, supervisor string) (code int, output string, err error) {
+func runCommand(ctx context.Context, dir, command string, pool *proc.Pool) (code int, output string, err error) {
 	path, args := shell(command)
 	out := &tail{}
-	exit, err := proc.Run(ctx, proc.Spec{Path: path, Args: args, Dir: dir, Stdout: out, Stderr: out, Supervisor: supervisor})
+	exit, err := pool.Run(ctx, proc.Spec{Path: path, Args: args, Dir: dir, Stdout: out, Stderr: out})
 	return exit.Code, out.String(), err
 }

@@ -33,7 +33,7 @@ func TestWorkspace(t *testing.T) {
 	if err := os.Symlink("kept", filepath.Join(from, "fix", "link")); err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWorkspace(t.Context(), from, Fixture{Copy: "fix", Git: true}, "")
+	w, err := newWorkspace(t.Context(), from, Fixture{Copy: "fix", Git: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestWorkspace(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(from, "fix", "edited")); err != nil || string(data) != "old" {
 		t.Errorf("the fixture was changed: %s, %v", data, err)
 	}
-	if code, out, err := runCommand(t.Context(), w.dir, "git status --porcelain -uall | sort", ""); err != nil || code != 0 || !strings.Contains(out, "?? sub/added") || !strings.Contains(out, "M edited") {
+	if code, out, err := runCommand(t.Context(), w.dir, "git status --porcelain -uall | sort", nil); err != nil || code != 0 || !strings.Contains(out, "?? sub/added") || !strings.Contains(out, "M edited") {
 		t.Errorf("%d %s %v", code, out, err)
 	}
 	put(w.dir, "locked/x", "x", 0o644) // an agent that takes its own rights away
@@ -72,7 +72,7 @@ func TestWorkspace(t *testing.T) {
 		t.Errorf("it is still there: %v", err)
 	}
 	for copied, want := range map[string]string{"missing": "no such file", "fix/kept": "it is no folder"} {
-		if _, err := newWorkspace(t.Context(), from, Fixture{Copy: copied}, ""); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := newWorkspace(t.Context(), from, Fixture{Copy: copied}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", copied, err)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
@@ -105,11 +106,14 @@ type Problem struct {
 
 // Options are what a Set needs to run scripts.
 type Options struct {
-	Executable string // how eca was started, for scripts that call it
-	Supervisor string // see proc.Spec; empty runs scripts without one
+	Executable string     // how eca was started, for scripts that call it
+	Children   *proc.Pool // starts scripts; nil: without a supervisor
 
 	// Sandbox says how the scripts of a definition are bound; nil binds none.
 	Sandbox func(Definition) sandbox.Policy
+	// Environ returns the environment of a definition's scripts, nil for our own; nil is our own
+	// for all.
+	Environ func(Definition) []string
 
 	// Store is the file of the chats, and Session the name of the workspace's session, for
 	// the scripts.
@@ -144,6 +148,7 @@ type action struct {
 	name  string
 	limit time.Duration
 	bound sandbox.Policy
+	env   func() []string // its environment; nil is our own
 }
 
 // defaultLimit is how long an action may take unless its definition says otherwise.
@@ -163,6 +168,9 @@ func New(defs []Definition, opts Options) (*Set, []Problem) {
 		for i := range h.actions {
 			if opts.Sandbox != nil {
 				h.actions[i].bound = opts.Sandbox(d)
+			}
+			if opts.Environ != nil {
+				h.actions[i].env = func() []string { return opts.Environ(d) }
 			}
 		}
 		if len(h.actions) > 0 {

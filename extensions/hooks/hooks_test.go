@@ -58,7 +58,8 @@ func TestRun(t *testing.T) {
 	}
 	for _, supervisor := range []string{"", self} {
 		opts := options()
-		opts.Supervisor = supervisor
+		opts.Children = proc.NewPool(supervisor, 1)
+		defer opts.Children.Close()
 		set, problems := New([]Definition{definition("h", "preToolCall", script)}, opts)
 		if len(problems) > 0 {
 			t.Fatal(problems)

@@ -236,8 +236,8 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 		env = append(env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
 	}
 	var stdout, stderr capped
-	exit, err := proc.Run(ctx, proc.Spec{
-		Path: "git", Args: all, Dir: g.dir, Env: env, Stdout: &stdout, Stderr: &stderr, Supervisor: g.store.opts.Supervisor,
+	exit, err := g.store.opts.Children.Run(ctx, proc.Spec{
+		Path: "git", Args: all, Dir: g.dir, Env: env, Stdout: &stdout, Stderr: &stderr,
 	})
 	switch {
 	case ctx.Err() != nil:

@@ -39,6 +39,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/regular"
 )
 
@@ -127,12 +128,12 @@ func (s *Set) Watch() []string {
 
 // Options are what a Store needs.
 type Options struct {
-	Cache      string // folder of the repositories' checkouts
-	Supervisor string // see proc.Spec
-	Getenv     func(string) string
-	Now        func() time.Time
-	NewID      func() string
-	Limit      time.Duration // of one fetch; default: two minutes
+	Cache    string     // folder of the repositories' checkouts
+	Children *proc.Pool // starts git; nil: without a supervisor
+	Getenv   func(string) string
+	Now      func() time.Time
+	NewID    func() string
+	Limit    time.Duration // of one fetch; default: two minutes
 	// Gone says whether a file that was there, and that is missing now, is to count no more:
 	// some editors remove a file before they write it again. Nil says that it is.
 	Gone func(path string) bool

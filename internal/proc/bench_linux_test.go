@@ -2,7 +2,6 @@ package proc
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"slices"
 	"testing"
@@ -14,27 +13,31 @@ import (
 // What a command costs that does nothing: below a supervisor, and within bounds. The floor is
 // bash alone, measured in turn with the others. Reported are medians.
 func BenchmarkCommand(b *testing.B) {
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
 	b.Setenv("TMPDIR", b.TempDir())
-	run := func(spec Spec) func() error {
-		spec.Path, spec.Args, spec.Supervisor = "/bin/bash", []string{"-c", "true"}, self
-		return func() error { _, err := Run(context.Background(), spec); return err }
+	stock := newPool(b)
+	run := func(p *Pool, policy sandbox.Policy) func() error {
+		return func() error {
+			_, err := p.Run(context.Background(), Spec{Path: "/bin/bash", Args: []string{"-c", "true"}, Sandbox: policy})
+			return err
+		}
 	}
+	// cold is a pool that keeps nothing.
+	cold := NewPool(stock.supervisor, 0)
+	b.Cleanup(cold.Close)
 	kinds := []struct {
 		name string
 		run  func() error
 	}{
 		{"bare", func() error { return exec.Command("/bin/bash", "-c", "true").Run() }},
-		{"supervised", run(Spec{})},
-		{"read-only", run(Spec{Sandbox: sandbox.Policy{Level: sandbox.ReadOnly}})},
-		{"workspace", run(Spec{Sandbox: sandbox.Policy{Level: sandbox.Workspace}})},
+		{"supervised", run(stock, sandbox.Policy{})},
+		{"read-only", run(stock, sandbox.Policy{Level: sandbox.ReadOnly})},
+		{"workspace", run(stock, sandbox.Policy{Level: sandbox.Workspace})},
+		{"cold-read-only", run(cold, sandbox.Policy{Level: sandbox.ReadOnly})},
 	}
 	took := make([][]time.Duration, len(kinds))
 	for b.Loop() {
 		for i, kind := range kinds {
+			time.Sleep(20 * time.Millisecond) // between commands, the stock is renewed
 			start := time.Now()
 			if err := kind.run(); err != nil {
 				b.Fatal(err)

@@ -7,7 +7,7 @@ import (
 )
 
 // unbound says why children can not be bound; empty if they can.
-func unbound(string) string { return sandbox.Probe().Without }
+func unbound(bool) string { return sandbox.Probe().Without }
 
 // wrap has the system's own program bound the child.
 func (s *Spec) wrap() {

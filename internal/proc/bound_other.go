@@ -5,7 +5,7 @@ package proc
 import "github.com/seed-dec29ce4/eca/internal/sandbox"
 
 // unbound says why children can not be bound.
-func unbound(string) string { return sandbox.Probe().Without }
+func unbound(bool) string { return sandbox.Probe().Without }
 
 // wrap is not called: nothing is bound here.
 func (*Spec) wrap() {}

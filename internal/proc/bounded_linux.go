@@ -3,9 +3,7 @@ package proc
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"syscall"
@@ -15,70 +13,182 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// boundedArg, as first argument, makes a program that calls Supervise the second stage of a
-// bounded child: it bounds itself and becomes the child.
+// A bounded child is started in two stages. The second stage is this program once more: it
+// gets the order over a socket, bounds itself and becomes the child.
 //
 // The supervisor cannot bound itself and then start the child: a child may signal and trace
 // what is within its own bounds, so it could end the one process that ends what it leaves
 // behind.
-const boundedArg = "__bounded"
 
-// reportFD is where the second stage writes why the child could not start. It closes when the
-// child does start.
-const reportFD = 3
+// launch is how a second stage is started, which cannot be changed once it runs.
+type launch struct{ spaces sandbox.Spaces }
 
-// startBounded starts a child within the bounds of a policy and returns once it runs. The
-// child leads a session of its own, so that it has no terminal.
-func startBounded(policy sandbox.Policy, path string, argv []string) (pid int, err error) {
-	policy.Protect = []int{os.Getpid(), os.Getppid()}
-	report, reportW, err := os.Pipe()
-	if err != nil {
-		return 0, fmt.Errorf("supervise: %w", err)
-	}
-	defer report.Close()
-	p, err := os.StartProcess("/proc/self/exe", append([]string{"eca", boundedArg, policy.Encode(), path}, argv...), &os.ProcAttr{
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, reportW},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
-	})
-	_ = reportW.Close()
-	if err != nil {
-		return 0, err
-	}
-	failure, err := io.ReadAll(report)
-	if err == nil && len(failure) > 0 {
-		err = errors.New(strings.TrimSpace(string(failure)))
-	}
-	if err != nil {
-		_ = p.Kill()
-		_, _ = p.Wait()
-		return 0, err
-	}
-	return p.Pid, nil
+// launchFor returns how the second stage of a child is started.
+func launchFor(p sandbox.Policy) launch { return launch{p.Spaces()} }
+
+// attributes are those of the second stage's process. It leads a session of its own, so that the
+// child has no terminal.
+func (l launch) attributes() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	l.spaces.Set(attr)
+	return attr
 }
 
-// becomeBounded is the second stage: args are the policy, the child's program and its
-// arguments, the name first. It returns only if the child cannot start.
-func becomeBounded(args []string) int {
+// stage is a second stage that waits for its order.
+type stage struct {
+	launch  launch
+	process *os.Process
+	socket  *os.File
+}
+
+func startStage(l launch) (*stage, error) {
+	ours, theirs, err := socketPair("second stage")
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	p, err := os.StartProcess("/proc/self/exe", []string{"eca", boundedArg}, &os.ProcAttr{
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, theirs},
+		Env:   []string{"GOMAXPROCS=1", "GOGC=off"},
+		Sys:   l.attributes(),
+	})
+	if err != nil {
+		_ = ours.Close()
+		return nil, fmt.Errorf("start the second stage: %w", err)
+	}
+	return &stage{l, p, ours}, nil
+}
+
+// discard ends a second stage that is not needed.
+func (s *stage) discard() {
+	_ = s.socket.Close()
+	_ = s.process.Kill()
+	_, _ = s.process.Wait()
+}
+
+// startBounded starts a child within the bounds of a policy and returns once it runs: through
+// the second stage that is ready if it fits, else through a new one.
+func startBounded(ready *stage, o order) (c startedChild, err error) {
+	o.Policy.Protect = append(o.Policy.Protect, os.Getpid())
+	l := launchFor(o.Policy)
+	if ready != nil && ready.launch == l {
+		if c, err = ready.become(o); !unread(err) {
+			return c, err
+		}
+	} else if ready != nil {
+		ready.discard()
+	}
+	s, err := startStage(l)
+	if err != nil {
+		return startedChild{}, err
+	}
+	return s.become(o)
+}
+
+// startedChild is a child that runs. report is open if its second stage stays above it.
+type startedChild struct {
+	pid    int
+	report *os.File
+}
+
+// wait waits for the child's end.
+func (c startedChild) wait() (code int) {
+	code = reap(c.pid)
+	if c.report == nil {
+		return code
+	}
+	defer c.report.Close()
+	buf := make([]byte, len(killedMessage))
+	if n, _, _ := receivePacket(int(c.report.Fd()), buf, nil); n > 0 && string(buf[:n]) == killedMessage {
+		code = -1
+	}
+	return code
+}
+
+// become has the second stage become the child, or start it.
+func (s *stage) become(o order) (c startedChild, err error) {
+	stays := false
+	if err = s.send(o); err == nil {
+		stays, err = s.started()
+	}
+	if err != nil {
+		s.discard()
+		return startedChild{}, err
+	}
+	if stays {
+		return startedChild{s.process.Pid, s.socket}, nil
+	}
+	_ = s.socket.Close()
+	return startedChild{pid: s.process.Pid}, nil
+}
+
+func (s *stage) send(o order) error {
+	return o.send(func(packet, rights []byte) error { return sendPacket(int(s.socket.Fd()), packet, rights) })
+}
+
+// started waits until the second stage has become the child, which closes the socket, or says that
+// it stays and the child runs, or why it cannot.
+func (s *stage) started() (stays bool, err error) {
+	buf := make([]byte, 4<<10)
+	n, _, err := receivePacket(int(s.socket.Fd()), buf, nil)
+	switch text := strings.TrimSpace(string(buf[:max(n, 0)])); {
+	case err != nil || n == 0:
+		return false, err
+	case text == startedMessage:
+		return true, nil
+	default:
+		return false, errors.New(text)
+	}
+}
+
+// becomeBounded is the second stage. It returns only if there is no order, or the child cannot
+// start.
+func becomeBounded() int {
 	runtime.LockOSThread() // the bounds are this thread's, and the child takes its place
-	unix.CloseOnExec(reportFD)
-	err := bindAndExec(args[0], args[1], args[2:])
-	fmt.Fprintln(os.NewFile(reportFD, "report"), err)
+	ownSocket()
+	buf, rights := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(maxStreams*4))
+	n, extra, err := receivePacket(socketFD, buf, rights)
+	if err != nil || n == 0 {
+		return 0 // the supervisor ended
+	}
+	o, err := receiveOrder(socketFD, buf[:n], rights[:extra])
+	if err == nil {
+		err = takeOver(o)
+	}
+	if err == nil && o.Policy.OwnProcesses {
+		return runInit(o)
+	}
+	if err == nil {
+		err = bindAndExec(o)
+	}
+	_ = sendPacket(socketFD, []byte(err.Error()), nil)
 	return 127
 }
 
-func bindAndExec(encoded, path string, argv []string) error {
-	policy, err := sandbox.Decode(encoded)
-	if err != nil {
+// takeOver gives this process the child's folder, streams and namespaces.
+func takeOver(o order) error {
+	if err := os.Chdir(o.Dir); err != nil {
 		return err
 	}
-	if full, err := exec.LookPath(path); err == nil {
-		path = full
+	for i, f := range o.files {
+		if err := unix.Dup3(int(f.Fd()), i, 0); err != nil {
+			return fmt.Errorf("hand over descriptor %d: %w", i, err)
+		}
 	}
-	if err := sandbox.Apply(policy); err != nil {
+	// Whatever whoever started eca had left open.
+	if err := unix.CloseRange(socketFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close descriptors: %w", err)
+	}
+	return sandbox.Enter(o.Policy)
+}
+
+// bindAndExec turns this process into the child.
+func bindAndExec(o order) error {
+	if err := sandbox.Apply(o.Policy); err != nil {
 		return err
 	}
-	if err := unix.Exec(path, argv, os.Environ()); err != nil {
-		return &os.PathError{Op: "exec", Path: path, Err: err}
+	if err := unix.Exec(o.Path, append([]string{o.Path}, o.Args...), o.Env); err != nil {
+		return &os.PathError{Op: "exec", Path: o.Path, Err: err}
 	}
 	return nil
 }

@@ -31,6 +31,10 @@ func childOfTest(args []string) bool {
 		makeCalls()
 	case strikeArg:
 		strike(args[1])
+	case escapesArg:
+		playEscapes()
+	case fosterArg:
+		foster()
 	default:
 		return false
 	}
@@ -189,7 +193,7 @@ func callsWithin(t *testing.T, p sandbox.Policy) string {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	exit, err := Run(context.Background(), Spec{Path: self, Args: []string{callsArg}, Stdout: &out, Stderr: &out, Supervisor: self, Sandbox: p})
+	exit, err := newPool(t).Run(context.Background(), Spec{Path: self, Args: []string{callsArg}, Stdout: &out, Stderr: &out, Sandbox: p})
 	if err != nil || exit.Code != 0 || !strings.Contains(out.String(), "size of a pointer") {
 		t.Fatalf("%v %+v: %s", err, exit, out.String())
 	}
@@ -275,16 +279,16 @@ func TestSandboxedChildCannotEndItsSupervisor(t *testing.T) {
 	}
 	for _, level := range []sandbox.Level{sandbox.ReadOnly, sandbox.Workspace} {
 		var out bytes.Buffer
-		p, err := Start(Spec{
+		c, err := newPool(t).Start(Spec{
 			Path: "bash", Args: []string{"-c", `(setsid sleep 300 >/dev/null 2>&1 & echo $!); kill -9 $PPID; "$0" ` + strikeArg + ` $PPID`, self},
-			Stdout: &out, Supervisor: self, Sandbox: sandbox.Policy{Level: level},
+			Stdout: &out, Sandbox: sandbox.Policy{Level: level},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Wait()
-		if state := p.cmd.ProcessState; !state.Exited() {
-			t.Errorf("%s: the supervisor: %v", level, state)
+		c.Wait()
+		if held, ok := c.(*ward); !ok || !Alive(held.warden.cmd.Process.Pid) {
+			t.Errorf("%s: the supervisor was killed", level)
 		}
 		if pid, err := strconv.Atoi(strings.TrimSpace(out.String())); err != nil || Alive(pid) {
 			t.Errorf("%s: %q lives on: %v", level, out.String(), err)

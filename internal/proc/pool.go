@@ -1,101 +1,122 @@
 package proc
 
 import (
+	"context"
 	"os"
-	"os/exec"
-	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Child is a running child, however it was started. See Process.
+// Child is a running child, however it was started.
 type Child interface {
-	Done() <-chan struct{}
+	Pid() int              // the process id, which is also its group's
+	Done() <-chan struct{} // closed when the child has ended and what it started is gone
 	Wait() Exit
-	Kill()
+	Kill() // ends the child and what it started; returns when they are gone
 }
 
-// Pool starts many children below few supervisors: each has one child at a time, and is used
-// again when that one and all that descends from it have ended. It holds the same promises
-// as a supervisor for each child, and saves the time it takes to start one.
+// Pool starts children below supervisors. A supervisor is this program once more: it has one
+// child at a time, adopts whatever descends from it and kills that when the child ends or when
+// the parent dies, however it dies. Some idle supervisors are kept for the next children, so
+// that these need not wait for one to start. Without use, none is left after a while.
+//
+// Only Linux has supervisors. Elsewhere, with an empty name, and for the nil Pool, children are
+// started as by Start.
 type Pool struct {
 	supervisor string
-
-	mu     sync.Mutex // guards what follows
-	idle   []*warden
-	closed bool
+	stock      stock
 }
 
-// NewPool returns a pool without supervisors yet. With an empty supervisor, or where there
-// are none, its children are started as by Start. Close must be called.
-func NewPool(supervisor string) *Pool { return &Pool{supervisor: supervisor} }
+// NewPool returns a pool that has not started anything yet. supervisor is an executable whose
+// main calls Supervise first; spare is how many idle supervisors are kept. Close must be called.
+func NewPool(supervisor string, spare int) *Pool {
+	return &Pool{supervisor: supervisor, stock: stock{spare: spare, rest: time.Minute}}
+}
 
-// Start starts a child without waiting for it. Kill or Wait must be called. Only a child
-// whose streams are all files, and that is not bound by a sandbox, gains from the pool.
+// Run starts a child and waits for it. When ctx ends, the child is asked to end, then killed,
+// with everything it started. An error means that the child could not be started.
+func (p *Pool) Run(ctx context.Context, spec Spec) (Exit, error) {
+	return run(ctx, spec, p.Start)
+}
+
+// Start starts a child without waiting for it. Kill or Wait must be called.
 func (p *Pool) Start(spec Spec) (Child, error) {
-	spec.Supervisor = p.supervisor
-	stdin, in := spec.Stdin.(*os.File)
-	stdout, out := spec.Stdout.(*os.File)
-	stderr, errs := spec.Stderr.(*os.File)
-	if p.supervisor == "" || !in || !out || !errs || spec.Sandbox.Bounds() {
-		return asChild(Start(spec))
+	if p == nil || p.supervisor == "" {
+		return startBare(spec)
 	}
-	w, err := p.take()
-	if err != nil {
-		return asChild(Start(spec)) // which has the whole way to say why, if it is no way
-	}
-	if path, err := exec.LookPath(spec.Path); err == nil {
-		spec.Path = path
-	}
-	c, usable, err := w.start(p, spec, [3]*os.File{stdin, stdout, stderr})
-	if usable && err != nil {
-		p.put(w)
-		return nil, err
-	}
-	if err != nil {
-		w.close()
-		return asChild(Start(spec))
-	}
-	return c, nil
+	return p.start(spec)
 }
 
-// asChild keeps a nil Process from becoming a Child that is not nil.
-func asChild(p *Process, err error) (Child, error) {
+// Close ends the idle supervisors; others end when their child has ended.
+func (p *Pool) Close() {
+	if p != nil {
+		p.stock.close()
+	}
+}
+
+// Bounds says whether children of the pool can be bound, by what, and if not, why not.
+func (p *Pool) Bounds() sandbox.Support {
+	if why := unbound(p != nil && p.supervisor != ""); why != "" {
+		return sandbox.Support{Without: why}
+	}
+	return sandbox.Probe()
+}
+
+// Gaps says which of the promises about children do not hold here.
+func (p *Pool) Gaps() []string { return gaps(p != nil && p.supervisor != "") }
+
+// run starts a child and waits until it or ctx has ended.
+func run(ctx context.Context, spec Spec, start func(Spec) (Child, error)) (Exit, error) {
+	if err := ctx.Err(); err != nil {
+		return Exit{}, err
+	}
+	c, err := start(spec)
+	if err != nil {
+		return Exit{}, err
+	}
+	select {
+	case <-c.Done():
+	case <-ctx.Done():
+		c.Kill()
+	}
+	return c.Wait(), nil
+}
+
+// startBare keeps a nil Process from becoming a Child that is not nil.
+func startBare(spec Spec) (Child, error) {
+	p, err := Start(spec)
 	if err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *Pool) take() (*warden, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n := len(p.idle); n > 0 {
-		w := p.idle[n-1]
-		p.idle = p.idle[:n-1]
-		return w, nil
+// bound prepares what a sandbox needs: a temporary folder, which it returns, for a child that
+// may write nowhere else. Where bounds cannot be held, it removes them, or fails if they are
+// required.
+func bound(spec *Spec, supervised bool) (temp string, err error) {
+	if !spec.Sandbox.Bounds() {
+		return "", nil
 	}
-	return newWarden(p.supervisor)
-}
-
-// put takes a supervisor back that has nothing to supervise.
-func (p *Pool) put(w *warden) {
-	p.mu.Lock()
-	closed := p.closed
-	if !closed {
-		p.idle = append(p.idle, w)
+	if why := unbound(supervised); why != "" {
+		if spec.Sandbox.Required {
+			return "", sandbox.Error{Cause: why}
+		}
+		spec.Sandbox = sandbox.Policy{}
+		return "", nil
 	}
-	p.mu.Unlock()
-	if closed {
-		w.close()
+	spec.Sandbox.Look()
+	switch spec.Sandbox.Level {
+	case sandbox.ReadOnly:
+		if temp, err = makeTemp(); err != nil {
+			return "", err
+		}
+		spec.Sandbox.Temp = temp
+		spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], "TMPDIR="+temp)
+	case sandbox.Workspace:
+		spec.Sandbox.Write = append(spec.Sandbox.Write[:len(spec.Sandbox.Write):len(spec.Sandbox.Write)], os.TempDir())
 	}
-}
-
-// Close ends the supervisors that are idle; others end when their child has ended.
-func (p *Pool) Close() {
-	p.mu.Lock()
-	idle := p.idle
-	p.idle, p.closed = nil, true
-	p.mu.Unlock()
-	for _, w := range idle {
-		w.close()
-	}
+	spec.wrap()
+	return temp, nil
 }

@@ -1,54 +1,218 @@
 package proc
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
-	"runtime"
-	"strings"
+	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// wardenArg, as only argument, makes a program that calls Supervise a supervisor for one
-// child after the other.
-const wardenArg = "__warden"
+// supervisorTime bounds how long a supervisor may take to kill what it supervises.
+const supervisorTime = 5 * time.Second
 
-// wardenFD is the supervisor's end of the socket over which it is told what to do. Messages
-// are packets: to it the order to start a child, with the child's streams, or term or kill;
-// from it pid N or an error, and later exit N.
-const wardenFD = 3
+func gaps(supervised bool) []string {
+	if supervised {
+		return nil
+	}
+	return []string{"without a supervisor, commands that leave their process group, or whose daemon is killed, go on"}
+}
 
-// maxOrder bounds a message, in bytes; the kernel has a limit too.
-const maxOrder = 192 << 10
+// unbound says why children cannot be bound; empty if they can.
+func unbound(supervised bool) string {
+	if !supervised {
+		return "there is no supervisor that could"
+	}
+	return sandbox.Probe().Without
+}
 
-// order is what a supervisor starts.
-type order struct {
-	Path string
-	Args []string
-	Dir  string
-	Env  []string
+// wrap does nothing: the second stage bounds the child.
+func (*Spec) wrap() {}
+
+// stock is the idle supervisors of a Pool.
+type stock struct {
+	spare int           // how many are kept
+	rest  time.Duration // how long one is kept without use
+
+	ending sync.WaitGroup // supervisors that are not kept
+
+	mu     sync.Mutex // guards what follows
+	idle   []*warden  // the one that was used last at the end
+	timer  *time.Timer
+	closed bool
+	bounds bool // some child was bounded: second stages are worth preparing
+}
+
+func (p *Pool) start(spec Spec) (Child, error) {
+	path, err := resolve(spec)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
+	}
+	spec.Path = path
+	temp, err := bound(&spec, true)
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.supervise(spec)
+	if err != nil {
+		_ = removeTemp(temp)
+		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
+	}
+	return c, nil
+}
+
+// resolve finds a program that is named without a folder.
+func resolve(spec Spec) (string, error) {
+	path := found(spec)
+	if filepath.Base(path) != path {
+		return path, nil
+	}
+	return exec.LookPath(path)
+}
+
+// supervise has a child started by a supervisor.
+func (p *Pool) supervise(spec Spec) (Child, error) {
+	o := order{Path: spec.Path, Args: spec.Args, Dir: spec.Dir, Env: spec.environ(), Policy: spec.Sandbox}
+	if o.Dir == "" {
+		var err error
+		if o.Dir, err = os.Getwd(); err != nil {
+			return nil, err
+		}
+	}
+	o.Policy.Protect = append(o.Policy.Protect, os.Getpid())
+	files, err := openStreams(spec)
+	if err != nil {
+		return nil, err
+	}
+	defer files.handOver()
+	o.files = files.files[:]
+	w, pid, err := p.place(o)
+	if err != nil {
+		files.handOver()
+		files.finish()
+		return nil, err
+	}
+	c := &ward{warden: w, pid: pid, temp: o.Policy.Temp, streams: files, done: make(chan struct{})}
+	go c.wait(p)
+	return c, nil
+}
+
+// place has a supervisor start a child: an idle one that still lives, else a new one.
+func (p *Pool) place(o order) (*warden, int, error) {
+	for {
+		w := p.stock.take(o.Policy.Bounds())
+		fresh := w == nil
+		if fresh {
+			var err error
+			if w, err = newWarden(p.supervisor); err != nil {
+				return nil, 0, fmt.Errorf("start the supervisor: %w", err)
+			}
+		}
+		err := o.send(w.send)
+		pid := 0
+		if err == nil {
+			pid, err = w.started()
+		}
+		if err == nil {
+			return w, pid, nil
+		}
+		if refusal := new(refusedError); errors.As(err, &refusal) {
+			p.stock.put(w)
+			return nil, 0, err
+		}
+		w.close()
+		if fresh || !unread(err) {
+			return nil, 0, fmt.Errorf("the supervisor: %w", err)
+		}
+	}
+}
+
+// take returns an idle supervisor, nil if there is none.
+func (s *stock) take(bounds bool) *warden {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bounds = s.bounds || bounds
+	n := len(s.idle)
+	if n == 0 {
+		return nil
+	}
+	w := s.idle[n-1]
+	s.idle = s.idle[:n-1]
+	return w
+}
+
+// put takes a supervisor back that has nothing to supervise, and has it prepare for the next
+// child.
+func (s *stock) put(w *warden) {
+	s.mu.Lock()
+	keep, prepare := !s.closed && len(s.idle) < s.spare, s.bounds
+	if keep {
+		w.idleSince = time.Now()
+		s.idle = append(s.idle, w)
+		if s.timer == nil {
+			s.timer = time.AfterFunc(s.rest, s.trim)
+		}
+	}
+	if keep && prepare {
+		_ = w.send([]byte(prepareMessage), nil) // does not wait; a dead one is noticed when it is used
+	}
+	s.mu.Unlock()
+	if !keep {
+		s.ending.Go(w.close)
+	}
+}
+
+// trim ends the supervisors that have not been used for long.
+func (s *stock) trim() {
+	s.mu.Lock()
+	var old []*warden
+	for len(s.idle) > 0 && time.Since(s.idle[0].idleSince) >= s.rest {
+		old, s.idle = append(old, s.idle[0]), s.idle[1:]
+	}
+	s.timer = nil
+	if len(s.idle) > 0 && !s.closed {
+		s.timer = time.AfterFunc(s.rest-time.Since(s.idle[0].idleSince), s.trim)
+	}
+	s.mu.Unlock()
+	for _, w := range old {
+		w.close()
+	}
+}
+
+func (s *stock) close() {
+	s.mu.Lock()
+	idle := s.idle
+	s.idle, s.closed = nil, true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.mu.Unlock()
+	for _, w := range idle {
+		w.close()
+	}
+	s.ending.Wait()
 }
 
 // warden is the parent's end of a supervisor.
 type warden struct {
-	cmd  *exec.Cmd
-	conn *net.UnixConn
+	program   string // its executable
+	cmd       *exec.Cmd
+	conn      *net.UnixConn
+	idleSince time.Time
 }
 
 func newWarden(supervisor string) (*warden, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	ours, theirs, err := socketPair("supervisor")
 	if err != nil {
 		return nil, err
 	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "warden"), os.NewFile(uintptr(fds[1]), "warden")
 	defer ours.Close()
 	defer theirs.Close()
 	conn, err := net.FileConn(ours)
@@ -58,26 +222,38 @@ func newWarden(supervisor string) (*warden, error) {
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {
 		_ = conn.Close()
-		return nil, errors.New("no unix socket")
+		return nil, errors.New("the socket is not a Unix socket")
+	}
+	program := supervisor
+	if own, err := os.Executable(); err == nil && own == supervisor {
+		supervisor = "/proc/self/exe" // an update may have put another version there
 	}
 	cmd := exec.Command(supervisor)
 	cmd.Args = []string{"eca", wardenArg}
 	cmd.ExtraFiles = []*os.File{theirs}
 	ownGroup(cmd)
+	adoptOrphans()
 	if err := cmd.Start(); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
-	return &warden{cmd: cmd, conn: socket}, nil
+	return &warden{program: program, cmd: cmd, conn: socket}, nil
 }
 
-// close ends a supervisor and what it supervises. It does so by itself; only one that does
-// not is killed.
+// close ends a supervisor and what it supervises. It ends when the socket does; only one that
+// does not is killed.
 func (w *warden) close() {
 	_ = w.conn.Close()
 	stuck := time.AfterFunc(2*supervisorTime, func() { _ = w.cmd.Process.Kill() })
 	defer stuck.Stop()
-	_ = w.cmd.Wait()
+	if err := w.cmd.Wait(); err != nil { // it was killed
+		endOrphans(w.program)
+	}
+}
+
+func (w *warden) send(packet, rights []byte) error {
+	_, _, err := w.conn.WriteMsgUnix(packet, rights, nil)
+	return err
 }
 
 func (w *warden) receive() (string, error) {
@@ -89,44 +265,35 @@ func (w *warden) receive() (string, error) {
 	return string(buf[:n]), err
 }
 
-// start has a child started. An error of a usable supervisor is the child's.
-func (w *warden) start(p *Pool, spec Spec, streams [3]*os.File) (c Child, usable bool, err error) {
-	o := order{Path: spec.Path, Args: spec.Args, Dir: spec.Dir, Env: append(os.Environ(), spec.Env...)}
-	if o.Dir == "" {
-		if o.Dir, err = os.Getwd(); err != nil {
-			return nil, false, err
-		}
-	}
-	message, err := json.Marshal(o)
-	if err != nil || len(message) > maxOrder {
-		return nil, false, errors.New("the order is too long")
-	}
-	rights := unix.UnixRights(int(streams[0].Fd()), int(streams[1].Fd()), int(streams[2].Fd()))
-	if _, _, err := w.conn.WriteMsgUnix(message, rights, nil); err != nil {
-		return nil, false, err
-	}
+// refusedError is why a supervisor that goes on could not start a child.
+type refusedError struct{ cause string }
+
+func (e *refusedError) Error() string { return e.cause }
+
+// started waits until the child runs.
+func (w *warden) started() (pid int, err error) {
 	answer, err := w.receive()
 	if err != nil {
-		return nil, false, err
+		return 0, err
 	}
-	pid := 0
-	if _, err := fmt.Sscanf(answer, "pid %d", &pid); err != nil {
-		return nil, true, fmt.Errorf("start %s: %s", spec.Path, answer)
+	if _, err := fmt.Sscanf(answer, pidMessage, &pid); err != nil {
+		return 0, &refusedError{answer}
 	}
-	ward := &ward{warden: w, done: make(chan struct{})}
-	go ward.wait(p)
-	return ward, true, nil
+	return pid, nil
 }
 
-// ward is a child below a warden.
+// ward is a child below a supervisor.
 type ward struct {
-	warden *warden
-	done   chan struct{}
+	warden  *warden
+	pid     int
+	temp    string // its own temporary folder, which the supervisor removes
+	streams *streams
+	done    chan struct{}
 
 	mu     sync.Mutex // guards what follows
 	exit   Exit
 	killed bool
-	over   bool // the supervisor may have another child, who must not get our orders
+	over   bool // the supervisor may have another child, which must not get our orders
 }
 
 // wait waits for the child's end, and gives its supervisor back.
@@ -136,17 +303,22 @@ func (c *ward) wait(p *Pool) {
 	c.over = true
 	c.mu.Unlock()
 	code := -1
-	if _, scanErr := fmt.Sscanf(answer, "exit %d", &code); err != nil || scanErr != nil {
+	if _, scanErr := fmt.Sscanf(answer, exitMessage, &code); err != nil || scanErr != nil {
 		code = -1
 		c.warden.close()
+		_ = removeTemp(c.temp)
 	} else {
-		p.put(c.warden)
+		p.stock.put(c.warden)
 	}
+	c.streams.finish()
 	c.mu.Lock()
 	c.exit = Exit{Code: code, Killed: c.killed}
 	c.mu.Unlock()
 	close(c.done)
 }
+
+// Pid implements Child.
+func (c *ward) Pid() int { return c.pid }
 
 // Done implements Child.
 func (c *ward) Done() <-chan struct{} { return c.done }
@@ -164,9 +336,9 @@ func (c *ward) Kill() {
 	for _, attempt := range []struct {
 		do   func()
 		wait time.Duration
-	}{{c.order("term"), grace}, {c.order("kill"), supervisorTime}} {
+	}{{c.message(termMessage), grace}, {c.message(killMessage), supervisorTime}} {
 		c.unlessOver(attempt.do)
-		if c.ended(attempt.wait) {
+		if closes(c.done, attempt.wait) {
 			return
 		}
 	}
@@ -174,8 +346,8 @@ func (c *ward) Kill() {
 	<-c.done
 }
 
-func (c *ward) order(text string) func() {
-	return func() { _, _ = c.warden.conn.Write([]byte(text)) }
+func (c *ward) message(text string) func() {
+	return func() { _ = c.warden.send([]byte(text), nil) }
 }
 
 // unlessOver does something to the supervisor if it still has this child.
@@ -188,159 +360,5 @@ func (c *ward) unlessOver(do func()) {
 	}
 }
 
-func (c *ward) ended(within time.Duration) bool {
-	t := time.NewTimer(within)
-	defer t.Stop()
-	select {
-	case <-c.done:
-		return true
-	case <-t.C:
-		return false
-	}
-}
-
-// guard is the supervisor: it starts one child after the other, until its parent closes the
-// socket or dies, however it dies.
-type guard struct {
-	starts chan job
-
-	mu  sync.Mutex // guards pid
-	pid int        // of the child; 0 if there is none
-}
-
-type job struct {
-	order order
-	files []*os.File
-}
-
-func runGuard() int {
-	// The child dies with the thread that started it; this one stays.
-	runtime.LockOSThread()
-	unix.CloseOnExec(wardenFD)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // only the socket ends it
-	g := &guard{starts: make(chan job)}
-	go g.listen()
-	for s := range g.starts {
-		pid, err := startWard(s)
-		for _, f := range s.files {
-			_ = f.Close()
-		}
-		if err != nil {
-			g.tell(err.Error())
-			continue
-		}
-		g.child(pid)
-		g.tell(fmt.Sprintf("pid %d", pid))
-		code := reap(pid)
-		for hasChildren() { // what the child left behind ends with it
-			killDescendants(pid)
-		}
-		g.child(0)
-		g.tell(fmt.Sprintf("exit %d", code))
-	}
-	return 0
-}
-
-func (g *guard) child(pid int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.pid = pid
-}
-
-func (g *guard) current() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.pid
-}
-
-func (*guard) tell(text string) { _ = unix.Send(wardenFD, []byte(text), unix.MSG_NOSIGNAL) }
-
-// listen takes orders.
-func (g *guard) listen() {
-	buf, rights := make([]byte, maxOrder), make([]byte, unix.CmsgSpace(3*4))
-	for {
-		n, extra, _, _, err := unix.Recvmsg(wardenFD, buf, rights, unix.MSG_CMSG_CLOEXEC)
-		if errors.Is(err, syscall.EINTR) {
-			continue
-		}
-		if err != nil || n == 0 {
-			g.leave()
-		}
-		switch text := string(buf[:n]); {
-		case text == "term":
-			if pid := g.current(); pid != 0 {
-				_ = syscall.Kill(-pid, syscall.SIGTERM)
-			}
-		case text == "kill":
-			go g.kill(g.current()) // not of what is started next
-		case strings.HasPrefix(text, "{"):
-			g.begin(buf[:n], rights[:extra])
-		}
-	}
-}
-
-func (g *guard) begin(message, rights []byte) {
-	s := job{}
-	controls, err := unix.ParseSocketControlMessage(rights)
-	for i := 0; err == nil && i < len(controls); i++ {
-		var fds []int
-		fds, err = unix.ParseUnixRights(&controls[i])
-		for _, fd := range fds {
-			s.files = append(s.files, os.NewFile(uintptr(fd), "stream"))
-		}
-	}
-	if err == nil {
-		err = json.Unmarshal(message, &s.order)
-	}
-	if err != nil || len(s.files) != 3 {
-		g.tell("the order can not be read")
-		return
-	}
-	g.starts <- s
-}
-
-// kill kills until a child has ended; 0 is none.
-func (g *guard) kill(pid int) {
-	for pid != 0 && g.strike(pid) {
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-// strike kills what there is of a child, and says whether it is still the one that is
-// supervised. No other child begins meanwhile: it would be killed too.
-func (g *guard) strike(pid int) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.pid != pid {
-		return false
-	}
-	killDescendants(pid)
-	return true
-}
-
-// leave ends the supervisor, when all it supervises is dead.
-func (g *guard) leave() {
-	for range 500 {
-		pid := g.current()
-		if pid == 0 {
-			os.Exit(0)
-		}
-		killDescendants(pid)
-		time.Sleep(10 * time.Millisecond)
-	}
-	os.Exit(1)
-}
-
-func startWard(s job) (int, error) {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("supervise: %w", err)
-	}
-	p, err := os.StartProcess(s.order.Path, append([]string{s.order.Path}, s.order.Args...), &os.ProcAttr{
-		Dir: s.order.Dir, Env: s.order.Env, Files: s.files,
-		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
-	})
-	if err != nil {
-		return 0, err
-	}
-	return p.Pid, nil
-}
+// ownSocket makes the calling program's end of its socket private to it.
+func ownSocket() { unix.CloseOnExec(socketFD) }

@@ -25,9 +25,9 @@ func TestPoolKillsNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	p := NewPool("")
-	c := &ward{warden: &warden{conn: conn.(*net.UnixConn)}, done: make(chan struct{})} //nolint:forcetypeassert // of a unix socket
-	p.mu.Lock()                                                                        // from here on the supervisor is on its way to the idle ones
+	p := NewPool("", 1)
+	c := &ward{warden: &warden{conn: conn.(*net.UnixConn)}, streams: &streams{}, done: make(chan struct{})} //nolint:forcetypeassert // of a unix socket
+	p.stock.mu.Lock()                                                                                       // from here on the supervisor is on its way to the idle ones
 	go c.wait(p)
 	if _, err := theirs.WriteString("exit 7"); err != nil {
 		t.Fatal(err)
@@ -39,21 +39,17 @@ func TestPoolKillsNoOther(t *testing.T) {
 			t.Fatal("orders still go to the supervisor")
 		}
 	}
-	p.mu.Unlock()
-	if exit := c.Wait(); exit.Code != 7 || len(p.idle) != 1 {
-		t.Errorf("%+v, %d idle", exit, len(p.idle))
+	p.stock.mu.Unlock()
+	if exit := c.Wait(); exit.Code != 7 || len(p.stock.idle) != 1 {
+		t.Errorf("%+v, %d idle", exit, len(p.stock.idle))
 	}
+	p.stock.timer.Stop()
 }
 
 // What left its group ends with the child, and with the pool's owner; the next child of the
 // same supervisor is not touched by that.
 func TestPoolOrphans(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := NewPool(self)
-	defer p.Close()
+	p := newPool(t)
 	const orphan = "setsid sh -c \"trap '' TERM HUP INT; while :; do sleep 1; done\" >/dev/null 2>&1 & echo $!"
 	for range 3 {
 		_, out, err := pooled(t, p, orphan, 0)
@@ -62,8 +58,8 @@ func TestPoolOrphans(t *testing.T) {
 			t.Errorf("%q lives on: %v", out, err)
 		}
 	}
-	if len(p.idle) != 1 {
-		t.Errorf("%d supervisors for one child at a time", len(p.idle))
+	if len(p.stock.idle) != 1 {
+		t.Errorf("%d supervisors for one child at a time", len(p.stock.idle))
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -106,12 +102,7 @@ func TestPoolOrphans(t *testing.T) {
 
 // Who kills a child that has ended by itself does not reach the next one of its supervisor.
 func TestPoolLateKill(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := NewPool(self)
-	defer p.Close()
+	p := newPool(t)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

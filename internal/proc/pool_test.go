@@ -42,9 +42,7 @@ func pooled(t *testing.T, p *Pool, script string, kill time.Duration) (Exit, str
 }
 
 func TestPool(t *testing.T) {
-	both(t, func(t *testing.T, supervisor string) {
-		p := NewPool(supervisor)
-		defer p.Close()
+	both(t, func(t *testing.T, p *Pool) {
 		for script, want := range map[string]struct {
 			code int
 			out  string

@@ -4,11 +4,10 @@
 // run ends, for whatever reason, what is left of it is killed: a stopped or timed-out
 // command leaves nothing behind (but see Spec.Leaves).
 //
-// On Linux a child can run below a supervisor (Spec.Supervisor): this program once
-// more, which adopts whatever descends from the child and kills it when the run ends
-// or when its parent dies, however it dies. That includes daemons that moved to a
-// session of their own. Elsewhere, and without a supervisor, a process that leaves the
-// group escapes, and a parent that is killed leaves its children behind.
+// On Linux the children of a Pool run below supervisors, which also find daemons that
+// moved to a session of their own, and which outlive a parent that is killed. Elsewhere, and
+// for Start, a process that leaves the group escapes, and a parent that is killed leaves its
+// children behind.
 package proc
 
 import (
@@ -35,21 +34,20 @@ type Spec struct {
 	Path   string
 	Args   []string // without the program's name
 	Dir    string
-	Env    []string  // added to our own environment
+	Env    []string  // added to the environment
 	Stdin  io.Reader // nil is empty; a child that does not read it to its end may end all the same
 	Stdout io.Writer
 	Stderr io.Writer
 
-	// Supervisor is an executable whose main calls Supervise first; empty runs the child
-	// without one. Only Linux uses it.
-	Supervisor string
+	// Environ is the child's environment, nil for our own.
+	Environ []string
 
 	// Leaves says that what the child has started goes on when the child ends by itself, as
-	// a browser does that a program opens. Only a child without a supervisor can have that.
+	// a browser does that a program opens. Only a child of Start can have that.
 	Leaves bool
 
 	// Sandbox bounds what the child may do. Where the system can not hold that, or without
-	// a supervisor that has to, the child runs without bounds; or not at all (a
+	// a Pool that has to, the child runs without bounds; or not at all (a
 	// sandbox.Error), if they are required.
 	Sandbox sandbox.Policy
 }
@@ -60,28 +58,13 @@ type Exit struct {
 	Killed bool // by us, because ctx ended
 }
 
-// Run starts a child and waits for it. When ctx ends the whole group is asked to
-// end, then killed. An error means that the child could not be started.
-func Run(ctx context.Context, spec Spec) (Exit, error) {
-	if err := ctx.Err(); err != nil {
-		return Exit{}, err
-	}
-	p, err := Start(spec)
-	if err != nil {
-		return Exit{}, err
-	}
-	select {
-	case <-p.Done():
-	case <-ctx.Done():
-		p.Kill()
-	}
-	return p.Wait(), nil
-}
+// Run starts a child without a supervisor and waits for it. When ctx ends the whole group is
+// asked to end, then killed. An error means that the child could not be started.
+func Run(ctx context.Context, spec Spec) (Exit, error) { return run(ctx, spec, startBare) }
 
-// Process is a running child.
+// Process is a running child without a supervisor.
 type Process struct {
 	cmd    *exec.Cmd
-	sup    *supervision // nil without a supervisor
 	leaves bool
 	temp   string // the child's own temporary folder; empty if it has none
 	done   chan struct{}
@@ -91,9 +74,10 @@ type Process struct {
 	killed bool
 }
 
-// Start starts a child without waiting for it. Kill or Wait must be called.
+// Start starts a child without a supervisor and does not wait for it. Kill or Wait must be
+// called.
 func Start(spec Spec) (*Process, error) {
-	temp, err := bound(&spec)
+	temp, err := bound(&spec, false)
 	if err != nil {
 		return nil, err
 	}
@@ -113,46 +97,24 @@ func Start(spec Spec) (*Process, error) {
 func start(spec Spec) (*Process, error) {
 	cmd := exec.Command(found(spec), spec.Args...)
 	cmd.Dir = spec.Dir
-	cmd.Env = append(os.Environ(), spec.Env...)
+	cmd.Env = spec.environ()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = spec.Stdin, spec.Stdout, spec.Stderr
 	// A descendant that keeps our pipes open must not keep us waiting.
 	cmd.WaitDelay = grace
 	ownGroup(cmd)
-	p := &Process{cmd: cmd, leaves: spec.Leaves, done: make(chan struct{})}
-	var err error
-	if spec.Supervisor != "" {
-		p.sup, err = supervised(cmd, spec)
-	} else {
-		err = cmd.Start()
-	}
-	if err != nil {
+	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	return p, nil
+	return &Process{cmd: cmd, leaves: spec.Leaves, done: make(chan struct{})}, nil
 }
 
-// bound prepares what a sandbox needs: a temporary folder, which it returns, for a child
-// that may write nowhere else.
-func bound(spec *Spec) (temp string, err error) {
-	if !spec.Sandbox.Bounds() {
-		return "", nil
+// makeTemp makes a temporary folder for one child.
+func makeTemp() (string, error) {
+	dir, err := os.MkdirTemp("", "eca-")
+	if err != nil {
+		return "", fmt.Errorf("make a temporary folder for the sandbox: %w", err)
 	}
-	if why := unbound(spec.Supervisor); why != "" {
-		if spec.Sandbox.Required {
-			return "", sandbox.Error{Cause: why}
-		}
-		spec.Sandbox = sandbox.Policy{}
-		return "", nil
-	}
-	if spec.Sandbox.Level == sandbox.ReadOnly {
-		if temp, err = os.MkdirTemp("", "eca-"); err != nil {
-			return "", fmt.Errorf("a temporary folder for the sandbox: %w", err)
-		}
-		spec.Sandbox.Temp = temp
-		spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], "TMPDIR="+temp)
-	}
-	spec.wrap()
-	return temp, nil
+	return dir, nil
 }
 
 // removeTemp removes a child's own folder, also when the child took its rights away.
@@ -163,13 +125,13 @@ func removeTemp(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// Bounds says whether children can be bound, by what, and if not, why not.
-func Bounds(supervisor string) sandbox.Support {
-	s := sandbox.Probe()
-	if why := unbound(supervisor); why != "" {
-		return sandbox.Support{Without: why}
+// environ returns the child's environment, where each name stands once.
+func (s *Spec) environ() []string {
+	base := s.Environ
+	if base == nil {
+		base = os.Environ()
 	}
-	return s
+	return (&exec.Cmd{Env: append(base[:len(base):len(base)], s.Env...)}).Environ()
 }
 
 // found is where a program is that is named without a folder, if the child gets a PATH of
@@ -205,20 +167,11 @@ func (p *Process) end(err error) {
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		p.exit.Code = -1
 	}
-	if p.sup != nil {
-		p.exit.Code = p.sup.exitCode()
-		p.sup.close()
-	}
 	_ = removeTemp(p.temp)
 }
 
 // Pid returns the child's process id, which is also its group's.
-func (p *Process) Pid() int {
-	if p.sup != nil {
-		return p.sup.pid
-	}
-	return p.cmd.Process.Pid
-}
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Done is closed when the child has ended and its group is gone.
 func (p *Process) Done() <-chan struct{} { return p.done }
@@ -246,24 +199,18 @@ func (p *Process) Kill() {
 	if p.ended(grace) {
 		return
 	}
-	if p.sup != nil {
-		p.sup.kill()
-		if p.ended(supervisorTime) {
-			return
-		}
-	}
 	killGroup(p.cmd.Process.Pid)
 	<-p.done
 }
 
-// supervisorTime bounds how long a supervisor may take to kill what it supervises.
-const supervisorTime = 5 * time.Second
+func (p *Process) ended(within time.Duration) bool { return closes(p.done, within) }
 
-func (p *Process) ended(within time.Duration) bool {
+// closes waits a while for a channel to close.
+func closes(done <-chan struct{}, within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()
 	select {
-	case <-p.done:
+	case <-done:
 		return true
 	case <-t.C:
 		return false

@@ -29,19 +29,27 @@ func TestMain(m *testing.M) {
 }
 
 // both runs a test with and without a supervisor.
-func both(t *testing.T, fn func(t *testing.T, supervisor string)) {
+func both(t *testing.T, fn func(t *testing.T, p *Pool)) {
 	t.Helper()
 	needs.POSIX(t)
+	t.Run("bare", func(t *testing.T) { fn(t, nil) })
+	t.Run("supervised", func(t *testing.T) { fn(t, newPool(t)) })
+}
+
+// newPool returns a pool whose supervisors are this test's program.
+func newPool(t testing.TB) *Pool {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("bare", func(t *testing.T) { fn(t, "") })
-	t.Run("supervised", func(t *testing.T) { fn(t, self) })
+	p := NewPool(self, 1)
+	t.Cleanup(p.Close)
+	return p
 }
 
 func TestRun(t *testing.T) {
-	both(t, func(t *testing.T, supervisor string) {
+	both(t, func(t *testing.T, p *Pool) {
 		for script, want := range map[string]struct {
 			code int
 			out  string
@@ -53,19 +61,19 @@ func TestRun(t *testing.T) {
 			"echo $EXTRA; pwd":       {0, "yes\n/\n"},
 		} {
 			var out bytes.Buffer
-			exit, err := Run(context.Background(), Spec{
-				Path: "/bin/sh", Args: []string{"-c", script}, Dir: "/", Env: []string{"EXTRA=yes"}, Stdout: &out, Stderr: &out, Supervisor: supervisor,
+			exit, err := p.Run(context.Background(), Spec{
+				Path: "/bin/sh", Args: []string{"-c", script}, Dir: "/", Env: []string{"EXTRA=yes"}, Stdout: &out, Stderr: &out,
 			})
 			if err != nil || exit.Code != want.code || exit.Killed || out.String() != want.out {
 				t.Errorf("%s: %+v, %q, %v", script, exit, out.String(), err)
 			}
 		}
-		if _, err := Run(context.Background(), Spec{Path: "/does/not/exist", Supervisor: supervisor}); err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
+		if _, err := p.Run(context.Background(), Spec{Path: "/does/not/exist"}); err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
 			t.Errorf("a program that does not exist: %v", err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := Run(ctx, Spec{Path: "/bin/true", Supervisor: supervisor}); err == nil {
+		if _, err := p.Run(ctx, Spec{Path: "/bin/true"}); err == nil {
 			t.Error("started although cancelled")
 		}
 	})
@@ -73,12 +81,12 @@ func TestRun(t *testing.T) {
 
 // A child gets its input whole, and one that does not want it ends all the same.
 func TestStdin(t *testing.T) {
-	both(t, func(t *testing.T, supervisor string) {
+	both(t, func(t *testing.T, p *Pool) {
 		input := strings.Repeat("0123456789abcdef", 1<<16)
 		for script, want := range map[string]string{"wc -c | tr -d ' '": "1048576\n", "echo done": "done\n"} {
 			var out bytes.Buffer
-			exit, err := Run(context.Background(), Spec{
-				Path: "/bin/sh", Args: []string{"-c", script}, Stdin: strings.NewReader(input), Stdout: &out, Supervisor: supervisor,
+			exit, err := p.Run(context.Background(), Spec{
+				Path: "/bin/sh", Args: []string{"-c", script}, Stdin: strings.NewReader(input), Stdout: &out,
 			})
 			if err != nil || exit.Code != 0 || out.String() != want {
 				t.Errorf("%s: %+v, %q, %v", script, exit, out.String(), err)
@@ -88,11 +96,11 @@ func TestStdin(t *testing.T) {
 }
 
 func TestKill(t *testing.T) {
-	both(t, func(t *testing.T, supervisor string) {
+	both(t, func(t *testing.T, p *Pool) {
 		for _, script := range []string{"echo; sleep 300", "trap '' TERM; echo; sleep 300 & wait; sleep 300"} {
 			ctx, cancel := context.WithCancel(context.Background())
 			begun := writer(func() { cancel() }) // it prints as soon as it is what is to be killed
-			exit, err := Run(ctx, Spec{Path: "/bin/sh", Args: []string{"-c", script}, Stdout: begun, Supervisor: supervisor})
+			exit, err := p.Run(ctx, Spec{Path: "/bin/sh", Args: []string{"-c", script}, Stdout: begun})
 			cancel()
 			if err != nil || !exit.Killed || exit.Code == 0 {
 				t.Errorf("%s: %+v, %v", script, exit, err)
@@ -103,15 +111,15 @@ func TestKill(t *testing.T) {
 
 // A child that is killed as soon as it runs is gone as well, with what it has begun.
 func TestKillAtOnce(t *testing.T) {
-	both(t, func(t *testing.T, supervisor string) {
+	both(t, func(t *testing.T, p *Pool) {
 		for range 20 {
-			p, err := Start(Spec{Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; sleep 300 & wait; sleep 300"}, Supervisor: supervisor})
+			c, err := p.Start(Spec{Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; sleep 300 & wait; sleep 300"}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.Kill()
-			if exit := p.Wait(); !exit.Killed || Alive(p.Pid()) {
-				t.Fatalf("%+v, its process lives on: %v", exit, Alive(p.Pid()))
+			c.Kill()
+			if exit := c.Wait(); !exit.Killed || Alive(c.Pid()) {
+				t.Fatalf("%+v, its process lives on: %v", exit, Alive(c.Pid()))
 			}
 		}
 	})

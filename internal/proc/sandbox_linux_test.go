@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
@@ -19,12 +18,8 @@ import (
 // bounded runs a script within a policy and returns what it printed.
 func bounded(t *testing.T, p sandbox.Policy, dir, script string) (Exit, string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out bytes.Buffer
-	exit, err := Run(context.Background(), Spec{Path: "bash", Args: []string{"-c", script}, Dir: dir, Stdout: &out, Stderr: &out, Supervisor: self, Sandbox: p})
+	exit, err := newPool(t).Run(context.Background(), Spec{Path: "bash", Args: []string{"-c", script}, Dir: dir, Stdout: &out, Stderr: &out, Sandbox: p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,12 +171,11 @@ func TestSandboxKill(t *testing.T) {
 		if err != nil || Alive(pid) {
 			t.Fatalf("%q lives on: %v", out, err)
 		}
-		self, _ := os.Executable()
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := Start(Spec{Path: "bash", Args: []string{"-c", "trap '' TERM; setsid sleep 300 & echo $!; wait"}, Stdout: w, Supervisor: self, Sandbox: sandbox.Policy{Level: sandbox.Workspace}})
+		c, err := newPool(t).Start(Spec{Path: "bash", Args: []string{"-c", "trap '' TERM; setsid sleep 300 & echo $!; wait"}, Stdout: w, Sandbox: sandbox.Policy{Level: sandbox.Workspace}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,36 +183,10 @@ func TestSandboxKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Kill()
+		c.Kill()
 		_, _ = r.Close(), w.Close()
 		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err != nil || Alive(pid) {
 			t.Fatalf("%q lives on: %v", line, err)
 		}
-	}
-}
-
-// A child does not outlive its supervisor, even if that is killed.
-func TestSupervisorIsKilled(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Start(Spec{Path: "sleep", Args: []string{"300"}, Supervisor: self})
-	if err != nil {
-		t.Fatal(err)
-	}
-	child := p.Pid()
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if exit := p.Wait(); exit.Code != -1 {
-		t.Errorf("%+v", exit)
-	}
-	ended, stop := Watch(child)
-	defer stop()
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		t.Errorf("process %d is still there", child)
 	}
 }

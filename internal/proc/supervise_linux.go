@@ -1,186 +1,229 @@
 package proc
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// superviseArg, as first argument, makes a program that calls Supervise a supervisor.
-const superviseArg = "__supervise"
-
-// The supervisor's extra files: the first ends when its parent does, to the second it
-// writes what became of the child.
+// What makes a program that calls Supervise a supervisor, or the second stage of a bounded
+// child, as its only argument.
 const (
-	lifeFD   = 3
-	statusFD = 4
+	wardenArg  = "__warden"
+	boundedArg = "__bounded"
+	nothingArg = "__nothing" // does nothing; for trying whether a child can start
 )
 
-// Gaps says what of the promises about children does not hold here; none on Linux with a
-// supervisor.
-func Gaps(supervisor string) []string {
-	if supervisor == "" {
-		return []string{"without a supervisor, commands that leave their process group, or whose daemon is killed, go on"}
-	}
-	return nil
-}
+// socketFD is where a supervisor or a second stage has its end of the socket over which it
+// gets orders.
+const socketFD = 3
 
-// unbound says why children can not be bound; empty if they can.
-func unbound(supervisor string) string {
-	if supervisor == "" {
-		return "there is no supervisor that could"
-	}
-	return sandbox.Probe().Without
-}
+// Messages between eca and a supervisor, besides orders.
+const (
+	termMessage    = "term"    // ask the child to end
+	killMessage    = "kill"    // end the child and all that descends from it
+	prepareMessage = "prepare" // have a second stage ready for the next child
 
-// wrap does nothing: the supervisor bounds the child.
-func (*Spec) wrap() {}
+	pidMessage  = "pid %d" // the child runs
+	exitMessage = "exit %d"
+)
 
-// supervised starts spec below a supervisor and waits until the child runs.
-func supervised(cmd *exec.Cmd, spec Spec) (sup *supervision, err error) {
-	life, lifeW, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer life.Close()
-	statusR, status, err := os.Pipe()
-	if err != nil {
-		_ = lifeW.Close()
-		return nil, err
-	}
-	defer status.Close()
-	cmd.Path, cmd.Args = spec.Supervisor, append([]string{"eca", superviseArg, spec.Sandbox.Encode(), spec.Path}, spec.Args...)
-	cmd.Err = nil
-	cmd.ExtraFiles = []*os.File{life, status}
-	sup = &supervision{life: lifeW, file: statusR, status: bufio.NewReader(statusR)}
-	if err := cmd.Start(); err != nil {
-		sup.close()
-		return nil, err
-	}
-	_ = status.Close() // ours; the supervisor's copy ends with it
-	line, err := sup.status.ReadString('\n')
-	if _, scanErr := fmt.Sscanf(line, "pid %d", &sup.pid); scanErr != nil {
-		_ = cmd.Wait()
-		sup.close()
-		if line == "" {
-			return nil, fmt.Errorf("the supervisor did not start: %w", err)
-		}
-		return nil, fmt.Errorf("%s", strings.TrimSpace(line))
-	}
-	return sup, nil
-}
-
-// supervision is the parent's end of a supervisor.
-type supervision struct {
-	life   *os.File // closing it kills everything below the supervisor
-	file   *os.File
-	status *bufio.Reader
-	pid    int // of the child
-}
-
-// exitCode reads how the child ended; -1 if it was killed, also with its supervisor.
-func (s *supervision) exitCode() int {
-	line, _ := s.status.ReadString('\n')
-	code := -1
-	_, _ = fmt.Sscanf(line, "exit %d", &code)
-	return code
-}
-
-func (s *supervision) kill() { _ = s.life.Close() }
-
-func (s *supervision) close() {
-	_ = s.life.Close()
-	_ = s.file.Close()
-}
-
-// Supervise must be called first in main of every program that names itself as a
-// Spec.Supervisor. If this process was started to supervise, it does so and returns
-// true with the code to exit with.
+// Supervise must be called first in main of every program that names itself as the supervisor
+// of a Pool. If this process was started to supervise, it does so and returns true with the
+// code to exit with.
 func Supervise(args []string) (code int, ok bool) {
-	if len(args) == 2 && args[1] == wardenArg {
-		return runGuard(), true
-	}
-	if len(args) >= 5 && args[1] == boundedArg {
-		return becomeBounded(args[2:]), true
-	}
-	if len(args) < 4 || args[1] != superviseArg {
+	switch {
+	case len(args) != 2:
 		return 0, false
+	case args[1] == wardenArg:
+		return runSupervisor(), true
+	case args[1] == boundedArg:
+		return becomeBounded(), true
+	case args[1] == nothingArg:
+		return 0, true
 	}
+	return 0, false
+}
+
+// starting stands for a child that has no id yet.
+const starting = -1
+
+// supervisor starts one child after the other, until its parent closes the socket or dies,
+// however it dies.
+type supervisor struct {
+	next   launch     // how second stages are prepared: as the last one was started
+	orders chan order // one without a path prepares a second stage
+
+	mu    sync.Mutex // guards what follows
+	stage *stage     // ready for the next bounded child
+	pid   int        // of the child; 0 if there is none, or starting
+	temp  string     // the child's own temporary folder
+}
+
+func runSupervisor() int {
 	// The child dies with the thread that started it; this one stays.
 	runtime.LockOSThread()
-	unix.CloseOnExec(lifeFD)
-	unix.CloseOnExec(statusFD)
-	status := os.NewFile(statusFD, "status")
-	// Before the child runs: from then on it may be asked to end, and the supervisor has to
-	// outlive it.
-	polite := make(chan os.Signal, 1)
-	signal.Notify(polite, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	policy, err := sandbox.Decode(args[2])
-	pid := 0
-	if err == nil {
-		pid, err = startChild(policy, args[3], args[3:])
-	}
-	if err != nil {
-		fmt.Fprintln(status, err)
-		return 127, true
-	}
-	fmt.Fprintf(status, "pid %d\n", pid)
-	go func() {
-		// Ends when the parent closes its end or dies, however it dies.
-		_, _ = io.Copy(io.Discard, os.NewFile(lifeFD, "life"))
-		for range 500 {
-			killDescendants(pid)
-			time.Sleep(10 * time.Millisecond)
+	ownSocket()
+	mark()
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // only the socket ends it
+	s := &supervisor{orders: make(chan order)}
+	go s.listen()
+	for o := range s.orders {
+		if o.Path == "" {
+			s.prepare()
+			continue
 		}
-	}()
-	go func() {
-		for range polite {
-			_ = syscall.Kill(-pid, syscall.SIGTERM)
-		}
-	}()
-	code = reap(pid)
-	// What the child left behind ends with it.
-	for hasChildren() {
-		killDescendants(pid)
+		s.supervise(o)
 	}
-	_ = removeTemp(policy.Temp) // the parent may be gone
-	fmt.Fprintf(status, "exit %d\n", code)
-	return 0, true
+	return 0
 }
 
-// startChild becomes the reaper of all that descends from it, and starts the child in a
-// group of its own. The supervisor itself stays outside of the child's bounds.
-func startChild(policy sandbox.Policy, path string, argv []string) (int, error) {
+// prepare has a second stage ready, if that is possible: a bounded child says why it is not.
+func (s *supervisor) prepare() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stage == nil {
+		s.stage, _ = startStage(s.next)
+	}
+}
+
+// supervise starts a child and waits until nothing is left of it.
+func (s *supervisor) supervise(o order) {
+	s.set(starting, o.Policy.Temp)
+	child, err := s.start(o)
+	o.close()
+	if err != nil {
+		_ = removeTemp(o.Policy.Temp)
+		s.set(0, "")
+		s.tell(err.Error())
+		return
+	}
+	pid := child.pid
+	s.set(pid, o.Policy.Temp)
+	s.tell(fmt.Sprintf(pidMessage, pid))
+	code := child.wait()
+	for hasChildren() { // what the child left behind ends with it
+		killDescendants(pid)
+	}
+	_ = removeTemp(o.Policy.Temp) // the parent may be gone
+	s.set(0, "")
+	s.tell(fmt.Sprintf(exitMessage, code))
+}
+
+// start becomes the reaper of all that descends from the child, and starts it in a group of its
+// own. The supervisor itself stays outside of the child's bounds.
+func (s *supervisor) start(o order) (startedChild, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("supervise: %w", err)
+		return startedChild{}, fmt.Errorf("supervise: %w", err)
 	}
-	if policy.Bounds() {
-		return startBounded(policy, path, argv)
+	s.mu.Lock()
+	ready := s.stage
+	s.stage = nil
+	s.mu.Unlock()
+	if o.Policy.Bounds() {
+		s.next = launchFor(o.Policy)
+		return startBounded(ready, o)
 	}
-	if full, err := exec.LookPath(path); err == nil {
-		path = full
+	if ready != nil { // it would be taken for something that the child leaves behind
+		ready.discard()
 	}
-	p, err := os.StartProcess(path, argv, &os.ProcAttr{
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
-		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	p, err := os.StartProcess(o.Path, append([]string{o.Path}, o.Args...), &os.ProcAttr{
+		Dir: o.Dir, Env: o.Env, Files: o.files,
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
-		return 0, err
+		return startedChild{}, err
 	}
-	return p.Pid, nil
+	return startedChild{pid: p.Pid}, nil
+}
+
+func (s *supervisor) set(pid int, temp string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pid, s.temp = pid, temp
+}
+
+func (s *supervisor) current() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pid
+}
+
+func (*supervisor) tell(text string) { _ = sendPacket(socketFD, []byte(text), nil) }
+
+// listen takes orders.
+func (s *supervisor) listen() {
+	buf, rights := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(maxStreams*4))
+	for {
+		n, extra, err := receivePacket(socketFD, buf, rights)
+		if err != nil || n == 0 {
+			s.leave()
+		}
+		switch text := string(buf[:n]); text {
+		case termMessage:
+			if pid := s.current(); pid > 0 {
+				_ = syscall.Kill(-pid, syscall.SIGTERM)
+			}
+		case killMessage:
+			go s.kill(s.current()) // not of what is started next
+		case prepareMessage:
+			s.orders <- order{}
+		default:
+			o, err := receiveOrder(socketFD, buf[:n], rights[:extra])
+			if err != nil {
+				s.tell(err.Error())
+				continue
+			}
+			s.orders <- o
+		}
+	}
+}
+
+// kill kills until a child has ended; 0 is none.
+func (s *supervisor) kill(pid int) {
+	for pid > 0 && s.strike(pid) {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// strike kills what there is of a child, and says whether it is still the one that is
+// supervised. No other child begins meanwhile: it would be killed too.
+func (s *supervisor) strike(pid int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pid != pid {
+		return false
+	}
+	killDescendants(pid)
+	return true
+}
+
+// leave ends the supervisor, when all it supervises is dead.
+func (s *supervisor) leave() {
+	for range 500 {
+		pid := s.current()
+		if pid == 0 {
+			break
+		}
+		killDescendants(pid)
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.mu.Lock() // for good: nothing is started any more
+	if s.stage != nil {
+		s.stage.discard()
+	}
+	_ = removeTemp(s.temp)
+	os.Exit(0)
 }
 
 // reap waits for the child, and for whatever else ends before it.
@@ -189,7 +232,7 @@ func reap(child int) (code int) {
 		var ws syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &ws, 0, nil)
 		switch {
-		case err == syscall.EINTR: //nolint:errorlint // a bare errno
+		case errors.Is(err, syscall.EINTR):
 		case err != nil:
 			return -1
 		case pid == child && ws.Signaled():
@@ -206,7 +249,7 @@ func hasChildren() bool {
 		var ws syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
 		switch {
-		case err == syscall.EINTR: //nolint:errorlint // a bare errno
+		case errors.Is(err, syscall.EINTR):
 		case err != nil:
 			return false
 		case pid == 0:
@@ -219,7 +262,19 @@ func hasChildren() bool {
 // killDescendants kills the child's group and every process that descends from this
 // one, also those that moved to sessions of their own.
 func killDescendants(group int) {
-	_ = syscall.Kill(-group, syscall.SIGKILL)
+	if group > 0 {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
+	self, parents := os.Getpid(), parentsOfAll()
+	for pid, parent := range parents {
+		if parent == self {
+			killTree(pid, parents)
+		}
+	}
+}
+
+// parentsOfAll returns the parent of every process.
+func parentsOfAll() map[int]int {
 	parents := map[int]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
@@ -236,13 +291,5 @@ func killDescendants(group int) {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		parents[pid], _ = strconv.Atoi(fields[1])
 	}
-	self := os.Getpid()
-	for pid := range parents {
-		for p, depth := parents[pid], 0; p > 1 && depth < 1000; p, depth = parents[p], depth+1 {
-			if p == self {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-				break
-			}
-		}
-	}
+	return parents
 }

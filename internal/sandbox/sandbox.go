@@ -7,13 +7,12 @@
 //	others   nothing
 //
 // It guarantees that a child either starts within its bounds or does not start, once Probe
-// said that they can be held; and that what the child starts is bound as it is. It does not
-// hide files: a child reads what the user can read. Gaps names what else it can not hold.
+// said that they can be held; and that what the child starts is bound as it is. A child reads
+// and starts what the user can, unless its Policy lists what it may. Gaps names what else it
+// cannot hold.
 package sandbox
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,13 +30,40 @@ const (
 
 // Policy is what a child may do. The zero Policy bounds nothing.
 type Policy struct {
-	Level    Level    `json:"level"`
-	Write    []string `json:"write,omitempty"` // folders it may write to, absolute; not at ReadOnly
-	Network  bool     `json:"network,omitempty"`
-	Required bool     `json:"required,omitempty"` // it does not start where the bounds can not be held
+	Level   Level    `json:"level"`
+	Write   []string `json:"write,omitempty"` // folders it works in, absolute; at ReadOnly it may not write to them
+	Network bool     `json:"network,omitempty"`
+
+	// Read and Execute are the files and folders that it may read and the programs that it may
+	// start, absolute and with links resolved; nil is everything. What every program needs of
+	// the system can be read as well, and programs of Execute find their loaders. Only Linux
+	// holds them.
+	Read    []string `json:"read,omitempty"`
+	Execute []string `json:"execute,omitempty"`
+
+	Required bool `json:"required,omitempty"` // it does not start where the bounds can not be held
 
 	// Temp is a folder that the child alone may use; package proc makes it.
 	Temp string `json:"temp,omitempty"`
+
+	// Isolate puts the child into user and mount namespaces of its own, in which everything is
+	// read-only that it may not write to; OwnProcesses into a PID namespace as well. Where that
+	// is not possible, the child does not start: see Isolation.
+	Isolate      bool `json:"isolate,omitempty"`
+	OwnProcesses bool `json:"ownProcesses,omitempty"`
+
+	// Guard says which places in the workspace stay as they are; Look finds them. Where they
+	// cannot be made read-only, Places.Since finds what changed.
+	Guard  *Guard `json:"-"`
+	Places Places `json:"places,omitzero"`
+
+	// Overlays are folders that the child may write to in private layers; only with Isolate.
+	Overlays []Overlay `json:"overlays,omitempty"`
+
+	// Loopback gives a child without Network a network namespace, in which it reaches itself
+	// only; or, with Join, that of another process. Only with Isolate.
+	Loopback bool `json:"loopback,omitempty"`
+	Join     int  `json:"join,omitempty"`
 
 	// Protect are processes that the child must not signal: its supervisor and eca itself.
 	// Package proc names them.
@@ -61,22 +87,19 @@ func (e Error) Error() string {
 	return "the sandbox that is required is not possible here: " + e.Cause + " (toolCall.sandbox)"
 }
 
-// Encode returns the policy as text, Decode reads it.
-func (p Policy) Encode() string {
-	raw, err := json.Marshal(p)
-	if err != nil {
-		panic(fmt.Sprintf("a policy is plain data: %v", err))
-	}
-	return string(raw)
+// Guard is where protected places are looked for.
+type Guard struct {
+	Roots []string // absolute
+	Names Names
 }
 
-// Decode reads what Encode wrote.
-func Decode(text string) (Policy, error) {
-	var p Policy
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return Policy{}, fmt.Errorf("sandbox: %w", err)
+// Look finds the protected places as they are now. A second call does nothing.
+func (p *Policy) Look() {
+	if p.Guard == nil || p.Level != Workspace || p.Places.found != nil {
+		return
 	}
-	return p, nil
+	p.Places = FindPlaces(*p.Guard)
+	p.Write = append(p.Write[:len(p.Write):len(p.Write)], p.Places.Write...)
 }
 
 // writable lists the folders that a child may write to, links resolved, as far as they
@@ -95,7 +118,9 @@ func (p Policy) writable() []string {
 	for _, dir := range p.Write {
 		add(dir)
 	}
-	add(os.TempDir())
+	for _, o := range p.Overlays {
+		add(o.Dir)
+	}
 	return out
 }
 

@@ -20,7 +20,10 @@ func Probe() Support {
 
 // Gaps names what the bounds do not hold here.
 func Gaps() []string {
-	return []string{"with the network allowed, commands reach services of this machine as well"}
+	return []string{
+		"commands that only read can read all files that you can read, and start all programs",
+		"with the network allowed, commands reach services of this machine as well",
+	}
 }
 
 // Wrap returns what runs a program within its bounds.

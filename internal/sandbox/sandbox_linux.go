@@ -1,9 +1,12 @@
 package sandbox
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 
 	llsyscall "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -32,7 +35,6 @@ func Probe() Support {
 // Gaps names what the bounds do not hold here.
 func Gaps() []string {
 	out := []string{
-		"at the workspace level, commands may write to .git and .eca of the workspace too: Landlock knows no exception within a folder",
 		"with the network allowed, commands reach services of this machine as well, those behind Unix sockets included",
 	}
 	if abi, err := llsyscall.LandlockGetABIVersion(); err == nil && abi < scopedABI {
@@ -50,6 +52,9 @@ func Apply(p Policy) error {
 	if s := Probe(); !s.Holds {
 		return Error{s.Without}
 	}
+	if err := dropCapabilities(p); err != nil {
+		return err
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
@@ -64,7 +69,9 @@ const deviceABI = 5
 
 // Rights of Landlock's third version.
 const (
-	readRights   = llsyscall.AccessFSExecute | llsyscall.AccessFSReadFile | llsyscall.AccessFSReadDir
+	lookRights   = llsyscall.AccessFSReadFile | llsyscall.AccessFSReadDir
+	readRights   = llsyscall.AccessFSExecute | lookRights
+	fileRights   = llsyscall.AccessFSExecute | llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
 	deviceRights = llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
 	writeRights  = llsyscall.AccessFSWriteFile | llsyscall.AccessFSRemoveDir | llsyscall.AccessFSRemoveFile |
 		llsyscall.AccessFSMakeChar | llsyscall.AccessFSMakeDir | llsyscall.AccessFSMakeReg | llsyscall.AccessFSMakeSock |
@@ -89,7 +96,7 @@ func restrict(p Policy) error {
 		return err
 	}
 	defer unix.Close(rules)
-	if err := allow(rules, "/", readRights); err != nil {
+	if err := allowReading(rules, p); err != nil {
 		return err
 	}
 	// No terminals: what is written to one may be run by the user's shell.
@@ -102,24 +109,125 @@ func restrict(p Policy) error {
 	if p.Level == Workspace {
 		dirs = append(dirs, "/dev/shm")
 	}
+	all := uint64(readRights | writeRights)
+	if p.Execute != nil { // nothing that the child wrote itself
+		all &^= llsyscall.AccessFSExecute
+	}
 	for _, dir := range dirs {
-		if err := allow(rules, dir, readRights|writeRights); err != nil {
+		if err := allow(rules, dir, all); err != nil {
 			return err
 		}
 	}
 	return llsyscall.LandlockRestrictSelf(rules, 0)
 }
 
+// systemReads are what programs need of the system, without what belongs to other processes or
+// says who may log in.
+var systemReads = []string{
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
+	"/etc/ld.so.cache", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/localtime", "/etc/timezone", "/etc/gitconfig", "/etc/gitattributes",
+	"/etc/locale.alias", "/etc/magic", "/etc/mime.types", "/etc/alternatives", "/etc/ssl/openssl.cnf",
+	"/proc/meminfo", "/proc/uptime", "/proc/loadavg", "/proc/cpuinfo", "/proc/stat", "/proc/filesystems", "/proc/version",
+	"/proc/sys/kernel", "/proc/sys/vm", "/sys/devices/system/cpu",
+}
+
+// allowReading adds the rules for what may be read and executed.
+func allowReading(rules int, p Policy) error {
+	if p.Read == nil {
+		if err := allow(rules, "/", lookRights); err != nil {
+			return err
+		}
+	} else {
+		for _, path := range systemReads {
+			if err := allow(rules, path, lookRights); err != nil {
+				return err
+			}
+		}
+	}
+	for _, path := range p.Read {
+		if err := allowResolved(rules, path, lookRights); err != nil {
+			return err
+		}
+	}
+	if p.Execute == nil {
+		return allow(rules, "/", llsyscall.AccessFSExecute)
+	}
+	for _, path := range p.Execute { // scripts are read as well
+		if err := allowResolved(rules, path, llsyscall.AccessFSExecute|llsyscall.AccessFSReadFile); err != nil {
+			return err
+		}
+	}
+	for _, path := range loaders(p.Execute) {
+		if err := allow(rules, path, llsyscall.AccessFSExecute|llsyscall.AccessFSReadFile); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loaders returns the programs with which the kernel starts others that are linked dynamically.
+func loaders(programs []string) []string {
+	var out []string
+	for _, path := range programs {
+		loader := loaderOf(path)
+		if loader != "" && !slices.Contains(out, loader) {
+			out = append(out, loader)
+		}
+	}
+	return out
+}
+
+// loaderOf returns what an ELF file names as its loader; empty if there is none.
+func loaderOf(path string) string {
+	f, err := elf.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for _, part := range f.Progs {
+		if part.Type != elf.PT_INTERP || part.Filesz > 4096 {
+			continue
+		}
+		name := make([]byte, part.Filesz)
+		if _, err := part.ReadAt(name, 0); err != nil {
+			return ""
+		}
+		return strings.TrimRight(string(name), "\x00")
+	}
+	return ""
+}
+
 // allow adds a rule for what is at and below a path, if there is anything.
 func allow(rules int, path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOENT) {
+	return allowOpened(rules, fd, err, path, rights)
+}
+
+// allowResolved is allow for a path whose links were resolved when it was decided on. If there
+// is a link by now, there is no rule.
+func allowResolved(rules int, path string, rights uint64) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if errors.Is(err, unix.ELOOP) {
 		return nil
+	}
+	return allowOpened(rules, fd, err, path, rights)
+}
+
+func allowOpened(rules, fd int, err error, path string, rights uint64) error {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EACCES) {
+		return nil // the child could not use it either
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	defer unix.Close(fd)
+	var info unix.Stat_t
+	if err := unix.Fstat(fd, &info); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if info.Mode&unix.S_IFMT != unix.S_IFDIR {
+		rights &= fileRights
+	}
 	if err := llsyscall.LandlockAddPathBeneathRule(rules, &llsyscall.PathBeneathAttr{ParentFd: fd, AllowedAccess: rights}, 0); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -21,8 +21,8 @@ import (
 // held meanwhile. It is asked about what was read, not about files, so an answer holds as long
 // as the same is read.
 type gitAnswers struct {
-	supervisor string // see proc.Spec
-	timeout    time.Duration
+	children *proc.Pool
+	timeout  time.Duration
 
 	mu           sync.Mutex
 	settings     map[string]settingsAnswer   // by the text of a configuration
@@ -34,8 +34,8 @@ const (
 	maxAnswers = 500
 )
 
-func newGitAnswers(supervisor string) *gitAnswers {
-	return &gitAnswers{supervisor: supervisor, timeout: gitTimeout, settings: map[string]settingsAnswer{}, repositories: map[string]repositoryAnswer{}}
+func newGitAnswers(children *proc.Pool) *gitAnswers {
+	return &gitAnswers{children: children, timeout: gitTimeout, settings: map[string]settingsAnswer{}, repositories: map[string]repositoryAnswer{}}
 }
 
 // setting is a line of a configuration: section.name.key=value, section and key in small letters.
@@ -134,13 +134,13 @@ func (g *gitAnswers) ask(dir string, stdin *bytes.Reader, args ...string) (strin
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	spec := proc.Spec{
-		Path: "git", Args: args, Dir: dir, Stdout: &stdout, Stderr: &stderr, Supervisor: g.supervisor,
+		Path: "git", Args: args, Dir: dir, Stdout: &stdout, Stderr: &stderr,
 		Sandbox: sandbox.Policy{Level: sandbox.ReadOnly}, Env: cmdline.GitEnv(os.Getenv, cmdline.HarmlessGit()...),
 	}
 	if stdin != nil {
 		spec.Stdin = stdin
 	}
-	exit, err := proc.Run(ctx, spec)
+	exit, err := g.children.Run(ctx, spec)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("%w: %w", errGitAway, err)

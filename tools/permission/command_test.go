@@ -13,6 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/filetest"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -24,24 +25,26 @@ func real(t testing.TB, options string, roots ...string) *Policy {
 	if len(cfg.Problems) > 0 {
 		t.Fatal(cfg.Problems)
 	}
-	p, errs := New(cfg.Config, Options{Contains: workspace.New(roots...).ContainsResolved, Memory: NewMemory(""), Supervisor: supervisor(t)})
+	p, errs := New(cfg.Config, Options{Contains: workspace.New(roots...).ContainsResolved, Memory: NewMemory(""), Children: children(t)})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	return p
 }
 
-// supervisor is the test itself, where it can be one.
-func supervisor(t testing.TB) string {
+// children starts children below the test itself, where it can supervise.
+func children(t testing.TB) *proc.Pool {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		return ""
+		return nil
 	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return self
+	p := proc.NewPool(self, 1)
+	t.Cleanup(p.Close)
+	return p
 }
 
 // judge judges a command of an agent in a folder.

@@ -40,6 +40,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -72,7 +73,7 @@ type Options struct {
 	Getenv    func(string) string    // where commands find programs; nil: anywhere
 	Sandbox   Sandbox
 
-	Supervisor string // bounds git when it is asked about a repository; see proc.Spec
+	Children *proc.Pool // starts git when it is asked about a repository; nil: without a supervisor
 }
 
 // New returns the policy of a configuration. Patterns that can not be used are
@@ -82,7 +83,7 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
 		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
-		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, git: newGitAnswers(o.Supervisor), programs: newPrograms(o.Getenv),
+		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, git: newGitAnswers(o.Children), programs: newPrograms(o.Getenv),
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))

@@ -17,7 +17,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/proc"
-	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
 // straceWorks returns the path of strace, if that may trace here.
@@ -60,14 +59,13 @@ func (w *world) traced(t failer, strace string, texts []string) []seen {
 	trace := temp + ".trace" // the programs cannot write there
 	defer os.Remove(trace)
 	const script = `i=0; for text; do cd "$mark$i" 2>/dev/null; bash -c "$text" </dev/null >/dev/null 2>&1; i=$((i+1)); done; cd "$mark$i" 2>/dev/null; :`
-	// The second stage of a bounded child (package proc), which reports to descriptor 3.
-	const launch = `exec "$0" "$@" 3>/dev/null`
-	policy := sandbox.Policy{Level: sandbox.ReadOnly, Temp: temp}
 	env := slices.Concat([]string{"-i"}, w.env, harmlessGit(), []string{"mark=" + mark, "TMPDIR=" + temp})
-	args := slices.Concat([]string{"-c", launch, "env"}, env,
-		[]string{strace, "-f", "-qq", "-y", "-s", "300", "-o", trace, "-e", "trace=" + watchedCalls, self, "__bounded", policy.Encode(), "bash", "bash", "-c", script, "bash"}, texts)
+	args := slices.Concat(env,
+		[]string{strace, "-f", "-qq", "-y", "-s", "300", "-o", trace, "-e", "trace=" + watchedCalls, self, bindArg, temp, "bash", "-c", script, "bash"}, texts)
 	var failed bytes.Buffer
-	exit, err := proc.Run(context.Background(), proc.Spec{Path: "bash", Args: args, Dir: w.dir, Stdout: &failed, Stderr: &failed, Supervisor: self})
+	children := proc.NewPool(self, 0)
+	defer children.Close()
+	exit, err := children.Run(context.Background(), proc.Spec{Path: "env", Args: args, Dir: w.dir, Stdout: &failed, Stderr: &failed})
 	if err != nil || exit.Code != 0 {
 		t.Fatal("strace: ", err, exit, failed.String())
 	}

@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if code, ok := proc.Supervise(os.Args); ok {
 		os.Exit(code)
 	}
+	if len(os.Args) > 2 && os.Args[1] == bindArg {
+		os.Exit(bindAndExec(os.Args[2], os.Args[3:]))
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock")) // it ends by itself, some time after the last match
 }
 

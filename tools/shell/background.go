@@ -43,7 +43,7 @@ const (
 
 // job is one of Jobs. Its tools.Job is guarded by theirs; what stands above never changes.
 type job struct {
-	process *proc.Process
+	process proc.Child
 	lines   *lines
 	log     string // its output file
 	gone    chan struct{}
@@ -60,9 +60,10 @@ func NewJobs(dir string, now func() time.Time) *Jobs {
 	return &Jobs{dir: dir, now: now, settled: func(*job) <-chan time.Time { return time.After(settle) }, watchers: map[chan struct{}]bool{}}
 }
 
-// start starts a command and waits a moment to see whether it fails at once.
-func (j *Jobs) start(ctx context.Context, info tools.Job, spec proc.Spec) (tools.Result, error) {
-	b, err := j.launch(info, spec)
+// start starts a command and waits a moment to see whether it fails at once. afterwards is called
+// when it has ended; what it returns is added to the output.
+func (j *Jobs) start(ctx context.Context, children *proc.Pool, info tools.Job, spec proc.Spec, afterwards func() string) (tools.Result, error) {
+	b, err := j.launch(children, info, spec, afterwards)
 	if err != nil {
 		return tools.Result{}, err
 	}
@@ -86,7 +87,7 @@ func (j *Jobs) start(ctx context.Context, info tools.Job, spec proc.Spec) (tools
 	return tools.Text(out), nil
 }
 
-func (j *Jobs) launch(info tools.Job, spec proc.Spec) (*job, error) {
+func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec, afterwards func() string) (*job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
@@ -117,7 +118,7 @@ func (j *Jobs) launch(info tools.Job, spec proc.Spec) (*job, error) {
 	b.ID, b.Status, b.Started = fmt.Sprintf("job-%d", j.next), tools.JobRunning, j.now()
 	file := &capped{f: out, left: maxJobLog}
 	spec.Stdout, spec.Stderr = io.MultiWriter(stream{b.lines, false}, file), io.MultiWriter(stream{b.lines, true}, file)
-	if b.process, err = proc.Start(spec); err != nil {
+	if b.process, err = children.Start(spec); err != nil {
 		_ = out.Close()
 		_ = os.Remove(path)
 		return nil, err
@@ -126,6 +127,9 @@ func (j *Jobs) launch(info tools.Job, spec proc.Spec) (*job, error) {
 	j.changedLocked()
 	go func() {
 		exit := b.process.Wait()
+		if note := afterwards(); note != "" {
+			_, _ = io.WriteString(spec.Stdout, note+"\n")
+		}
 		_ = out.Close()
 		b.lines.end()
 		j.ended(b, exit)

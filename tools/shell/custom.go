@@ -123,8 +123,8 @@ func (t *customTool) Run(ctx context.Context, call tools.Call, out tools.Sink) (
 	spec := t.options.line(judged, dir)
 	spec.Args[len(spec.Args)-1] = line
 	spec.Env = append(spec.Env, env...)
-	spec.Sandbox = t.options.bounds(call)
-	return execute(ctx, spec, customTimeout, out)
+	t.options.bind(&spec, call)
+	return t.options.execute(ctx, call, spec, customTimeout, out)
 }
 
 // arguments checks the arguments of a call and returns those that it gives.

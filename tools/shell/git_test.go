@@ -14,7 +14,7 @@ import (
 // gitTool returns the tool git.
 func gitTool(t *testing.T) tools.Tool {
 	t.Helper()
-	tool, ok := tools.NewRegistry(Tools(Options{Supervisor: self(t), SummaryMax: 35})...).Lookup("git")
+	tool, ok := tools.NewRegistry(Tools(Options{Children: pool(t), SummaryMax: 35})...).Lookup("git")
 	if !ok {
 		t.Fatal("no tool git")
 	}

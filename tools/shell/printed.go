@@ -55,15 +55,18 @@ func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	// -p: no functions, start-up files and settings from the environment. The shell's messages
 	// begin with its name, which is that of the original.
 	spec.Path, spec.Args = shell, []string{"-p", "-c", pinned(printed) + printed.Text, originalBash}
-	if printed.Path != "" {
+	if unasked {
 		spec.Env = append(spec.Env, "PATH="+printed.Path)
+		if real, err := filepath.EvalSymlinks(shell); err == nil && spec.Sandbox.Level == sandbox.ReadOnly {
+			spec.Sandbox.Execute = append(slices.Clone(printed.Execute), real)
+		}
 	}
 	return spec, nil
 }
 
 // bound bounds what a call runs.
 func (o Options) bound(call tools.Call, spec proc.Spec) proc.Spec {
-	if spec.Sandbox = o.bounds(call); spec.Sandbox.Level == sandbox.ReadOnly {
+	if o.bind(&spec, call); spec.Sandbox.Level == sandbox.ReadOnly {
 		spec.Env = append(spec.Env, cmdline.GitCeilings(call.Roots))
 	}
 	return spec

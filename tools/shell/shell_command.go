@@ -41,12 +41,12 @@ const (
 
 // Options configure the tool.
 type Options struct {
-	Path       string   // shell to run; empty means bash -c, else sh -c, or PowerShell on Windows
-	Args       []string // its arguments before the command
-	SummaryMax int      // length of the label; toolCall.shellCommand.summaryMaxLength
-	Executable string   // our own, for ECA_EXECUTABLE in the child's environment
-	Supervisor string   // see proc.Spec; empty runs commands without one
-	Jobs       *Jobs    // where background commands live
+	Path       string     // shell to run; empty means bash -c, else sh -c, or PowerShell on Windows
+	Args       []string   // its arguments before the command
+	SummaryMax int        // length of the label; toolCall.shellCommand.summaryMaxLength
+	Executable string     // our own, for ECA_EXECUTABLE in the child's environment
+	Children   *proc.Pool // starts commands; nil: without a supervisor
+	Jobs       *Jobs      // where background commands live
 
 	Getenv func(string) string // the environment that commands get
 
@@ -55,14 +55,25 @@ type Options struct {
 
 	// Bash is the copy of bash that runs what the user did not approve by hand.
 	Bash *Bash
+
+	// HeldBack is the folder for protected places that a bound command has made. Restore asks
+	// the user whether they come back; nil asks nobody.
+	HeldBack string
+	Restore  func(ctx context.Context, call tools.Call, question string) bool
+
+	// Environ returns the environment of what a call runs, nil for our own; nil is our own for
+	// all.
+	Environ func(tools.Call) []string
 }
 
-// bounds returns how what a call runs is bound.
-func (o Options) bounds(call tools.Call) sandbox.Policy {
-	if o.Sandbox == nil {
-		return sandbox.Policy{}
+// bind bounds what a call runs, and says what it gets of the environment.
+func (o Options) bind(spec *proc.Spec, call tools.Call) {
+	if o.Sandbox != nil {
+		spec.Sandbox = o.Sandbox(call)
 	}
-	return o.Sandbox(call)
+	if o.Environ != nil {
+		spec.Environ = o.Environ(call)
+	}
 }
 
 type shellArgs struct {
@@ -105,7 +116,7 @@ func (o Options) shellCommand() tools.Tool {
 func (o Options) Check(ctx context.Context) (path string, err error) {
 	path, args := o.shell()
 	const code = 7
-	exit, err := proc.Run(ctx, proc.Spec{Path: path, Args: append(args, fmt.Sprintf("exit %d", code)), Supervisor: o.Supervisor})
+	exit, err := o.Children.Run(ctx, proc.Spec{Path: path, Args: append(args, fmt.Sprintf("exit %d", code))})
 	if err == nil && exit.Code != code {
 		err = fmt.Errorf("a command ended with %d instead of %d", exit.Code, code)
 	}
@@ -123,9 +134,13 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	}
 	if a.Background != "" {
 		label := strings.Join(strings.Fields(a.Background), " ")
-		return o.Jobs.start(ctx, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec)
+		spec.Sandbox.Look()
+		return o.Jobs.start(ctx, o.Children, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec, func() string {
+			_, note := o.holdBack(spec.Sandbox.Places, call.ID)
+			return note
+		})
 	}
-	return execute(ctx, spec, a.limit(), out)
+	return o.execute(ctx, call, spec, a.limit(), out)
 }
 
 // limit is how long the command may take.
@@ -139,21 +154,32 @@ func (a shellArgs) limit() time.Duration {
 // line returns how a line is run in a folder.
 func (o Options) line(command, dir string) proc.Spec {
 	path, args := o.shell()
-	spec := proc.Spec{Path: path, Args: append(args, command), Dir: dir, Env: []string{"ECA_EXECUTABLE=" + o.Executable}, Supervisor: o.Supervisor}
+	spec := proc.Spec{Path: path, Args: append(args, command), Dir: dir, Env: []string{"ECA_EXECUTABLE=" + o.Executable}}
 	if reads, _ := o.parse(command).Reads(); reads { // it may run unasked
 		spec.Env = append(spec.Env, harmlessGit(o.Getenv)...)
 	}
 	return spec
 }
 
-// execute runs a command to its end and returns what it printed.
-func execute(ctx context.Context, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
+// execute runs a command to its end and returns what it printed. Protected places that it made
+// are moved away.
+func (o Options) execute(ctx context.Context, call tools.Call, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
+	spec.Sandbox.Look()
+	res, err := o.toEnd(ctx, spec, timeout, out)
+	if note := o.afterwards(ctx, call, spec.Sandbox.Places); note != "" && err == nil {
+		res.Outputs = append(res.Outputs, note)
+	}
+	return res, err
+}
+
+// toEnd runs a command to its end and returns what it printed.
+func (o Options) toEnd(ctx context.Context, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
 	var stdout, stderr capture
 	stdout.sink, stderr.sink = out, out
 	spec.Stdout, spec.Stderr = &stdout, &stderr
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	exit, err := proc.Run(limited, spec)
+	exit, err := o.Children.Run(limited, spec)
 	if err != nil {
 		return tools.Result{}, err
 	}

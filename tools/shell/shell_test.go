@@ -44,6 +44,14 @@ func self(t *testing.T) string {
 	return path
 }
 
+// pool starts children below supervisors.
+func pool(t *testing.T) *proc.Pool {
+	t.Helper()
+	p := proc.NewPool(self(t), 1)
+	t.Cleanup(p.Close)
+	return p
+}
+
 func posix(t *testing.T) {
 	t.Helper()
 	needs.POSIX(t)
@@ -57,7 +65,7 @@ func run(t *testing.T, ctx context.Context, args map[string]any) (tools.Result, 
 	}
 	jobs := NewJobs(t.TempDir(), time.Now)
 	t.Cleanup(jobs.Close)
-	tool := Tools(Options{Jobs: jobs, Supervisor: self(t)})[0]
+	tool := Tools(Options{Jobs: jobs, Children: pool(t)})[0]
 	call := tools.Call{Roots: []string{t.TempDir()}, Arguments: raw}
 	if _, err := tool.Plan(ctx, call); err != nil {
 		return tools.Result{}, err
@@ -232,7 +240,7 @@ func alive(pid int) bool {
 func TestBackground(t *testing.T) {
 	posix(t)
 	jobs := NewJobs(t.TempDir(), time.Now)
-	tool := Tools(Options{Jobs: jobs, Supervisor: self(t)})[0]
+	tool := Tools(Options{Jobs: jobs, Children: pool(t)})[0]
 	call := func(command string) tools.Result {
 		raw, _ := json.Marshal(map[string]any{"command": command, "background": "server"})
 		res, err := tool.Run(context.Background(), tools.Call{Roots: []string{t.TempDir()}, Arguments: raw}, nil)
@@ -272,7 +280,7 @@ func TestJobs(t *testing.T) {
 	posix(t)
 	jobs := NewJobs(t.TempDir(), time.Now)
 	defer jobs.Close()
-	registry := tools.NewRegistry(Tools(Options{Jobs: jobs, Supervisor: self(t), SummaryMax: 20})...)
+	registry := tools.NewRegistry(Tools(Options{Jobs: jobs, Children: pool(t), SummaryMax: 20})...)
 	root := t.TempDir()
 	call := func(chat, tool string, args map[string]any) (string, tools.Plan) {
 		t.Helper()

@@ -1,0 +1,106 @@
+package proc
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A supervisor that is killed leaves orphans: what its child had started. They come to eca,
+// which becomes their reaper, and end there. Other processes come to it as well, such as a
+// browser that it opened, and those must go on. So every supervisor marks itself and all that
+// descends from it, in a way that a process cannot take back: it lowers a limit that nothing
+// else needs, the memory for POSIX message queues.
+
+const markedLimit = unix.RLIMIT_MSGQUEUE
+
+// mark marks this process and all that descends from it.
+func mark() {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(markedLimit, &l); err != nil || l.Max == 0 {
+		return // what a killed supervisor leaves then goes on
+	}
+	l.Max--
+	l.Cur = min(l.Cur, l.Max)
+	_ = unix.Setrlimit(markedLimit, &l)
+}
+
+// adoptOrphans has orphans come to this process.
+func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// endOrphans kills what supervisors left that have been killed, until there is nothing left.
+// supervisor is the executable of those that go on.
+func endOrphans(supervisor string) {
+	var own unix.Rlimit
+	if err := unix.Getrlimit(markedLimit, &own); err != nil {
+		return
+	}
+	for range 500 {
+		parents, found := parentsOfAll(), false
+		for pid, parent := range parents {
+			if parent == os.Getpid() && marked(pid, own.Max) && !supervises(pid, supervisor) {
+				found = true
+				killTree(pid, parents)
+				_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+			}
+		}
+		if !found {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// killTree kills a process and all that descends from it.
+func killTree(root int, parents map[int]int) {
+	for pid := range parents {
+		for p, depth := pid, 0; p > 1 && depth < 1000; p, depth = parents[p], depth+1 {
+			if p == root {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+				break
+			}
+		}
+	}
+}
+
+// marked says whether a process descends from a supervisor, or is one.
+func marked(pid int, limit uint64) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if err != nil {
+		return false
+	}
+	for s := bufio.NewScanner(bytes.NewReader(data)); s.Scan(); {
+		values, ok := strings.CutPrefix(s.Text(), "Max msgqueue size")
+		if fields := strings.Fields(values); ok && len(fields) > 1 {
+			hard, err := strconv.ParseUint(fields[1], 10, 64) // not if it is unlimited
+			return err == nil && hard < limit
+		}
+	}
+	return false
+}
+
+// supervises says whether a process is a supervisor. What it runs cannot be made up, other than
+// its arguments.
+func supervises(pid int, supervisor string) bool {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || string(line) != "eca\x00"+wardenArg+"\x00" {
+		return false
+	}
+	program, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return false
+	}
+	for _, path := range []string{"/proc/self/exe", supervisor} {
+		if info, err := os.Stat(path); err == nil && os.SameFile(info, program) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,113 @@
+package proc
+
+import (
+	"io"
+	"os"
+	"reflect"
+	"sync"
+	"time"
+)
+
+// streams are the standard streams of a child as files. What the caller gave as a reader or a
+// writer is a pipe, and copied.
+type streams struct {
+	files   [3]*os.File
+	theirs  []*os.File // ends of pipes that only the child keeps
+	input   *os.File   // our end of the child's input, if it is a pipe
+	outputs []*os.File // our ends of the child's outputs
+	copying sync.WaitGroup
+}
+
+// openStreams opens the streams of a child. handOver and finish must be called, also if the
+// child does not start.
+func openStreams(spec Spec) (s *streams, err error) {
+	s = &streams{}
+	defer func() {
+		if err != nil {
+			s.handOver()
+			s.finish()
+		}
+	}()
+	if s.files[0], err = s.reader(spec.Stdin); err != nil {
+		return nil, err
+	}
+	if s.files[1], err = s.writer(spec.Stdout); err != nil {
+		return nil, err
+	}
+	if same(spec.Stdout, spec.Stderr) { // one after the other, as os/exec has it
+		s.files[2] = s.files[1]
+		return s, nil
+	}
+	s.files[2], err = s.writer(spec.Stderr)
+	return s, err
+}
+
+func same(a, b io.Writer) bool {
+	return a != nil && b != nil && reflect.TypeOf(a).Comparable() && a == b
+}
+
+func (s *streams) null(flag int) (*os.File, error) {
+	f, err := os.OpenFile(os.DevNull, flag, 0)
+	if err == nil {
+		s.theirs = append(s.theirs, f)
+	}
+	return f, err
+}
+
+func (s *streams) reader(r io.Reader) (*os.File, error) {
+	if r == nil {
+		return s.null(os.O_RDONLY)
+	}
+	if f, ok := r.(*os.File); ok {
+		return f, nil
+	}
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	s.theirs, s.input = append(s.theirs, theirs), ours
+	go func() { // not waited for: a reader may have nothing to give for long
+		_, _ = io.Copy(ours, r) // a child need not read all
+		_ = ours.Close()
+	}()
+	return theirs, nil
+}
+
+func (s *streams) writer(w io.Writer) (*os.File, error) {
+	if w == nil {
+		return s.null(os.O_WRONLY)
+	}
+	if f, ok := w.(*os.File); ok {
+		return f, nil
+	}
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	s.theirs, s.outputs = append(s.theirs, theirs), append(s.outputs, ours)
+	s.copying.Go(func() {
+		defer ours.Close()
+		_, _ = io.Copy(w, ours) // a writer that fails must not end the child otherwise than by SIGPIPE
+	})
+	return theirs, nil
+}
+
+// handOver closes what only the child keeps, once it has it.
+func (s *streams) handOver() {
+	for _, f := range s.theirs {
+		_ = f.Close()
+	}
+	s.theirs = nil
+}
+
+// finish waits for the rest of the outputs, for a short while: a process elsewhere that has
+// them open must not keep us waiting.
+func (s *streams) finish() {
+	if s.input != nil {
+		_ = s.input.Close()
+	}
+	for _, f := range s.outputs {
+		_ = f.SetReadDeadline(time.Now().Add(grace))
+	}
+	s.copying.Wait()
+}
