@@ -23,7 +23,11 @@ func (p *Policy) print(c *tools.Command) *tools.Printed {
 	if c == nil || c.Foreign {
 		return &tools.Printed{Why: "it is for another shell"}
 	}
-	text, judged, why := c.Program.Canonical(cmdline.Form{Home: os.Getenv("HOME"), Dir: c.Dir, Glob: globNames})
+	form := cmdline.Form{Dir: c.Dir, Glob: globNames}
+	if p.programs.getenv != nil {
+		form.Home = p.programs.getenv("HOME")
+	}
+	text, judged, why := c.Program.Canonical(form)
 	return &tools.Printed{Text: text, Program: judged, Why: why}
 }
 
