@@ -28,6 +28,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/command"
 	"github.com/seed-dec29ce4/eca/chat/inline"
 	"github.com/seed-dec29ce4/eca/chat/store"
+	"github.com/seed-dec29ce4/eca/chat/undo"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
@@ -75,7 +76,7 @@ type Options struct {
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
 
-	// RetryTotal bounds the sum of the waits before a request is repeated, where the
+	// RetryTotal bounds how long a request is waited for and repeated until it is answered, where the
 	// configuration does not say how often; 0 is no bound.
 	RetryTotal time.Duration
 
@@ -111,6 +112,7 @@ type Daemon struct {
 	outputs *tools.Outputs
 	finder  workspace.Finder
 	maps    mapper
+	undo    *undo.Files
 	calls   *journal.Journal
 	logins  *logins
 
@@ -149,6 +151,7 @@ type Daemon struct {
 
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts   atomic.Pointer[artifact.Store]
+	undoDir     atomic.Pointer[string]
 	creds       atomic.Pointer[auth.Store]
 	servedCreds atomic.Pointer[auth.Store] // of MCP servers
 	identity    atomic.Pointer[netclient.Identity]
@@ -211,6 +214,10 @@ func New(o Options) *Daemon {
 	d.accounts = d.newAccounts()
 	d.mcp = d.newServers()
 	d.commands = d.newCommands()
+	d.undo = undo.New(undo.Options{
+		Kept: d.artifacts.Load, Dir: func() string { return *d.undoDir.Load() },
+		Own: []string{o.StateDir, o.CacheDir}, Now: o.Now, Covers: d.needsUndo,
+	})
 	d.engine = d.newEngine()
 	d.inline = d.newInline()
 	return d
@@ -279,6 +286,7 @@ func (d *Daemon) keepStateIn(dir string) {
 	d.creds.Store(auth.New(dir, d.opts.Keychain))
 	d.servedCreds.Store(auth.New(filepath.Join(dir, "mcp"), d.opts.Keychain))
 	d.artifacts.Store(artifact.New(filepath.Join(dir, "artifacts"), artifact.Options{Now: d.opts.Now}))
+	d.undoDir.Store(new(filepath.Join(dir, "undo")))
 }
 
 // keepNothing has what chats leave behind go to a folder that Close removes.
@@ -292,6 +300,7 @@ func (d *Daemon) keepNothing() {
 	d.store.Move(dir)
 	d.calls.Move(dir)
 	d.artifacts.Store(artifact.New(filepath.Join(dir, "artifacts"), artifact.Options{Now: d.opts.Now}))
+	d.undoDir.Store(new(filepath.Join(dir, "undo")))
 }
 
 // client is what the tools may ask of the user's client.

@@ -220,8 +220,8 @@ type Printed struct {
 	Why     string          // why there is none
 	Program cmdline.Program // Text, taken apart
 
-	// Programs are the files that the command runs, if it may run nothing else; Execute are
-	// all that it needs to execute, links resolved. Path is what PATH is set to.
+	// Programs are the files that the command runs, if it may run nothing else; else nil.
+	// Execute are all that it needs to execute, links resolved. Path is what PATH is set to.
 	Programs []NamedProgram
 	Execute  []string
 	Path     string
@@ -280,6 +280,10 @@ type Verdict struct {
 	Printed *Printed       // see Call.Printed
 	Details *event.Details // the plan's, with what the policy knows about it; nil: as they are
 }
+
+// RuleWorkspace is the rule by which commands run that may change the workspace, without a
+// question: only after an undo point was made. Without one, the user is asked.
+const RuleWorkspace = "sandbox.workspace"
 
 // Stricter returns the stricter one of two verdicts, which insists if one of them does.
 func (v Verdict) Stricter(other Verdict) Verdict {

@@ -11,8 +11,8 @@ type word struct {
 	text  string // without quotes; as written if it is not known
 	known bool   // nothing in it is expanded but globs
 	glob  bool   // has * or ? that the shell expands
+	top   bool   // is what git says is the top of the work tree, and nothing else
 	from  *syntax.Word
-	top   bool // is what git says is the top of the work tree, and nothing else
 }
 
 // loose says that a word may turn out to be an option, whatever it looks like, or another

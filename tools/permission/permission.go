@@ -39,6 +39,7 @@ package permission
 import (
 	"time"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -56,11 +57,12 @@ type Policy struct {
 	readOnly  map[string]bool         // agents that change nothing
 	unasked   map[string]string       // toolCall.unasked by agent; "" is for all others
 	sandbox   Sandbox
+	bounds    func(tools.Call) *event.Sandbox
 	contains  func(real string) bool
 	protected []string
 	memory    *Memory
-	programs  *programs
 	git       *gitAnswers
+	programs  *programs
 }
 
 var _ tools.Policy = (*Policy)(nil)
@@ -70,8 +72,12 @@ type Options struct {
 	Contains  func(real string) bool // says whether a path whose links are resolved belongs to the workspace
 	Protected []string               // eca's own folders and files, absolute: writing there always asks
 	Memory    *Memory                // outlives configurations
-	Getenv    func(string) string    // where commands find programs; nil: anywhere
 	Sandbox   Sandbox
+	Getenv    func(string) string // where commands find programs; nil: anywhere
+
+	// Bounds says how a call is bound that the rule of its Grant lets run; nil if it is not.
+	// It may be nil.
+	Bounds func(call tools.Call) *event.Sandbox
 
 	Children *proc.Pool // starts git when it is asked about a repository; nil: without a supervisor
 }
@@ -83,7 +89,7 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
 		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
-		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, git: newGitAnswers(o.Children), programs: newPrograms(o.Getenv),
+		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o.Children), programs: newPrograms(o.Getenv),
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))
@@ -116,6 +122,7 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 		v.Reason += destinations(call, plan, to, v.Reason)
 	}
 	v.Details = p.memory.annotate(call, spec, plan)
+	p.explain(call, plan, &v)
 	if plan.Command == nil {
 		for _, path := range plan.Paths {
 			v.Places = append(v.Places, to.of(path))

@@ -41,7 +41,7 @@ func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 		return o.bound(call, o.line(text, dir)), nil
 	}
 	spec := o.bound(call, o.line(printed.Text, dir))
-	unasked := printed.Programs != nil || printed.Execute != nil
+	unasked := printed.Programs != nil
 	if runtime.GOOS == "windows" || o.Path != "" && !unasked {
 		return spec, nil
 	}
