@@ -36,6 +36,7 @@ func Probe() Support {
 func Gaps() []string {
 	out := []string{
 		"at the workspace level, commands may write to .git and .eca of the workspace too: Landlock knows no exception within a folder",
+		"no limit on memory: commands that use up the machine's are ended first; as root, none on the number of processes",
 		"with the network allowed, commands reach services of this machine as well, those behind Unix sockets included",
 	}
 	if abi, err := llsyscall.LandlockGetABIVersion(); err == nil && abi < scopedABI {
@@ -53,6 +54,12 @@ func Apply(p Policy) error {
 	if s := Probe(); !s.Holds {
 		return Error{s.Without}
 	}
+	if err := limit(p); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	if err := dropCapabilities(); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
@@ -68,6 +75,7 @@ const deviceABI = 5
 // Rights of Landlock's third version.
 const (
 	lookRights   = llsyscall.AccessFSReadFile | llsyscall.AccessFSReadDir
+	deviceFiles  = llsyscall.AccessFSMakeChar | llsyscall.AccessFSMakeBlock // root would reach disks through them
 	readRights   = llsyscall.AccessFSExecute | lookRights
 	fileRights   = llsyscall.AccessFSExecute | llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
 	deviceRights = llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
@@ -107,7 +115,7 @@ func restrict(p Policy) error {
 	if p.Level == Workspace {
 		dirs = append(dirs, "/dev/shm")
 	}
-	all := uint64(readRights | writeRights)
+	all := uint64(readRights|writeRights) &^ deviceFiles
 	if p.Execute != nil { // nothing that the child wrote itself
 		all &^= llsyscall.AccessFSExecute
 	}
