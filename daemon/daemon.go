@@ -104,6 +104,8 @@ type Daemon struct {
 	memory   *permission.Memory
 	jobs     *shell.Jobs
 	children *proc.Pool // starts all children, but those that outlive us
+	// isolation says which namespaces commands can have here; found out when first asked for.
+	isolation func() sandbox.Isolation
 	// outputs are those of tools that are too long to be shown.
 	outputs *tools.Outputs
 	finder  workspace.Finder
@@ -189,6 +191,7 @@ func New(o Options) *Daemon {
 		asked:        map[string]bool{},
 		absent:       newAbsences(o.Now),
 	}
+	d.isolation = sync.OnceValue(d.children.Isolation)
 	d.plugins = plugins.New(plugins.Options{
 		Cache: filepath.Join(o.CacheDir, "plugins"), Children: d.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: d.absent.gone,
 	})
@@ -309,7 +312,9 @@ func (d *Daemon) builtIn(cfg *config.Config, set *extensions.Set, asked client) 
 	}
 	list = append(list, search.Tools()...)
 	list = append(list, toolmap.Tools(d.maps)...)
-	list = append(list, shell.Tools(d.shellOptions(cfg))...)
+	commands := d.shellOptions(cfg)
+	commands.Restore = restoreQuestion(asked.questions)
+	list = append(list, shell.Tools(commands)...)
 	list = append(list, web.Tools(d.pages(cfg))...)
 	list = append(list, editor.Tools(editor.Options{
 		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
@@ -346,8 +351,9 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
 		Executable: d.opts.Executable, Children: d.children, Jobs: d.jobs, Getenv: d.opts.Getenv,
-		Sandbox: func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
-		Environ: func(call tools.Call) []string { return d.callEnvironment(d.Config(), call) },
+		HeldBack: filepath.Join(d.opts.StateDir, "held-back"),
+		Sandbox:  func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
+		Environ:  func(call tools.Call) []string { return d.callEnvironment(d.Config(), call) },
 	}
 }
 

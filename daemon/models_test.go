@@ -6,17 +6,22 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
 func TestMain(m *testing.M) {
+	if code, ok := proc.Supervise(os.Args); ok {
+		os.Exit(code)
+	}
 	// The pattern matcher keeps one clock for a moment after a match with a time limit.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/ask"
+	"github.com/seed-dec29ce4/eca/tools/permission"
 )
 
 // Words of toolCall.sandbox.
@@ -24,6 +26,7 @@ type author int
 
 const (
 	ours       author = iota // a rule that is built in
+	judged                   // a built-in rule, since the command only reads
 	users                    // the user's own configuration, or auto-approve
 	workspaces               // a workspace's file that the user trusts
 	byHand                   // the user saw it and approved
@@ -31,19 +34,37 @@ const (
 
 // bounds returns how a child is bound that somebody's word lets run (docs/sandbox.md).
 func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.Policy {
+	p := d.levelFor(cfg, roots, by)
+	if p.Bounds() {
+		here := d.isolation()
+		p.Isolate, p.OwnProcesses = here.Mounts, here.Processes
+	}
+	if p.Level == sandbox.Workspace {
+		p.Guard = &sandbox.Guard{Roots: roots, Names: permission.ProtectedNames()}
+	}
+	return p
+}
+
+// levelFor returns what such a child may do, wherever that is held.
+func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox.Policy {
 	p := sandbox.Policy{Level: sandbox.Workspace, Write: append(roots[:len(roots):len(roots)], sandbox.Caches(d.opts.Getenv, d.opts.CacheDir)...)}
 	switch cfg.ToolCall.Sandbox {
 	case sandboxOff:
 		return sandbox.Policy{}
 	case sandboxOn, sandboxRequired:
 		p.Network, p.Required = cfg.ToolCall.SandboxNetwork, cfg.ToolCall.Sandbox == sandboxRequired
+		if by == judged {
+			return sandbox.Policy{Level: sandbox.ReadOnly, Required: p.Required}
+		}
 		return p
 	}
 	switch by {
+	case judged:
+		return sandbox.Policy{Level: sandbox.ReadOnly}
 	case byHand:
 		return sandbox.Policy{}
 	case ours:
-		return sandbox.Policy{Level: sandbox.ReadOnly}
+		return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots}
 	case users:
 		p.Network = true
 	case workspaces:
@@ -63,9 +84,9 @@ func (d *Daemon) callBounds(cfg *config.Loaded, call tools.Call) sandbox.Policy 
 // callAuthor says whose word lets a call run.
 func callAuthor(cfg *config.Loaded, call tools.Call) author {
 	switch {
-	case call.Grant.Approved, strings.HasPrefix(call.Grant.Rule, "remembered"):
+	case call.Grant.Approved:
 		return byHand
-	case call.Grant.Auto:
+	case call.Grant.Auto, strings.HasPrefix(call.Grant.Rule, "remembered"): // nobody saw this call
 		return users
 	}
 	return ruleAuthor(cfg, call.Roots, call.Grant.Rule)
@@ -80,7 +101,7 @@ func (d *Daemon) customBounds(cfg *config.Loaded, name string, call tools.Call) 
 // of who wrote the tool.
 func (d *Daemon) customAuthor(cfg *config.Loaded, name string, call tools.Call) author {
 	by := callAuthor(cfg, call)
-	if by != byHand && by != workspaces {
+	if by != byHand && by != workspaces && by != judged {
 		origin, _ := cfg.Origin("customTools", name)
 		by = sourceAuthor(call.Roots, origin.Source)
 	}
@@ -90,6 +111,9 @@ func (d *Daemon) customAuthor(cfg *config.Loaded, name string, call tools.Call) 
 // ruleAuthor says whose a rule of the permission policy is. What is not found in the
 // configuration is built in.
 func ruleAuthor(cfg *config.Loaded, roots []string, rule string) author {
+	if rule == permission.RuleReads {
+		return judged
+	}
 	path := rulePath(rule)
 	origin, ok := cfg.Origin(path...)
 	if !ok || path == nil || origin.IsDefault() {
@@ -139,6 +163,17 @@ func (d *Daemon) hookBounds(cfg *config.Config, roots []string, def hooks.Defini
 	return p
 }
 
+// promises says what can be held here of what is promised about commands that run unasked.
+func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
+	if cfg.ToolCall.Sandbox == sandboxOff {
+		return permission.Sandbox{NoReads: "it would only read, but the sandbox is switched off (toolCall.sandbox)"}
+	}
+	if s := d.children.Bounds(); !s.Holds {
+		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to hold it to that: " + s.Without}
+	}
+	return permission.Sandbox{}
+}
+
 // checkSandbox says what bounds commands here, and what does not.
 func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
 	mode, s := d.Config().ToolCall.Sandbox, d.children.Bounds()
@@ -151,8 +186,32 @@ func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
 		return []doctor.Finding{finding(doctor.Warning, "sandbox", "not possible: %s; commands run with your rights", s.Without)}
 	}
 	out := []doctor.Finding{finding(doctor.OK, "sandbox", "%s (toolCall.sandbox: %s)", s.With, mode)}
+	switch here := d.isolation(); {
+	case !here.Mounts:
+		out = append(out, finding(doctor.Note, "sandbox", "not held: protected places in the workspace (.git/config, .eca, .envrc, ...) against commands that may write to it: no namespaces: %s", here.Without))
+	case here.Missing() != "":
+		out = append(out, finding(doctor.Note, "sandbox", "namespaces, without %s: %s", here.Missing(), here.Without))
+	default:
+		out = append(out, finding(doctor.OK, "sandbox", "namespaces: protected places in the workspace are read-only, commands have processes of their own"))
+	}
 	for _, gap := range sandbox.Gaps() {
 		out = append(out, finding(doctor.Note, "sandbox", "not held: %s", gap))
 	}
 	return out
+}
+
+// restoreQuestion has the user asked whether files that were held back come back; nil without a
+// client that shows questions.
+func restoreQuestion(c ask.Client) func(context.Context, tools.Call, string) bool {
+	if c == nil {
+		return nil
+	}
+	return func(ctx context.Context, call tools.Call, question string) bool {
+		const keep = "Keep"
+		answer, err := c.Ask(ctx, ask.Question{ChatID: call.ChatID, CallID: call.ID, Text: question, Options: []ask.Option{
+			{Label: keep, Description: "Put it back where the command made it."},
+			{Label: "Hold back", Description: "Leave it in eca's state folder."},
+		}})
+		return err == nil && !answer.Cancelled && answer.Text == keep
+	}
 }

@@ -201,6 +201,9 @@ type Command struct {
 	Dir        string // absolute: where it runs
 	Program    cmdline.Program
 	Background bool // it goes on when the call has ended
+	// Given are the arguments that the call fills a line of the user's own configuration with;
+	// nil if all of Text is the call's.
+	Given []string
 }
 
 // Scope is how far the user's word reaches that calls like one may run.

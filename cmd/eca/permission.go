@@ -61,6 +61,9 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 					if where == "" {
 						where = "everywhere"
 					}
+					if r.Void {
+						where += "\tno longer allows anything: it may run any code"
+					}
 					if _, err := fmt.Fprintf(stdout, "%s\t%s\n", r.Key, where); err != nil {
 						return err
 					}

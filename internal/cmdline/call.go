@@ -106,8 +106,8 @@ func (w *walker) command(r run) {
 		if c.Effect == Unknown && inner == transparent && len(r.demands) == 0 {
 			c.Effect, c.Why = Reads, ""
 		}
-	} else if len(r.demands) == 0 && j.option == "" && gone.why == "" && len(gone.deletes) == 0 && (c.Effect == Reads || !readable(first.text, texts[1:])) && !slices.ContainsFunc(r.words, func(w word) bool { return !w.known }) {
-		c.Key = key(texts)
+	} else if len(r.demands) == 0 && j.option == "" && gone.why == "" && len(gone.deletes) == 0 {
+		c.Key = key(r.words, c.Effect == Reads)
 	}
 	w.add(c)
 }

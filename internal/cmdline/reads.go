@@ -119,16 +119,6 @@ func (g given) refusal(name string) judgement {
 	return judgement{why: "the option " + g.refused + " of " + name + " " + g.why}
 }
 
-// readable says whether some invocation of a command only reads, so that one which does
-// more must not be remembered under the same key.
-func readable(name string, args []string) bool {
-	if name == "git" {
-		return len(args) > 0 && GitReads(args[0])
-	}
-	_, known := reader(name)
-	return known || name == "find"
-}
-
 // anyWords says whether a command only reads whatever words it is given.
 func anyWords(name string) bool {
 	p, known := reader(name)

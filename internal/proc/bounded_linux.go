@@ -21,15 +21,17 @@ import (
 // behind.
 
 // launch is how a second stage is started, which cannot be changed once it runs.
-type launch struct{}
+type launch struct{ spaces sandbox.Spaces }
 
 // launchFor returns how the second stage of a child is started.
-func launchFor(sandbox.Policy) launch { return launch{} }
+func launchFor(p sandbox.Policy) launch { return launch{p.Spaces()} }
 
 // attributes are those of the second stage's process. It leads a session of its own, so that the
 // child has no terminal.
-func (launch) attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+func (l launch) attributes() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	l.spaces.Set(attr)
+	return attr
 }
 
 // stage is a second stage that waits for its order.
@@ -66,49 +68,77 @@ func (s *stage) discard() {
 
 // startBounded starts a child within the bounds of a policy and returns once it runs: through
 // the second stage that is ready if it fits, else through a new one.
-func startBounded(ready *stage, o order) (pid int, err error) {
+func startBounded(ready *stage, o order) (c startedChild, err error) {
 	o.Policy.Protect = append(o.Policy.Protect, os.Getpid())
 	l := launchFor(o.Policy)
 	if ready != nil && ready.launch == l {
-		if pid, err = ready.become(o); !unread(err) {
-			return pid, err
+		if c, err = ready.become(o); !unread(err) {
+			return c, err
 		}
 	} else if ready != nil {
 		ready.discard()
 	}
 	s, err := startStage(l)
 	if err != nil {
-		return 0, err
+		return startedChild{}, err
 	}
 	return s.become(o)
 }
 
-// become has the second stage become the child.
-func (s *stage) become(o order) (pid int, err error) {
+// startedChild is a child that runs. report is open if its second stage stays above it.
+type startedChild struct {
+	pid    int
+	report *os.File
+}
+
+// wait waits for the child's end.
+func (c startedChild) wait() (code int) {
+	code = reap(c.pid)
+	if c.report == nil {
+		return code
+	}
+	defer c.report.Close()
+	buf := make([]byte, len(killedMessage))
+	if n, _, _ := receivePacket(int(c.report.Fd()), buf, nil); n > 0 && string(buf[:n]) == killedMessage {
+		code = -1
+	}
+	return code
+}
+
+// become has the second stage become the child, or start it.
+func (s *stage) become(o order) (c startedChild, err error) {
+	stays := false
 	if err = s.send(o); err == nil {
-		err = s.started()
+		stays, err = s.started()
 	}
 	if err != nil {
 		s.discard()
-		return 0, err
+		return startedChild{}, err
+	}
+	if stays {
+		return startedChild{s.process.Pid, s.socket}, nil
 	}
 	_ = s.socket.Close()
-	return s.process.Pid, nil
+	return startedChild{pid: s.process.Pid}, nil
 }
 
 func (s *stage) send(o order) error {
 	return o.send(func(packet, rights []byte) error { return sendPacket(int(s.socket.Fd()), packet, rights) })
 }
 
-// started waits until the second stage has become the child, which closes the socket, or says
-// why it cannot.
-func (s *stage) started() error {
+// started waits until the second stage has become the child, which closes the socket, or says that
+// it stays and the child runs, or why it cannot.
+func (s *stage) started() (stays bool, err error) {
 	buf := make([]byte, 4<<10)
 	n, _, err := receivePacket(int(s.socket.Fd()), buf, nil)
-	if err == nil && n > 0 {
-		err = errors.New(strings.TrimSpace(string(buf[:n])))
+	switch text := strings.TrimSpace(string(buf[:max(n, 0)])); {
+	case err != nil || n == 0:
+		return false, err
+	case text == startedMessage:
+		return true, nil
+	default:
+		return false, errors.New(text)
 	}
-	return err
 }
 
 // becomeBounded is the second stage. It returns only if there is no order, or the child cannot
@@ -123,14 +153,20 @@ func becomeBounded() int {
 	}
 	o, err := receiveOrder(socketFD, buf[:n], rights[:extra])
 	if err == nil {
+		err = takeOver(o)
+	}
+	if err == nil && o.Policy.OwnProcesses {
+		return runInit(o)
+	}
+	if err == nil {
 		err = bindAndExec(o)
 	}
 	_ = sendPacket(socketFD, []byte(err.Error()), nil)
 	return 127
 }
 
-// bindAndExec turns this process into the child.
-func bindAndExec(o order) error {
+// takeOver gives this process the child's folder, streams and namespaces.
+func takeOver(o order) error {
 	if err := os.Chdir(o.Dir); err != nil {
 		return err
 	}
@@ -143,6 +179,11 @@ func bindAndExec(o order) error {
 	if err := unix.CloseRange(socketFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
 	}
+	return sandbox.Enter(o.Policy)
+}
+
+// bindAndExec turns this process into the child.
+func bindAndExec(o order) error {
 	if err := sandbox.Apply(o.Policy); err != nil {
 		return err
 	}

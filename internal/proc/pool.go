@@ -106,6 +106,7 @@ func bound(spec *Spec, supervised bool) (temp string, err error) {
 		spec.Sandbox = sandbox.Policy{}
 		return "", nil
 	}
+	spec.Sandbox.Look()
 	switch spec.Sandbox.Level {
 	case sandbox.ReadOnly:
 		if temp, err = makeTemp(); err != nil {

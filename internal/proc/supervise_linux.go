@@ -21,6 +21,7 @@ import (
 const (
 	wardenArg  = "__warden"
 	boundedArg = "__bounded"
+	nothingArg = "__nothing" // does nothing; for trying whether a child can start
 )
 
 // socketFD is where a supervisor or a second stage has its end of the socket over which it
@@ -48,6 +49,8 @@ func Supervise(args []string) (code int, ok bool) {
 		return runSupervisor(), true
 	case args[1] == boundedArg:
 		return becomeBounded(), true
+	case args[1] == nothingArg:
+		return 0, true
 	}
 	return 0, false
 }
@@ -97,7 +100,7 @@ func (s *supervisor) prepare() {
 // supervise starts a child and waits until nothing is left of it.
 func (s *supervisor) supervise(o order) {
 	s.set(starting, o.Policy.Temp)
-	pid, err := s.start(o)
+	child, err := s.start(o)
 	o.close()
 	if err != nil {
 		_ = removeTemp(o.Policy.Temp)
@@ -105,9 +108,10 @@ func (s *supervisor) supervise(o order) {
 		s.tell(err.Error())
 		return
 	}
+	pid := child.pid
 	s.set(pid, o.Policy.Temp)
 	s.tell(fmt.Sprintf(pidMessage, pid))
-	code := reap(pid)
+	code := child.wait()
 	for hasChildren() { // what the child left behind ends with it
 		killDescendants(pid)
 	}
@@ -118,9 +122,9 @@ func (s *supervisor) supervise(o order) {
 
 // start becomes the reaper of all that descends from the child, and starts it in a group of its
 // own. The supervisor itself stays outside of the child's bounds.
-func (s *supervisor) start(o order) (int, error) {
+func (s *supervisor) start(o order) (startedChild, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("supervise: %w", err)
+		return startedChild{}, fmt.Errorf("supervise: %w", err)
 	}
 	s.mu.Lock()
 	ready := s.stage
@@ -138,9 +142,9 @@ func (s *supervisor) start(o order) (int, error) {
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
-		return 0, err
+		return startedChild{}, err
 	}
-	return p.Pid, nil
+	return startedChild{pid: p.Pid}, nil
 }
 
 func (s *supervisor) set(pid int, temp string) {

@@ -31,7 +31,7 @@ const (
 // Policy is what a child may do. The zero Policy bounds nothing.
 type Policy struct {
 	Level   Level    `json:"level"`
-	Write   []string `json:"write,omitempty"` // folders it may write to, absolute; not at ReadOnly
+	Write   []string `json:"write,omitempty"` // folders it works in, absolute; at ReadOnly it may not write to them
 	Network bool     `json:"network,omitempty"`
 
 	// Read and Execute are the files and folders that it may read and the programs that it may
@@ -45,6 +45,25 @@ type Policy struct {
 
 	// Temp is a folder that the child alone may use; package proc makes it.
 	Temp string `json:"temp,omitempty"`
+
+	// Isolate puts the child into user and mount namespaces of its own, in which everything is
+	// read-only that it may not write to; OwnProcesses into a PID namespace as well. Where that
+	// is not possible, the child does not start: see Isolation.
+	Isolate      bool `json:"isolate,omitempty"`
+	OwnProcesses bool `json:"ownProcesses,omitempty"`
+
+	// Guard says which places in the workspace stay as they are; Look finds them. Where they
+	// cannot be made read-only, Places.Since finds what changed.
+	Guard  *Guard `json:"-"`
+	Places Places `json:"places,omitzero"`
+
+	// Overlays are folders that the child may write to in private layers; only with Isolate.
+	Overlays []Overlay `json:"overlays,omitempty"`
+
+	// Loopback gives a child without Network a network namespace, in which it reaches itself
+	// only; or, with Join, that of another process. Only with Isolate.
+	Loopback bool `json:"loopback,omitempty"`
+	Join     int  `json:"join,omitempty"`
 
 	// Protect are processes that the child must not signal: its supervisor and eca itself.
 	// Package proc names them.
@@ -68,6 +87,21 @@ func (e Error) Error() string {
 	return "the sandbox that is required is not possible here: " + e.Cause + " (toolCall.sandbox)"
 }
 
+// Guard is where protected places are looked for.
+type Guard struct {
+	Roots []string // absolute
+	Names Names
+}
+
+// Look finds the protected places as they are now. A second call does nothing.
+func (p *Policy) Look() {
+	if p.Guard == nil || p.Level != Workspace || p.Places.found != nil {
+		return
+	}
+	p.Places = FindPlaces(*p.Guard)
+	p.Write = append(p.Write[:len(p.Write):len(p.Write)], p.Places.Write...)
+}
+
 // writable lists the folders that a child may write to, links resolved, as far as they
 // exist.
 func (p Policy) writable() []string {
@@ -83,6 +117,9 @@ func (p Policy) writable() []string {
 	}
 	for _, dir := range p.Write {
 		add(dir)
+	}
+	for _, o := range p.Overlays {
+		add(o.Dir)
 	}
 	return out
 }

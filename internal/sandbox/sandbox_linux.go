@@ -35,7 +35,6 @@ func Probe() Support {
 // Gaps names what the bounds do not hold here.
 func Gaps() []string {
 	out := []string{
-		"at the workspace level, commands may write to .git and .eca of the workspace too: Landlock knows no exception within a folder",
 		"no limit on memory: commands that use up the machine's are ended first; as root, none on the number of processes",
 		"with the network allowed, commands reach services of this machine as well, those behind Unix sockets included",
 	}
@@ -57,8 +56,8 @@ func Apply(p Policy) error {
 	if err := limit(p); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	if err := dropCapabilities(); err != nil {
-		return fmt.Errorf("sandbox: %w", err)
+	if err := dropCapabilities(p); err != nil {
+		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("sandbox: %w", err)

@@ -14,6 +14,7 @@
 //	toolCall.approval.ask                                              -> ask
 //	toolCall.approval.allow                                            -> allow
 //	the agent is readOnly, and the command reads in the workspace only -> allow
+//	toolCall.unasked covers the command (unasked.go)                    -> allow
 //	byDefault allows, the server calls the tool destructive or open     -> ask
 //	toolCall.approval.byDefault (ask if unset)
 //
@@ -53,7 +54,9 @@ type Policy struct {
 	agents    map[string]rules
 	disabled  map[string][]expression // by agent; "" is global
 	readOnly  map[string]bool         // agents that change nothing
-	inside    func(path string) bool
+	unasked   map[string]string       // toolCall.unasked by agent; "" is for all others
+	sandbox   Sandbox
+	contains  func(real string) bool
 	protected []string
 	memory    *Memory
 	git       *gitAnswers
@@ -63,9 +66,10 @@ var _ tools.Policy = (*Policy)(nil)
 
 // Options are what a policy needs besides the configuration.
 type Options struct {
-	Inside    func(path string) bool // says whether a path belongs to the workspace
+	Contains  func(real string) bool // says whether a path whose links are resolved belongs to the workspace
 	Protected []string               // eca's own folders and files, absolute: writing there always asks
 	Memory    *Memory                // outlives configurations
+	Sandbox   Sandbox
 
 	Children *proc.Pool // starts git when it is asked about a repository; nil: without a supervisor
 }
@@ -76,7 +80,8 @@ type Options struct {
 func New(cfg *config.Config, o Options) (*Policy, []error) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
-		inside: o.Inside, memory: o.Memory, git: newGitAnswers(o.Children),
+		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
+		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, git: newGitAnswers(o.Children),
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))
@@ -90,31 +95,57 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 		}
 		p.disabled[name] = compileNames(agent.DisabledTools)
 		p.readOnly[name] = agent.ReadOnly
+		p.unasked[name] = cfg.UnaskedCommands(name)
 	}
 	return p, errs
 }
 
-// Judge implements tools.Policy.
+// Judge implements tools.Policy. Where a path of the plan leads is looked up once: what is
+// decided about is what Verdict.Places has, and tools open nothing else.
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
+	to := resolvePaths(plan)
 	gone := p.destroys(call.Roots, plan.Command)
-	v := p.decide(call, spec, plan, gone)
+	v := p.decide(call, spec, plan, to, gone)
 	if v.Decision == tools.Ask && !v.Insist && gone != "" {
 		v.Insist, v.Rule, v.Reason = true, "irreversible", gone+" ("+v.Reason+")"
 	}
 	if v.Decision == tools.Ask {
-		v.Reason += destinations(call, plan, v.Reason)
+		v.Reason += destinations(call, plan, to, v.Reason)
 	}
 	v.Details = p.memory.annotate(call, spec, plan)
 	if plan.Command == nil {
 		for _, path := range plan.Paths {
-			v.Places = append(v.Places, workspace.Resolve(path))
+			v.Places = append(v.Places, to.of(path))
 		}
 	}
 	return v
 }
 
+// resolved are the paths of a plan with where they led, links resolved, when the call was
+// judged.
+type resolved map[string]string
+
+func resolvePaths(plan tools.Plan) resolved {
+	to := make(resolved, len(plan.Paths))
+	for _, path := range plan.Paths {
+		to[path] = workspace.Resolve(path)
+	}
+	return to
+}
+
+// of returns where a path led; one that is not of the plan is looked up.
+func (to resolved) of(path string) string {
+	if real, known := to[path]; known {
+		return real
+	}
+	return workspace.Resolve(path)
+}
+
+// inside says whether a path, which may be a link, leads into the workspace now.
+func (p *Policy) inside(path string) bool { return p.contains(workspace.Resolve(path)) }
+
 // decide finds the rule that decides; gone is what the call ends for good.
-func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone string) tools.Verdict {
+func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to resolved, gone string) tools.Verdict {
 	if p.isDisabled(call.Agent, spec) {
 		return tools.Verdict{Decision: tools.Deny, Rule: "disabledTools", Reason: "the tool is disabled for agent " + call.Agent}
 	}
@@ -123,25 +154,25 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone 
 		return only
 	}
 	r := p.rulesFor(call.Agent)
-	args := formsOf(call, plan)
+	args := formsOf(call, plan, to)
 	if m := r.deny.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Deny, Rule: m, Reason: "denied by the configuration"}
 	}
 	if only.Decision == tools.Ask {
 		return only
 	}
-	if place := p.writesProtected(spec, plan); place != "" {
+	if place := p.writesProtected(spec, plan, to); place != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "protected", Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
 	}
 	if spec.Changed != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "changed tool", Reason: spec.Changed}
 	}
-	if scope := p.memory.allows(p.inside, call, spec, plan); scope != tools.Once && gone == "" {
+	if scope := p.memory.allows(p, call, spec, plan, to); scope != tools.Once && gone == "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: "remembered." + string(scope), Reason: "the user chose to remember this"}
 	}
 	for _, path := range plan.Paths {
-		if !p.inside(path) {
-			return tools.Verdict{Decision: tools.Ask, Rule: "outside the workspace", Reason: outside(path, path)}
+		if real := to.of(path); !p.contains(real) {
+			return tools.Verdict{Decision: tools.Ask, Rule: "outside the workspace", Reason: leadsOutside(path, path, real)}
 		}
 	}
 	if m := r.ask.match(spec, args); m != "" {
@@ -161,6 +192,9 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone 
 			return only
 		}
 		reason = why
+	}
+	if v, ok := p.unaskedRule(call.Agent, r, spec, plan); ok {
+		return v
 	}
 	if spec.Caution != "" && r.byDefault == tools.Allow {
 		return tools.Verdict{Decision: tools.Ask, Rule: "hint of the server", Reason: spec.Caution}
@@ -200,9 +234,21 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan) tools
 	return tools.Verdict{Decision: tools.Allow, Rule: v.Rule, Reason: "the command only reads"}
 }
 
+// judgedPaths are the paths of a plan as they were judged, if the call says so.
+func judgedPaths(call tools.Call, plan tools.Plan) resolved {
+	if len(call.Places) != len(plan.Paths) {
+		return resolvePaths(plan)
+	}
+	to := make(resolved, len(plan.Paths))
+	for i, path := range plan.Paths {
+		to[path] = call.Places[i]
+	}
+	return to
+}
+
 // Remember implements tools.Policy.
 func (p *Policy) Remember(call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
-	return p.memory.remember(p.inside, call, spec, plan, scope)
+	return p.memory.remember(p, call, spec, plan, judgedPaths(call, plan), scope)
 }
 
 // Hidden implements tools.Policy: a tool that is disabled, or denied whatever its

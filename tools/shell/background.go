@@ -60,9 +60,10 @@ func NewJobs(dir string, now func() time.Time) *Jobs {
 	return &Jobs{dir: dir, now: now, settled: func(*job) <-chan time.Time { return time.After(settle) }, watchers: map[chan struct{}]bool{}}
 }
 
-// start starts a command and waits a moment to see whether it fails at once.
-func (j *Jobs) start(ctx context.Context, children *proc.Pool, info tools.Job, spec proc.Spec) (tools.Result, error) {
-	b, err := j.launch(children, info, spec)
+// start starts a command and waits a moment to see whether it fails at once. afterwards is called
+// when it has ended; what it returns is added to the output.
+func (j *Jobs) start(ctx context.Context, children *proc.Pool, info tools.Job, spec proc.Spec, afterwards func() string) (tools.Result, error) {
+	b, err := j.launch(children, info, spec, afterwards)
 	if err != nil {
 		return tools.Result{}, err
 	}
@@ -86,7 +87,7 @@ func (j *Jobs) start(ctx context.Context, children *proc.Pool, info tools.Job, s
 	return tools.Text(out), nil
 }
 
-func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec) (*job, error) {
+func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec, afterwards func() string) (*job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
@@ -126,6 +127,9 @@ func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec) (*job
 	j.changedLocked()
 	go func() {
 		exit := b.process.Wait()
+		if note := afterwards(); note != "" {
+			_, _ = io.WriteString(spec.Stdout, note+"\n")
+		}
 		_ = out.Close()
 		b.lines.end()
 		j.ended(b, exit)

@@ -62,7 +62,7 @@ func (o Options) git() tools.Tool {
 			o.bind(&spec, call)
 			// Nobody is there to answer: what would ask has to fail, or go on, at once.
 			spec.Env = append(spec.Env, "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_PAGER=cat", "GH_PROMPT_DISABLED=1", "GH_PAGER=cat")
-			return o.execute(ctx, spec, gitTimeout, out)
+			return o.execute(ctx, call, spec, gitTimeout, out)
 		},
 	}.Build()
 }

@@ -54,6 +54,11 @@ type Options struct {
 	// Sandbox says how what a call runs is bound; nil binds nothing.
 	Sandbox func(tools.Call) sandbox.Policy
 
+	// HeldBack is the folder for protected places that a bound command has made. Restore asks
+	// the user whether they come back; nil asks nobody.
+	HeldBack string
+	Restore  func(ctx context.Context, call tools.Call, question string) bool
+
 	// Environ returns the environment of what a call runs, nil for our own; nil is our own for
 	// all.
 	Environ func(tools.Call) []string
@@ -126,9 +131,13 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	}
 	if a.Background != "" {
 		label := strings.Join(strings.Fields(a.Background), " ")
-		return o.Jobs.start(ctx, o.Children, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec)
+		spec.Sandbox.Look()
+		return o.Jobs.start(ctx, o.Children, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec, func() string {
+			_, note := o.holdBack(spec.Sandbox.Places, call.ID)
+			return note
+		})
 	}
-	return o.execute(ctx, spec, a.limit(), out)
+	return o.execute(ctx, call, spec, a.limit(), out)
 }
 
 // limit is how long the command may take.
@@ -149,8 +158,19 @@ func (o Options) line(command, dir string) proc.Spec {
 	return spec
 }
 
-// execute runs a command to its end and returns what it printed.
-func (o Options) execute(ctx context.Context, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
+// execute runs a command to its end and returns what it printed. Protected places that it made
+// are moved away.
+func (o Options) execute(ctx context.Context, call tools.Call, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
+	spec.Sandbox.Look()
+	res, err := o.toEnd(ctx, spec, timeout, out)
+	if note := o.afterwards(ctx, call, spec.Sandbox.Places); note != "" && err == nil {
+		res.Outputs = append(res.Outputs, note)
+	}
+	return res, err
+}
+
+// toEnd runs a command to its end and returns what it printed.
+func (o Options) toEnd(ctx context.Context, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
 	var stdout, stderr capture
 	stdout.sink, stderr.sink = out, out
 	spec.Stdout, spec.Stderr = &stdout, &stderr

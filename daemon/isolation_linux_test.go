@@ -1,0 +1,287 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/shell"
+)
+
+// isolated returns a daemon whose commands get namespaces, and a folder that is not below the
+// temporary one.
+func isolated(t *testing.T) (*Daemon, string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(wd, "testing-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	home := filepath.Join(dir, "home")
+	if err := os.Mkdir(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d := New(Options{
+		Getenv: func(name string) string { return map[string]string{"HOME": home}[name] }, StateDir: t.TempDir(), CacheDir: t.TempDir(), Supervisor: self,
+	})
+	t.Cleanup(d.Close)
+	d.Configure(json.RawMessage(`{"toolCall": {"sandbox": "on"}}`), nil)
+	if here := d.isolation(); !here.Mounts || !here.Processes {
+		t.Skip("NOT TESTED: no mount and PID namespaces on this machine: " + here.Without)
+	}
+	return d, dir
+}
+
+// within runs a script as a command that nobody approved, at the workspace level.
+func within(t *testing.T, d *Daemon, root, script string) (code int, out string) {
+	t.Helper()
+	policy := d.bounds(d.Config().Config, []string{root}, byHand)
+	if policy.Level != sandbox.Workspace || !policy.Isolate {
+		t.Fatalf("the policy is %+v", policy)
+	}
+	var buf bytes.Buffer
+	exit, err := d.children.Run(context.Background(), proc.Spec{
+		Path: "bash", Args: []string{"-c", script}, Dir: root, Stdout: &buf, Stderr: &buf, Sandbox: policy,
+		Env: gitUser(),
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", script, err)
+	}
+	return exit.Code, buf.String()
+}
+
+func gitUser() []string {
+	return []string{"GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u@x", "GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u@x", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_EDITOR=true"}
+}
+
+// git runs git outside of all bounds.
+func git(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main"}, args...)...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), gitUser()...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// repositories makes a clone, a linked worktree of it, and a submodule in it.
+func repositories(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	origin, lib := filepath.Join(dir, "origin"), filepath.Join(dir, "lib")
+	for _, repo := range []string{origin, lib} {
+		git(t, dir, "init", "-q", repo)
+		write(t, filepath.Join(repo, "a.txt"), "text\n")
+		git(t, repo, "add", ".")
+		git(t, repo, "commit", "-qm", "first")
+	}
+	clone, worktree := filepath.Join(dir, "clone"), filepath.Join(dir, "worktree")
+	git(t, dir, "clone", "-q", origin, clone)
+	git(t, clone, "submodule", "add", "-q", lib, "sub/lib")
+	git(t, clone, "commit", "-qm", "submodule")
+	git(t, clone, "worktree", "add", "-q", "-b", "linked", worktree)
+	return map[string]string{"clone": clone, "worktree": worktree, "submodule": filepath.Join(clone, "sub", "lib")}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Commands that may write to the workspace change nothing that other programs obey, whatever
+// they do to it or to the folders that it is in.
+func TestProtectedPlacesStay(t *testing.T) {
+	d, dir := isolated(t)
+	repos := repositories(t, dir)
+	clone := repos["clone"]
+	names := []string{
+		".eca/config.json", ".envrc", ".npmrc", "AGENTS.md", ".mcp.json", ".vscode/tasks.json", ".husky/pre-commit", ".cargo/config.toml",
+		".config/nvim/init.lua", ".local/bin/tool", ".gradle/init.d/x.gradle", "x.code-workspace", "deep/er/.envrc", "deep/er/.cursor/rules", ".yarnrc.yml",
+		".git/info/attributes", ".git/config.worktree", ".git/hooks/pre-commit", "sub/other/.git/config", "sub/other/.git/hooks/post-checkout",
+	}
+	git(t, clone, "init", "-q", "sub/other")
+	for _, name := range names {
+		if !strings.HasSuffix(name, "/.git/config") {
+			write(t, filepath.Join(clone, name), "before\n")
+		}
+	}
+	all := append([]string{".git/config", ".git/modules/sub/lib/config", ".git/modules/sub/lib/hooks/x"}, names...)
+	write(t, filepath.Join(clone, ".git/modules/sub/lib/hooks/x"), "before\n")
+	before := map[string]string{}
+	for _, name := range all {
+		before[name] = read(t, filepath.Join(clone, name))
+	}
+	for _, name := range all {
+		for _, script := range []string{
+			`echo x > "$N"`, `echo x >> "$N"`, `rm -f "$N"`, `mv "$N" "$N.old"`, `echo x > new && mv -f new "$N"`, `ln "$N" hard && echo x >> hard`, `chmod 777 "$N"`,
+			`touch "$N"`, `truncate -s 0 "$N"`, `sed -i s/./x/ "$N"`, `ln -sf /etc/passwd "$N"`, `setfattr -n user.x -v y "$N"`, `cp /etc/passwd "$N"`,
+			`p=$(dirname "$N"); b=$(basename "$N"); mv "$p" moved && echo x > "moved/$b"`,
+			`p=$(dirname "$N"); b=$(basename "$N"); [ "$p" != . ] && mv "$p" moved && mkdir -p "$p" && false`,
+			`p=${N%%/*}; [ "$p" != "$N" ] && mv "$p" moved && echo x > "moved/${N#*/}"`,
+		} {
+			code, out := within(t, d, clone, "N='"+name+"'; "+script)
+			if code == 0 {
+				t.Errorf("%s: %s: worked: %s", name, script, out)
+			}
+			// A plain folder above can be moved. What is protected moves with it, as it is.
+			first, _, _ := strings.Cut(name, "/")
+			for _, dir := range []string{first, filepath.Dir(name)} {
+				if _, err := os.Lstat(filepath.Join(clone, dir)); err != nil {
+					_ = os.Rename(filepath.Join(clone, "moved"), filepath.Join(clone, dir))
+				}
+			}
+			if _, err := os.Lstat(filepath.Join(clone, name)); err != nil { // moved, and made again
+				_ = os.RemoveAll(filepath.Join(clone, filepath.Dir(name)))
+				_ = os.Rename(filepath.Join(clone, "moved"), filepath.Join(clone, filepath.Dir(name)))
+			}
+			_ = os.RemoveAll(filepath.Join(clone, "moved"))
+		}
+		found := filepath.Join(clone, name)
+		if _, err := os.Lstat(found); err != nil || read(t, found) != before[name] {
+			t.Errorf("%s is changed: %v", name, err)
+		}
+		_ = os.RemoveAll(filepath.Join(clone, "hard"))
+		_ = os.RemoveAll(filepath.Join(clone, "new"))
+	}
+	for name, root := range repos {
+		for _, script := range []string{
+			`echo x >> "$(git rev-parse --git-common-dir)/config"`, `echo x > "$(git rev-parse --git-path hooks)/new"`, `git config core.fsmonitor ./x`,
+			`mv "$(git rev-parse --git-common-dir)" gone`, `mkdir -p "$(git rev-parse --git-common-dir)/hooks/d"`,
+		} {
+			if code, out := within(t, d, root, script); code == 0 {
+				t.Errorf("%s: %s: worked: %s", name, script, out)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Sprint(err)
+	}
+	return string(data)
+}
+
+// What git does every day works, in a clone, in a linked worktree and in a submodule.
+func TestGitWorksBesideProtectedPlaces(t *testing.T) {
+	d, dir := isolated(t)
+	for name, root := range repositories(t, dir) {
+		for _, script := range []string{
+			"echo x > new.txt && git add new.txt && git commit -qm second",
+			"git checkout -qb topic-" + name + " && echo y >> new.txt && git commit -qam third",
+			"echo z >> new.txt && git stash -q && git stash pop -q && git checkout -q new.txt",
+			"git checkout -q -b other-" + name + " HEAD~1 && echo o > o.txt && git add . && git commit -qm fourth",
+			"git rebase -q topic-" + name + " && git log --oneline | grep -q third",
+			"git merge -q topic-" + name + "; git tag t-" + name + "; git gc -q; git status --short; git fsck --no-progress",
+			"git reset -q --hard HEAD~1 && git clean -qfd && git branch -D topic-" + name,
+		} {
+			if code, out := within(t, d, root, script); code != 0 {
+				t.Errorf("%s: %s: exit %d: %s", name, script, code, out)
+			}
+		}
+		if out := read(t, filepath.Join(root, "new.txt")); out != "x\n" && out != "x\ny\n" {
+			t.Errorf("%s: %q", name, out)
+		}
+	}
+}
+
+// A file .git that leads to somebody else's folder does not make that writable.
+func TestForeignGitFolderStaysReadOnly(t *testing.T) {
+	d, dir := isolated(t)
+	repos := repositories(t, dir)
+	root := filepath.Join(dir, "evil")
+	for _, target := range []string{filepath.Join(repos["clone"], ".git"), filepath.Join(repos["clone"], ".git", "worktrees", "worktree"), filepath.Join(dir, "home")} {
+		write(t, filepath.Join(root, ".git"), "gitdir: "+target+"\n")
+		if code, out := within(t, d, root, "echo x > "+target+"/x"); code == 0 {
+			t.Errorf("%s: written to: %s", target, out)
+		}
+	}
+}
+
+// A protected place that a command made is moved away, and the user is asked; nothing else that
+// it made is touched, and eca leaves nothing of its own in the workspace.
+func TestNewProtectedPlacesAreHeldBack(t *testing.T) {
+	d, dir := isolated(t)
+	root := repositories(t, dir)["clone"]
+	d.Configure(json.RawMessage(`{"toolCall": {"sandbox": "on"}}`), []string{root})
+	answers := map[string]bool{}
+	options := d.shellOptions(d.Config().Config)
+	var asked []string
+	options.Restore = func(_ context.Context, _ tools.Call, question string) bool {
+		asked = append(asked, question)
+		for name, keep := range answers {
+			if strings.Contains(question, name) {
+				return keep
+			}
+		}
+		return false
+	}
+	command := shellCommand(t, options)
+	run := func(line string) string {
+		t.Helper()
+		raw, _ := json.Marshal(map[string]string{"command": line})
+		res, err := command.Run(context.Background(), tools.Call{ID: "c", ChatID: "chat", Roots: []string{root}, Arguments: raw, Grant: tools.Grant{Approved: true}}, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		return strings.Join(res.Outputs, "\n")
+	}
+	for name, line := range map[string]string{
+		".envrc": "echo bad > .envrc", ".eca": "mkdir .eca && echo bad > .eca/config.json", "a/b/.npmrc": "mkdir -p a/b && echo bad > a/b/.npmrc",
+		".git/commondir": "echo /tmp > .git/commondir", ".git/config.worktree": "echo x > .git/config.worktree", ".git/info/attributes": "echo x > .git/info/attributes",
+		".husky": "ln -s . .husky", "n/.git": "git init -q n", ".git/modules/evil/config": "mkdir -p .git/modules/evil && cd .git/modules/evil && echo x > HEAD && echo x > config",
+		"bare/config": "git init -q --bare bare", "AGENTS.md": "echo other > x && ln -s x AGENTS.md",
+	} {
+		asked = nil
+		out := run(line)
+		if _, err := os.Lstat(filepath.Join(root, name)); err == nil || !strings.Contains(out, "it was moved to") || len(asked) != 1 {
+			t.Errorf("%s: %v, asked %q:\n%s", line, err, asked, out)
+		}
+	}
+	answers[".envrc"] = true
+	if out := run("echo good > .envrc; echo y > y.txt"); read(t, filepath.Join(root, ".envrc")) != "good\n" || !strings.Contains(out, "the user keeps it") {
+		t.Errorf("not kept: %s", out)
+	}
+	asked = nil
+	if out := run("cat .envrc; echo z > z.txt; echo more >> .envrc"); len(asked) != 0 || strings.Contains(out, "moved") || read(t, filepath.Join(root, ".envrc")) != "good\n" {
+		t.Errorf("what was kept: asked %q: %s", asked, out)
+	}
+	if read(t, filepath.Join(root, "y.txt")) != "y\n" || read(t, filepath.Join(root, "z.txt")) != "z\n" {
+		t.Error("other files are gone")
+	}
+}
+
+func shellCommand(t *testing.T, o shell.Options) tools.Tool {
+	t.Helper()
+	for _, tool := range shell.Tools(o) {
+		if tool.Spec().Name == "shell_command" {
+			return tool
+		}
+	}
+	t.Fatal("there is no shell_command")
+	return nil
+}

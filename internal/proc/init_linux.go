@@ -1,0 +1,71 @@
+package proc
+
+import (
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+)
+
+// Messages of the first process of a PID namespace to the supervisor: that the child runs, and, if
+// a signal ended it, that.
+const (
+	startedMessage = "started"
+	killedMessage  = "killed"
+)
+
+// runInit is the first process of a PID namespace: it starts the child within its bounds, reaps
+// what ends, and ends with the child. Whatever the child left behind ends then too.
+//
+// It stays outside of the child's bounds, and cannot be traced from within.
+func runInit(o order) int {
+	tell := func(text string) { _ = sendPacket(socketFD, []byte(text), nil) }
+	polite := make(chan os.Signal, 1)
+	signal.Notify(polite, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		tell(err.Error())
+		return 127
+	}
+	type result struct {
+		pid int
+		err error
+	}
+	started := make(chan result)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread and its bounds end here
+		pid, err := forkBounded(o)
+		started <- result{pid, err}
+	}()
+	r := <-started
+	if r.err != nil {
+		tell(r.err.Error())
+		return 127
+	}
+	tell(startedMessage)
+	go func() {
+		for s := range polite {
+			_ = syscall.Kill(-r.pid, s.(syscall.Signal)) //nolint:forcetypeassert // of this system
+		}
+	}()
+	code := reap(r.pid)
+	if code < 0 {
+		tell(killedMessage)
+	}
+	return code
+}
+
+// forkBounded bounds the calling thread and starts the child from it.
+func forkBounded(o order) (pid int, err error) {
+	if err := sandbox.Apply(o.Policy); err != nil {
+		return 0, err
+	}
+	pid, err = syscall.ForkExec(o.Path, append([]string{o.Path}, o.Args...), &syscall.ProcAttr{Env: o.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	if err != nil {
+		return 0, &os.PathError{Op: "exec", Path: o.Path, Err: err}
+	}
+	return pid, nil
+}

@@ -1,0 +1,67 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+)
+
+// Isolation finds out which namespaces children of the pool can have here, by starting some.
+// It takes as long as a few commands; the answer stays true while the system is not
+// reconfigured.
+func (p *Pool) Isolation() sandbox.Isolation {
+	if why := unbound(p != nil && p.supervisor != ""); why != "" {
+		return sandbox.Isolation{Without: why}
+	}
+	dir, err := os.MkdirTemp("", "eca-")
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return sandbox.Isolation{Without: err.Error()}
+	}
+	defer func() { _ = removeTemp(dir) }()
+	overlay := sandbox.Overlay{Dir: filepath.Join(dir, "lower"), Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work")}
+	for _, sub := range []string{overlay.Dir, overlay.Upper, overlay.Work} {
+		if err := os.Mkdir(sub, 0o700); err != nil {
+			return sandbox.Isolation{Without: err.Error()}
+		}
+	}
+	try := func(i sandbox.Isolation) (why string) {
+		policy := sandbox.Policy{Level: sandbox.Workspace, Required: true, Write: []string{dir}, Isolate: true, OwnProcesses: i.Processes, Loopback: i.Network}
+		if i.Overlay {
+			policy.Overlays = []sandbox.Overlay{overlay}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		var out bytes.Buffer
+		exit, err := p.Run(ctx, Spec{Path: p.supervisor, Args: []string{nothingArg}, Dir: dir, Stdout: &out, Stderr: &out, Sandbox: policy})
+		switch {
+		case err != nil:
+			return err.Error()
+		case exit.Code != 0:
+			return strings.TrimSpace("a process in namespaces of its own failed: " + out.String())
+		}
+		return ""
+	}
+	all := sandbox.Isolation{Mounts: true, Processes: true, Network: true, Overlay: true}
+	why := try(all)
+	if why == "" {
+		return all
+	}
+	found := sandbox.Isolation{Without: why}
+	if why := try(sandbox.Isolation{Mounts: true}); why != "" {
+		found.Without = why
+		return found
+	}
+	found.Mounts = true
+	found.Processes = try(sandbox.Isolation{Mounts: true, Processes: true}) == ""
+	found.Network = try(sandbox.Isolation{Mounts: true, Network: true}) == ""
+	found.Overlay = try(sandbox.Isolation{Mounts: true, Overlay: true}) == ""
+	return found
+}

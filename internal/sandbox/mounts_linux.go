@@ -1,0 +1,200 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mount makes the file system of a mount namespace what a policy says: everything is read-only
+// but the folders that may be written to, and in those the protected places are read-only.
+//
+// A folder that may be written to is cloned before the rest becomes read-only and mounted over
+// itself afterwards; so flags that the system had set stay as they are.
+func (p Policy) mount() error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("private: %w", err)
+	}
+	writable := p.writable()
+	var trees []tree
+	defer func() {
+		for _, t := range trees {
+			_ = unix.Close(t.fd)
+		}
+	}()
+	for _, dir := range append(slices.Clone(writable), p.noExec()...) {
+		t, err := clone(dir, unix.AT_RECURSIVE)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		trees = append(trees, t)
+		var set uint64
+		if p.Level == ReadOnly {
+			set = unix.MOUNT_ATTR_NOEXEC
+		}
+		if !slices.Contains(writable, dir) {
+			set |= unix.MOUNT_ATTR_RDONLY
+		}
+		if err := t.set(set, unix.AT_RECURSIVE); err != nil {
+			return err
+		}
+	}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+		return fmt.Errorf("read-only: %w", err)
+	}
+	if p.OwnProcesses {
+		if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+			return fmt.Errorf("/proc: %w", err)
+		}
+	}
+	if _, err := os.Stat("/dev/shm"); err == nil && p.Level == Workspace {
+		if err := unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
+			return fmt.Errorf("/dev/shm: %w", err)
+		}
+	}
+	slices.SortStableFunc(trees, func(a, b tree) int { return depth(a.dir) - depth(b.dir) }) // those above first
+	for _, t := range trees {
+		if err := t.put(); err != nil {
+			return err
+		}
+	}
+	for _, o := range p.Overlays {
+		if err := o.mount(); err != nil {
+			return err
+		}
+	}
+	if err := p.protect(writable); err != nil {
+		return err
+	}
+	return os.Chdir(dir) // to what is mounted there now
+}
+
+// protect mounts protected places over themselves, read-only, and the folders that they are in,
+// so that these cannot be moved away.
+func (p Policy) protect(writable []string) error {
+	pins := slices.Clone(p.Places.Pins)
+	for _, root := range p.Write { // a root in another folder that may be written to
+		for _, dir := range writable {
+			for parent := filepath.Dir(root); parent != dir && strings.HasPrefix(parent, dir+"/"); parent = filepath.Dir(parent) {
+				pins = append(pins, parent)
+			}
+		}
+	}
+	over := append(slices.Clone(pins), p.Places.Keep...)
+	slices.SortStableFunc(over, func(a, b string) int { return depth(a) - depth(b) })
+	for _, path := range slices.Compact(over) {
+		t, err := clone(path, unix.AT_RECURSIVE)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(pins, path) {
+			err = t.set(unix.MOUNT_ATTR_RDONLY, unix.AT_RECURSIVE)
+		}
+		if err == nil {
+			err = t.put()
+		}
+		_ = unix.Close(t.fd)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noExec lists the folders from which a child that may only read starts no program: the loader
+// would run a file of them that Landlock lets it read.
+func (p Policy) noExec() []string {
+	if p.Level != ReadOnly {
+		return nil
+	}
+	var out []string
+	for _, dir := range append(slices.Clone(p.Write), filepath.Dir(p.Temp)) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && real != "/" && !slices.Contains(out, real) {
+			out = append(out, real)
+		}
+	}
+	return out
+}
+
+func depth(path string) int { return strings.Count(path, "/") }
+
+// tree is a detached mount of a file or folder.
+type tree struct {
+	dir string
+	fd  int
+}
+
+// clone makes a mount of what is at a path. No part of the path may be a link.
+func clone(path string, flags uint) (tree, error) {
+	at, err := openPlain(path)
+	if err != nil {
+		return tree{}, err
+	}
+	defer unix.Close(at)
+	fd, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|flags)
+	if err != nil {
+		return tree{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return tree{path, fd}, nil
+}
+
+func openPlain(path string) (int, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return fd, nil
+}
+
+func (t tree) set(attributes uint64, flags uint) error {
+	if attributes == 0 {
+		return nil
+	}
+	if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH|flags, &unix.MountAttr{Attr_set: attributes}); err != nil {
+		return fmt.Errorf("%s: %w", t.dir, err)
+	}
+	return nil
+}
+
+// put mounts a tree where it is from.
+func (t tree) put() error {
+	at, err := openPlain(t.dir)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	if err := unix.MoveMount(t.fd, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return fmt.Errorf("%s: %w", t.dir, err)
+	}
+	return nil
+}
+
+// mount puts a private layer over a folder.
+func (o Overlay) mount() error {
+	options := "userxattr"
+	for _, part := range [][2]string{{"lowerdir", o.Dir}, {"upperdir", o.Upper}, {"workdir", o.Work}} {
+		if strings.ContainsAny(part[1], `,:\`) {
+			return fmt.Errorf("overlay of %s: %s: a name with a comma, colon or backslash", o.Dir, part[1])
+		}
+		options += "," + part[0] + "=" + part[1]
+	}
+	if err := unix.Mount("overlay", o.Dir, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("overlay of %s: %w", o.Dir, err)
+	}
+	return nil
+}
