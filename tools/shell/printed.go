@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -57,6 +58,12 @@ func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	// -p: no functions, start-up files and settings from the environment. The shell's messages
 	// begin with its name, which is that of the original.
 	spec.Path, spec.Args = shell, []string{"-p", "-c", pinned(printed) + printed.Text, originalBash}
+	if spec.Sandbox.Level == sandbox.ReadOnly && printed.Execute != nil {
+		if shell, err = filepath.EvalSymlinks(shell); err != nil {
+			return proc.Spec{}, err
+		}
+		spec.Sandbox.Execute = append(slices.Clone(printed.Execute), shell)
+	}
 	if printed.Path != "" {
 		spec.Env = append(spec.Env, "PATH="+printed.Path)
 	}
