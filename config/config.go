@@ -278,6 +278,9 @@ type ToolCall struct {
 	Sandbox string `json:"sandbox"`
 	// SandboxNetwork says whether what on and required bind reaches the network.
 	SandboxNetwork bool `json:"sandboxNetwork"`
+	// SandboxCaches says whether bound commands that nobody approved by hand have build tools'
+	// caches of their own (private) or write to the user's (shared).
+	SandboxCaches string `json:"sandboxCaches"`
 	// Environment names variables of eca's environment that commands get which nobody approved
 	// by hand, or do not get, in which * stands for any text (docs/sandbox.md).
 	Environment struct {

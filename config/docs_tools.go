@@ -23,6 +23,7 @@ func toolDocs() []keyDoc {
 		{path: "toolCall.environment.withhold", text: "Variables that they do not get. This counts before pass."},
 		{path: "toolCall.environment.withhold.[]", text: "A name, in which * stands for any text."},
 		{path: "toolCall.sandboxNetwork", text: "Whether what on and required bind reaches the network."},
+		{path: "toolCall.sandboxCaches", text: "Where sandboxed commands that nobody approved by hand keep what build tools fetch and build: in caches of the workspace's own, or in yours.", rule: oneOf("private", "shared")},
 		{path: "toolCall.readFile", text: "The tool read_file."},
 		{path: "toolCall.readFile.maxLines", text: "How many lines one call returns at most.", rule: atLeast(1)},
 		{path: "toolCall.shellCommand", text: "The tool shell_command."},

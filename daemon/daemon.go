@@ -106,6 +106,8 @@ type Daemon struct {
 	children *proc.Pool // starts all children, but those that outlive us
 	// isolation says which namespaces commands can have here; found out when first asked for.
 	isolation func() sandbox.Isolation
+	trimmed   sync.Map       // workspaces whose private caches were trimmed
+	trims     sync.WaitGroup // of those
 	// outputs are those of tools that are too long to be shown.
 	outputs *tools.Outputs
 	finder  workspace.Finder
@@ -377,6 +379,7 @@ func (d *Daemon) Close() {
 	d.creds.Load().Close()
 	d.servedCreds.Load().Close()
 	d.jobs.Close()
+	d.trims.Wait()
 	d.finder.Close()
 	d.maps.index.Close()
 	d.network.Close()

@@ -53,7 +53,7 @@ func isolated(t *testing.T) (*Daemon, string) {
 // within runs a script as a command that nobody approved, at the workspace level.
 func within(t *testing.T, d *Daemon, root, script string) (code int, out string) {
 	t.Helper()
-	policy := d.bounds(d.Config().Config, []string{root}, byHand)
+	policy := d.bounds(d.Config().Config, []string{root}, workspaces)
 	if policy.Level != sandbox.Workspace || !policy.Isolate {
 		t.Fatalf("the policy is %+v", policy)
 	}
@@ -284,4 +284,71 @@ func shellCommand(t *testing.T, o shell.Options) tools.Tool {
 	}
 	t.Fatal("there is no shell_command")
 	return nil
+}
+
+// What a command adds to a build tool's cache is there for the next command of the workspace, and
+// neither for the user nor for another workspace. What the user has is read.
+func TestCachesArePrivate(t *testing.T) {
+	d, dir := isolated(t)
+	home := filepath.Join(dir, "home")
+	write(t, filepath.Join(home, ".cache", "go-build", "mine"), "mine\n")
+	write(t, filepath.Join(home, ".cargo", "registry", "crate"), "crate\n")
+	for _, root := range []string{"a", "b"} {
+		if err := os.Mkdir(filepath.Join(dir, root), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	const fill = `set -e; cd "$H"; grep -q mine .cache/go-build/mine; echo evil > .cache/go-build/mine; echo x > .cache/go-build/new; mkdir .cache/tool; echo x > .cache/tool/x
+		rm .cargo/registry/crate; mkdir .cargo/bin; echo evil > .cargo/bin/cargo; echo x > "$npm_config_cache/x"`
+	if code, out := within(t, d, a, "H="+home+"; "+fill); code != 0 {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	if code, out := within(t, d, a, "cd "+home+"; grep -q evil .cache/go-build/mine && cat .cache/go-build/new .cache/tool/x .cargo/bin/cargo && [ ! -e .cargo/registry/crate ] && cat \"$npm_config_cache/x\""); code != 0 {
+		t.Errorf("the next command finds: exit %d: %s", code, out)
+	}
+	if code, out := within(t, d, b, "cd "+home+"; grep -q mine .cache/go-build/mine && [ ! -e .cache/go-build/new ] && [ ! -e .cargo/bin ] && cat .cargo/registry/crate"); code != 0 {
+		t.Errorf("another workspace finds: exit %d: %s", code, out)
+	}
+	if code, out := within(t, d, a, "echo x > "+home+"/.bashrc || echo x > "+home+"/x"); code == 0 {
+		t.Errorf("the home folder was written to: %s", out)
+	}
+	if got := read(t, filepath.Join(home, ".cache", "go-build", "mine")); got != "mine\n" {
+		t.Errorf("the user's cache has %q", got)
+	}
+	for _, name := range []string{".cache/go-build/new", ".cache/tool", ".cargo/bin"} {
+		if _, err := os.Lstat(filepath.Join(home, name)); err == nil {
+			t.Errorf("%s is the user's now", name)
+		}
+	}
+	works, _ := filepath.Glob(filepath.Join(d.cacheLayers(), "*", "*", "work", "*"))
+	if len(works) > 0 {
+		t.Errorf("left behind: %q", works)
+	}
+	if _, err := d.ClearSandboxCaches(); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := within(t, d, a, "[ ! -e "+home+"/.cache/go-build/new ]"); code != 0 {
+		t.Errorf("after clearing: %s", out)
+	}
+}
+
+// Without overlays, variables lead to private caches.
+func TestCachesWithoutOverlay(t *testing.T) {
+	d, dir := isolated(t)
+	here := d.isolation()
+	here.Overlay = false
+	d.isolation = func() sandbox.Isolation { return here }
+	home := filepath.Join(dir, "home")
+	write(t, filepath.Join(home, ".cache", "go-build", "mine"), "mine\n")
+	root := filepath.Join(dir, "a")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := within(t, d, root, `set -e; for d in "$GOCACHE" "$PIP_CACHE_DIR" "$UV_CACHE_DIR" "$XDG_CACHE_HOME" "$npm_config_cache" "$CARGO_HOME"; do echo x > "$d/x"; done`); code != 0 {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if code, _ := within(t, d, root, "echo x > "+home+"/.cache/go-build/x"); code == 0 {
+		t.Error("the user's cache was written to")
+	}
 }

@@ -106,7 +106,10 @@ func bound(spec *Spec, supervised bool) (temp string, err error) {
 		spec.Sandbox = sandbox.Policy{}
 		return "", nil
 	}
-	spec.Sandbox.Look()
+	if err := spec.Sandbox.Prepare(); err != nil {
+		return "", err
+	}
+	spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], spec.Sandbox.Env...)
 	switch spec.Sandbox.Level {
 	case sandbox.ReadOnly:
 		if temp, err = makeTemp(); err != nil {

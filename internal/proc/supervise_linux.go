@@ -104,6 +104,7 @@ func (s *supervisor) supervise(o order) {
 	o.close()
 	if err != nil {
 		_ = removeTemp(o.Policy.Temp)
+		o.Policy.RemoveWork()
 		s.set(0, "")
 		s.tell(err.Error())
 		return
@@ -116,6 +117,7 @@ func (s *supervisor) supervise(o order) {
 		killDescendants(pid)
 	}
 	_ = removeTemp(o.Policy.Temp) // the parent may be gone
+	o.Policy.RemoveWork()
 	s.set(0, "")
 	s.tell(fmt.Sprintf(exitMessage, code))
 }

@@ -131,7 +131,9 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	}
 	if a.Background != "" {
 		label := strings.Join(strings.Fields(a.Background), " ")
-		spec.Sandbox.Look()
+		if err := spec.Sandbox.Prepare(); err != nil {
+			return tools.Result{}, err
+		}
 		return o.Jobs.start(ctx, o.Children, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec, func() string {
 			_, note := o.holdBack(spec.Sandbox.Places, call.ID)
 			return note
@@ -161,7 +163,9 @@ func (o Options) line(command, dir string) proc.Spec {
 // execute runs a command to its end and returns what it printed. Protected places that it made
 // are moved away.
 func (o Options) execute(ctx context.Context, call tools.Call, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
-	spec.Sandbox.Look()
+	if err := spec.Sandbox.Prepare(); err != nil {
+		return tools.Result{}, err
+	}
 	res, err := o.toEnd(ctx, spec, timeout, out)
 	if note := o.afterwards(ctx, call, spec.Sandbox.Places); note != "" && err == nil {
 		res.Outputs = append(res.Outputs, note)
