@@ -41,6 +41,7 @@ func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.P
 	}
 	if p.Level == sandbox.Workspace {
 		p.Guard = &sandbox.Guard{Roots: roots, Names: permission.ProtectedNames()}
+		p.Loopback = p.Isolate && !p.Network && d.isolation().Network
 		d.addCaches(cfg, &p, roots, by)
 	}
 	return p
@@ -80,7 +81,7 @@ func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox
 	case sandboxOff:
 		return sandbox.Policy{}
 	case sandboxOn, sandboxRequired:
-		p.Network, p.Required = cfg.ToolCall.SandboxNetwork, cfg.ToolCall.Sandbox == sandboxRequired
+		p.Network, p.Required = cfg.ToolCall.SandboxNetwork.All, cfg.ToolCall.Sandbox == sandboxRequired
 		return p
 	}
 	switch by {

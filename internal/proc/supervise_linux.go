@@ -43,6 +43,8 @@ const (
 // code to exit with.
 func Supervise(args []string) (code int, ok bool) {
 	switch {
+	case len(args) >= 2 && args[1] == networkArg:
+		return holdNetwork(args[2:]), true
 	case len(args) != 2:
 		return 0, false
 	case args[1] == wardenArg:

@@ -65,9 +65,9 @@ type Policy struct {
 	Overlays []Overlay `json:"overlays,omitempty"`
 
 	// Loopback gives a child without Network a network namespace, in which it reaches itself
-	// only; or, with Join, that of another process. Only with Isolate.
+	// only; Joined says that it is in one already (proc.Pool.Join). Only with Isolate.
 	Loopback bool `json:"loopback,omitempty"`
-	Join     int  `json:"join,omitempty"`
+	Joined   bool `json:"joined,omitempty"`
 
 	// Protect are processes that the child must not signal: its supervisor and eca itself.
 	// Package proc names them.

@@ -54,6 +54,10 @@ type Options struct {
 	// Sandbox says how what a call runs is bound; nil binds nothing.
 	Sandbox func(tools.Call) sandbox.Policy
 
+	// Network puts what a call runs into the network namespace of its chat; nil, or if it returns
+	// nil, there is none. refused says afterwards which connections were refused.
+	Network func(call tools.Call, spec *proc.Spec) (children *proc.Pool, refused func() []string)
+
 	// HeldBack is the folder for protected places that a bound command has made. Restore asks
 	// the user whether they come back; nil asks nobody.
 	HeldBack string
@@ -72,6 +76,22 @@ func (o Options) bind(spec *proc.Spec, call tools.Call) {
 	if o.Environ != nil {
 		spec.Environ = o.Environ(call)
 	}
+}
+
+// network returns what starts a call's child, and what says afterwards which connections were
+// refused.
+func (o Options) network(call tools.Call, spec *proc.Spec) (children *proc.Pool, refused func() string) {
+	if o.Network != nil {
+		if joined, list := o.Network(call, spec); joined != nil {
+			return joined, func() string {
+				if addresses := list(); len(addresses) > 0 {
+					return fmt.Sprintf("[sandbox: connections refused: %s (toolCall.sandboxHosts)]", strings.Join(addresses, ", "))
+				}
+				return ""
+			}
+		}
+	}
+	return o.Children, func() string { return "" }
 }
 
 type shellArgs struct {
@@ -134,7 +154,8 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 		if err := spec.Sandbox.Prepare(); err != nil {
 			return tools.Result{}, err
 		}
-		return o.Jobs.start(ctx, o.Children, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec, func() string {
+		children, _ := o.network(call, &spec)
+		return o.Jobs.start(ctx, children, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec, func() string {
 			_, note := o.holdBack(spec.Sandbox.Places, call.ID)
 			return note
 		})
@@ -166,7 +187,11 @@ func (o Options) execute(ctx context.Context, call tools.Call, spec proc.Spec, t
 	if err := spec.Sandbox.Prepare(); err != nil {
 		return tools.Result{}, err
 	}
-	res, err := o.toEnd(ctx, spec, timeout, out)
+	children, refused := o.network(call, &spec)
+	res, err := toEnd(ctx, children, spec, timeout, out)
+	if note := refused(); note != "" && err == nil {
+		res.Outputs = append(res.Outputs, note)
+	}
 	if note := o.afterwards(ctx, call, spec.Sandbox.Places); note != "" && err == nil {
 		res.Outputs = append(res.Outputs, note)
 	}
@@ -174,13 +199,13 @@ func (o Options) execute(ctx context.Context, call tools.Call, spec proc.Spec, t
 }
 
 // toEnd runs a command to its end and returns what it printed.
-func (o Options) toEnd(ctx context.Context, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
+func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
 	var stdout, stderr capture
 	stdout.sink, stderr.sink = out, out
 	spec.Stdout, spec.Stderr = &stdout, &stderr
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	exit, err := o.Children.Run(limited, spec)
+	exit, err := children.Run(limited, spec)
 	if err != nil {
 		return tools.Result{}, err
 	}
