@@ -15,6 +15,8 @@ type choice struct {
 func choices() []choice {
 	return []choice{
 		{[]string{"toolCall", "sandboxCaches"}, []string{"private", "shared"}},
+		{[]string{"toolCall", "unasked"}, unaskedValues()},
+		{[]string{"agent", "*", "toolCall", "unasked"}, unaskedValues()},
 		{[]string{"toolCall", "sandbox"}, []string{"off", "auto", "on", "required"}},
 		{[]string{"providers", "*", "cacheRetention"}, []string{"short", "long"}},
 		{[]string{"providers", "*", "httpClient", "version"}, []string{"http-1.1", "http-2"}},

@@ -16,7 +16,10 @@
 // does not look at their texts.
 package config
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Config is the effective configuration. It must not be changed.
 type Config struct {
@@ -224,9 +227,10 @@ type Agent struct {
 	AutoCompactPercentage *int `json:"autoCompactPercentage"` // nil inherits the global one
 }
 
-// AgentToolCall is an agent's own approval; nil inherits the global one.
+// AgentToolCall is an agent's own part of toolCall; nil and empty inherit the global one.
 type AgentToolCall struct {
 	Approval *Approval `json:"approval"`
+	Unasked  string    `json:"unasked"`
 }
 
 // Prompts are texts for the model: templates, see docs/prompts.md.
@@ -270,9 +274,23 @@ type Chat struct {
 	AutoSyncSystemPrompt bool `json:"autoSyncSystemPrompt"`
 }
 
+// Values of toolCall.unasked.
+const (
+	UnaskedOff       = "off"       // only what a rule, memory or the user allows
+	UnaskedReads     = "reads"     // also commands that only read, in the read-only sandbox
+	UnaskedWorkspace = "workspace" // also other commands, in the sandbox of the workspace
+)
+
+// unaskedValues are the values of toolCall.unasked, the strictest first.
+func unaskedValues() []string { return []string{UnaskedOff, UnaskedReads, UnaskedWorkspace} }
+
 // ToolCall is the toolCall section.
 type ToolCall struct {
 	Approval *Approval `json:"approval"`
+
+	// Unasked says which commands run without a question although no rule of the user's
+	// names them: off, reads or workspace (docs/permissions.md).
+	Unasked string `json:"unasked"`
 
 	// Sandbox says when commands are bound: off, auto, on or required (docs/sandbox.md).
 	Sandbox string `json:"sandbox"`
@@ -336,6 +354,16 @@ type Approval struct {
 // ApprovalRule narrows a selector to calls whose arguments match.
 type ApprovalRule struct {
 	ArgsMatchers map[string][]string `json:"argsMatchers"`
+}
+
+// UnaskedCommands returns toolCall.unasked of an agent. What is not a known value counts as
+// off.
+func (c *Config) UnaskedCommands(agent string) string {
+	value := cmp.Or(c.Agents[agent].ToolCall.Unasked, c.ToolCall.Unasked)
+	if !slices.Contains(unaskedValues(), value) {
+		return UnaskedOff
+	}
+	return value
 }
 
 // AutoCompact returns the AutoCompactPercentage of an agent.

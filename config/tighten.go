@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 func configType() reflect.Type { return reflect.TypeFor[Config]() }
@@ -23,6 +24,9 @@ func tightens(path []string, v any) bool {
 	switch path[len(path)-1] {
 	case "readOnly":
 		return v == true
+	case "unasked":
+		word, _ := v.(string)
+		return slices.Contains(unaskedValues(), word)
 	case "maxSteps":
 		n, ok := v.(float64)
 		return ok && n > 0
@@ -43,6 +47,42 @@ func tightens(path []string, v any) bool {
 		ok = ok && isText
 	}
 	return ok
+}
+
+// withholdUnasked takes toolCall.unasked, an agent's too, out of a workspace's file, whether
+// it is trusted or not: it can only make the user's own value stricter. Keys count in any case,
+// as they do for decoding.
+func (b *builder) withholdUnasked(l *layer) {
+	withhold := func(object any, path []string) {
+		eachFold(object, "toolCall", func(_ string, calls any) {
+			eachFold(calls, "unasked", func(key string, v any) {
+				delete(calls.(map[string]any), key)
+				t := tightening{l, append(path[:len(path):len(path)], "toolCall", "unasked"), v}
+				if !tightens(t.path, v) {
+					b.problem(l.origin(t.path), "%s must be one of %s; it is ignored", KeyPath(t.path), strings.Join(unaskedValues(), ", "))
+					return
+				}
+				b.stricter = append(b.stricter, t)
+			})
+		})
+	}
+	withhold(l.content, nil)
+	eachFold(l.content, "agent", func(_ string, agents any) {
+		named, _ := agents.(map[string]any)
+		for _, name := range sortedKeys(named) {
+			withhold(named[name], []string{"agent", name})
+		}
+	})
+}
+
+// eachFold calls fn for the members of an object that have a name, in whatever case.
+func eachFold(object any, name string, fn func(key string, value any)) {
+	m, _ := object.(map[string]any)
+	for _, key := range sortedKeys(m) {
+		if strings.EqualFold(key, name) {
+			fn(key, m[key])
+		}
+	}
 }
 
 // tighten puts what files that are not trusted want stricter over all layers. The general
@@ -111,6 +151,9 @@ func (b *builder) applyStricter(t tightening) {
 		return // it has a wrong type, and is left out with a message
 	}
 	before := in[t.path[last]]
+	if general, ok := b.merged["toolCall"].(map[string]any); ok && before == nil && t.path[last] == "unasked" {
+		before = general["unasked"] // which an agent without its own has
+	}
 	if after := t.with(before); !equalJSON(before, after) {
 		in[t.path[last]] = after
 		b.noteTightened(t)
@@ -122,6 +165,10 @@ func (t tightening) with(before any) any {
 	switch t.path[len(t.path)-1] {
 	case "readOnly":
 		return true
+	case "unasked":
+		word, _ := before.(string)
+		mine, _ := t.value.(string)
+		return unaskedValues()[min(slices.Index(unaskedValues(), mine), max(0, slices.Index(unaskedValues(), word)))]
 	case "maxSteps":
 		if n, ok := before.(float64); ok {
 			mine, _ := t.value.(float64)

@@ -237,7 +237,11 @@ func allTexts(v any) []string {
 // harmless. What only makes things stricter is kept apart: it must not take the place of
 // what the user said.
 func (b *builder) gate(l *layer) {
-	if l.root == "" || b.in.Trusts == nil {
+	if l.root == "" {
+		return
+	}
+	b.withholdUnasked(l)
+	if b.in.Trusts == nil {
 		return
 	}
 	s := splitter{l: l}
@@ -289,7 +293,7 @@ func wayOf(path []string) way {
 			chat.title chat.autoSyncSystemPrompt chat.defaultAgent toolCall.readFile toolCall.outputTruncation completion.model
 			agent.*.mode agent.*.description agent.*.systemPrompt agent.*.prompts agent.*.defaultModel agent.*.variant agent.*.autoCompactPercentage`},
 		{paths, `rules skills commands`},
-		{stricter, `disabledTools toolCall.approval.ask toolCall.approval.deny
+		{stricter, `disabledTools toolCall.approval.ask toolCall.approval.deny toolCall.unasked agent.*.toolCall.unasked
 			agent.*.disabledTools agent.*.toolCall.approval.ask agent.*.toolCall.approval.deny agent.*.readOnly agent.*.maxSteps agent.*.spawnableBy agent.*.inherit`},
 		{inside, `chat toolCall toolCall.approval completion agent agent.* agent.*.toolCall agent.*.toolCall.approval`},
 	} {

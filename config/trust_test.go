@@ -168,6 +168,40 @@ func TestStricterOnly(t *testing.T) {
 	}
 }
 
+// What runs without a question is the user's to say: a workspace's file makes it stricter,
+// trusted or not, and never looser.
+func TestUnaskedFromWorkspace(t *testing.T) {
+	for _, c := range []struct{ user, workspace, general, code string }{
+		{`{}`, `{}`, UnaskedReads, UnaskedReads},
+		{`{}`, `{"toolCall": {"unasked": "workspace"}, "agent": {"code": {"toolCall": {"unasked": "workspace"}}}}`, UnaskedReads, UnaskedReads},
+		{`{}`, `{"ToolCall": {"UNASKED": "workspace"}, "Agent": {"code": {"toolcall": {"Unasked": "workspace"}}}}`, UnaskedReads, UnaskedReads},
+		{`{}`, `{"toolCall": {"unasked": "off"}}`, UnaskedOff, UnaskedOff},
+		{`{}`, `{"agent": {"code": {"toolCall": {"unasked": "off"}}}}`, UnaskedReads, UnaskedOff},
+		{`{"toolCall": {"unasked": "off"}}`, `{"toolCall": {"unasked": "reads"}, "agent": {"code": {"toolCall": {"unasked": "reads"}}}}`, UnaskedOff, UnaskedOff},
+		{`{"toolCall": {"unasked": "off"}}`, `{"toolCall": {"unasked": null}}`, UnaskedOff, UnaskedOff},
+		{`{"toolCall": {"unasked": "off"}}`, `{"toolCall": {"unasked": "everything"}}`, UnaskedOff, UnaskedOff},
+		{`{"toolCall": {"unasked": "workspace"}}`, `{"toolCall": {"unasked": "reads"}}`, UnaskedReads, UnaskedReads},
+		{`{"toolCall": {"unasked": "workspace"}}`, `{"agent": {"code": {"toolCall": {"unasked": "reads"}}}}`, UnaskedWorkspace, UnaskedReads},
+		{`{"agent": {"code": {"toolCall": {"unasked": "off"}}}}`, `{"agent": {"code": {"toolCall": {"unasked": "workspace"}}}}`, UnaskedReads, UnaskedOff},
+		{`{"toolCall": {"unasked": "nonsense"}}`, `{}`, UnaskedOff, UnaskedOff},
+		{`{"toolCall": {"unasked": null}}`, `{}`, UnaskedOff, UnaskedOff},
+	} {
+		f := newFolder(t, c.user, c.workspace)
+		l := f.load()
+		for _, u := range f.asked {
+			f.trusted[u.Sum] = true
+		}
+		for trusted, l := range map[string]*Loaded{"untrusted": l, "trusted": f.load()} {
+			if got := l.UnaskedCommands("plan"); got != c.general {
+				t.Errorf("%s with %s %s: %s, want %s", c.user, trusted, c.workspace, got, c.general)
+			}
+			if got := l.UnaskedCommands("code"); got != c.code {
+				t.Errorf("%s with %s %s: agent code: %s, want %s", c.user, trusted, c.workspace, got, c.code)
+			}
+		}
+	}
+}
+
 // An agent is made from another one without what that one may do.
 func TestInheritUntrusted(t *testing.T) {
 	global := `{"toolCall": {"approval": {"deny": {"g": {}}}}, "agent": {"yolo": {"systemPrompt": "Go.", "disabledTools": ["x"],

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/watch"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
@@ -143,9 +144,11 @@ func (d *Daemon) readLocked(ws *workspace.Workspace, old *config.Loaded) *config
 // to its problems.
 func (d *Daemon) newPolicy(cfg *config.Loaded, ws *workspace.Workspace) *permission.Policy {
 	own := workspace.New(d.outputs.Dir(), d.jobs.Dir())
-	inside := func(path string) bool { return ws.Contains(path) || own.Contains(path) }
+	contains := func(real string) bool { return ws.ContainsResolved(real) || own.ContainsResolved(real) }
 	policy, errs := permission.New(cfg.Config, permission.Options{
-		Inside: inside, Memory: d.memory, Children: d.children,
+		Contains: contains, Memory: d.memory, Sandbox: d.promises(cfg.Config), Children: d.children,
+		Getenv:    d.opts.Getenv,
+		Bounds:    func(call tools.Call) *event.Sandbox { return d.shownBounds(cfg, call) },
 		Protected: []string{config.Home(d.opts.Getenv), d.opts.StateDir},
 	})
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

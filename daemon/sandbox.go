@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
@@ -27,6 +28,7 @@ type author int
 
 const (
 	ours       author = iota // a rule that is built in
+	judged                   // a built-in rule, since the command only reads
 	users                    // the user's own configuration, or auto-approve
 	workspaces               // a workspace's file that the user trusts
 	byHand                   // the user saw it and approved
@@ -82,12 +84,15 @@ func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox
 		return sandbox.Policy{}
 	case sandboxOn, sandboxRequired:
 		p.Network, p.Required = cfg.ToolCall.SandboxNetwork.All, cfg.ToolCall.Sandbox == sandboxRequired
+		if by == judged {
+			return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots, Required: p.Required}
+		}
 		return p
 	}
 	switch by {
 	case byHand:
 		return sandbox.Policy{}
-	case ours:
+	case ours, judged:
 		return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots}
 	case users:
 		p.Network = true
@@ -105,12 +110,25 @@ func (d *Daemon) callBounds(cfg *config.Loaded, call tools.Call) sandbox.Policy 
 	return p
 }
 
+// needsUndo says whether a rollback must be able to undo what a call does to files: it runs
+// a command that nobody approved, which may write to the workspace.
+func (d *Daemon) needsUndo(call tools.Call, plan tools.Plan) bool {
+	if plan.Command == nil {
+		return false
+	}
+	if reads, _ := plan.Command.Program.Reads(); reads {
+		return false
+	}
+	cfg := d.Config()
+	return callAuthor(cfg, call) != byHand && d.callBounds(cfg, call).Level == sandbox.Workspace
+}
+
 // callAuthor says whose word lets a call run.
 func callAuthor(cfg *config.Loaded, call tools.Call) author {
 	switch {
-	case call.Grant.Approved, strings.HasPrefix(call.Grant.Rule, "remembered"):
+	case call.Grant.Approved:
 		return byHand
-	case call.Grant.Auto:
+	case call.Grant.Auto, strings.HasPrefix(call.Grant.Rule, "remembered"): // nobody saw this call
 		return users
 	}
 	return ruleAuthor(cfg, call.Roots, call.Grant.Rule)
@@ -125,7 +143,7 @@ func (d *Daemon) customBounds(cfg *config.Loaded, name string, call tools.Call) 
 // of who wrote the tool.
 func (d *Daemon) customAuthor(cfg *config.Loaded, name string, call tools.Call) author {
 	by := callAuthor(cfg, call)
-	if by != byHand && by != workspaces {
+	if by != byHand && by != workspaces && by != judged {
 		origin, _ := cfg.Origin("customTools", name)
 		by = sourceAuthor(call.Roots, origin.Source)
 	}
@@ -135,6 +153,9 @@ func (d *Daemon) customAuthor(cfg *config.Loaded, name string, call tools.Call) 
 // ruleAuthor says whose a rule of the permission policy is. What is not found in the
 // configuration is built in.
 func ruleAuthor(cfg *config.Loaded, roots []string, rule string) author {
+	if rule == permission.RuleReads {
+		return judged
+	}
 	path := rulePath(rule)
 	origin, ok := cfg.Origin(path...)
 	if !ok || path == nil || origin.IsDefault() {
@@ -184,6 +205,30 @@ func (d *Daemon) hookBounds(cfg *config.Config, roots []string, def hooks.Defini
 	return p
 }
 
+// promises says what can be held here of what is promised about commands that run unasked.
+func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
+	if cfg.ToolCall.Sandbox == sandboxOff {
+		return permission.Sandbox{NoReads: "it would only read, but the sandbox is switched off (toolCall.sandbox)"}
+	}
+	if s := d.children.Bounds(); !s.Holds {
+		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to hold it to that: " + s.Without}
+	}
+	return permission.Sandbox{}
+}
+
+// shownBounds is how a call is bound, for the user; nil if it is not.
+func (d *Daemon) shownBounds(cfg *config.Loaded, call tools.Call) *event.Sandbox {
+	p := d.callBounds(cfg, call)
+	if !p.Bounds() || !p.Required && !d.children.Bounds().Holds {
+		return nil
+	}
+	network := "none"
+	if p.Network {
+		network = "all"
+	}
+	return &event.Sandbox{Level: string(p.Level), Network: network}
+}
+
 // checkSandbox says what bounds commands here, and what does not.
 func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
 	mode, s := d.Config().ToolCall.Sandbox, d.children.Bounds()
@@ -205,7 +250,7 @@ func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
 		out = append(out, finding(doctor.OK, "sandbox", "namespaces: protected places in the workspace are read-only, commands have processes of their own"))
 	}
 	for _, gap := range sandbox.Gaps() {
-		out = append(out, finding(doctor.Note, "sandbox", "not held: %s", gap))
+		out = append(out, finding(doctor.Note, "sandbox", "not enforced: %s", gap))
 	}
 	return out
 }

@@ -23,17 +23,17 @@ func TestBounds(t *testing.T) {
 	}
 	none, read := sandbox.Policy{}, sandbox.Policy{Level: sandbox.ReadOnly}
 	write, net := sandbox.Policy{Level: sandbox.Workspace}, sandbox.Policy{Level: sandbox.Workspace, Network: true}
-	must := sandbox.Policy{Level: sandbox.Workspace, Required: true}
+	must, mustRead := sandbox.Policy{Level: sandbox.Workspace, Required: true}, sandbox.Policy{Level: sandbox.ReadOnly, Required: true}
 	for _, c := range []struct {
-		mode                           string
-		ours, mine, theirs, auto, hand sandbox.Policy
+		mode                                  string
+		ours, reads, mine, theirs, auto, hand sandbox.Policy
 	}{
-		{`"auto"`, read, net, write, net, none},
-		{`"off"`, none, none, none, none, none},
-		{`"on"`, write, write, write, write, write},
-		{`"on", "sandboxNetwork": true`, net, net, net, net, net},
-		{`"required"`, must, must, must, must, must},
-		{`"nonsense"`, read, net, write, net, none},
+		{`"auto"`, read, read, net, write, net, none},
+		{`"off"`, none, none, none, none, none, none},
+		{`"on"`, write, read, write, write, write, write},
+		{`"on", "sandboxNetwork": true`, net, read, net, net, net, net},
+		{`"required"`, must, mustRead, must, must, must, must},
+		{`"nonsense"`, read, read, net, write, net, none},
 	} {
 		d := New(Options{Getenv: func(string) string { return "" }, StateDir: state, CacheDir: t.TempDir()})
 		options := `{"toolCall": {"sandbox": ` + c.mode + `, "approval": {"allow": {"a.b": {}}}}, "agent": {"my.agent": {"toolCall": {"approval": {"byDefault": "allow"}}}}}`
@@ -48,20 +48,21 @@ func TestBounds(t *testing.T) {
 			"a built-in rule":         {tools.Grant{Rule: "toolCall.approval.allow.eca__read_file"}, c.ours},
 			"no rule":                 {tools.Grant{}, c.ours},
 			"a read-only agent":       {tools.Grant{Rule: "agent.plan.readOnly"}, c.ours},
+			"a command that reads":    {tools.Grant{Rule: "sandbox.reads"}, c.reads},
 			"a built-in default":      {tools.Grant{Rule: "toolCall.approval.byDefault"}, c.ours},
 			"the user's rule":         {tools.Grant{Rule: "toolCall.approval.allow.a.b"}, c.mine},
 			"the user's agent":        {tools.Grant{Rule: "agent.my.agent.toolCall.approval.byDefault"}, c.mine},
 			"the workspace's rule":    {tools.Grant{Rule: "toolCall.approval.allow.theirs"}, c.theirs},
 			"auto-approve":            {tools.Grant{Rule: "toolCall.approval.byDefault", Auto: true}, c.auto},
 			"the user's word":         {tools.Grant{Rule: "toolCall.approval.byDefault", Approved: true}, c.hand},
-			"the user's earlier word": {tools.Grant{Rule: "remembered.session"}, c.hand},
+			"the user's earlier word": {tools.Grant{Rule: "remembered.session"}, c.auto},
 		} {
 			got := d.callBounds(d.Config(), tools.Call{Roots: []string{root}, Grant: check.grant})
 			if got.Level != check.want.Level || got.Network != check.want.Network || got.Required != check.want.Required {
 				t.Errorf("%s: %s: %+v, want %+v", c.mode, what, got, check.want)
 			}
 		}
-		for grant, want := range map[tools.Grant]sandbox.Policy{{Auto: true}: c.mine, {Approved: true}: c.hand, {Rule: "toolCall.approval.allow.theirs"}: c.theirs} {
+		for grant, want := range map[tools.Grant]sandbox.Policy{{Auto: true}: c.mine, {Approved: true}: c.hand, {Rule: "sandbox.reads"}: c.reads, {Rule: "toolCall.approval.allow.theirs"}: c.theirs} {
 			if got := d.customBounds(d.Config(), "mine", tools.Call{Roots: []string{root}, Grant: grant}); got.Level != want.Level || got.Network != want.Network {
 				t.Errorf("%s: custom tool with %+v: %+v, want %+v", c.mode, grant, got, want)
 			}

@@ -107,8 +107,11 @@ func Abs(roots []string, path string) string {
 }
 
 // Contains says whether an absolute path leads into one of the roots.
-func (w *Workspace) Contains(path string) bool {
-	real := resolve(path)
+func (w *Workspace) Contains(path string) bool { return w.ContainsResolved(resolve(path)) }
+
+// ContainsResolved is Contains for a path that Resolve returned. It does not look at the file
+// system, so that it decides about the path that the caller goes on to use.
+func (w *Workspace) ContainsResolved(real string) bool {
 	for _, root := range w.resolved {
 		if within(root, real) {
 			return true

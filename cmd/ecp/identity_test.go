@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -220,5 +221,51 @@ func TestServersShareTheWork(t *testing.T) {
 	}
 	if r := invoke(t, "run", "--manifest", manifest(t, "agent", b.String()), "--target", "a", "--target", "b"); r.code != exitFailed || !strings.Contains(r.err, "--matrix") {
 		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+}
+
+// Two million planned attempts take no more memory than what has run.
+func TestLargePlanStaysSmall(t *testing.T) {
+	quiet(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const records, models = 100000, 20
+	var data, axis strings.Builder
+	data.WriteString("question,answer\n")
+	for i := range records {
+		fmt.Fprintf(&data, "what is %d,%d\n", i, i)
+	}
+	for i := range models {
+		fmt.Fprintf(&axis, ",m%d", i)
+	}
+	m := manifest(t, agentTarget(t, "ok"), `
+  - name: one
+    steps:
+      - {input: "{{question}}", graders: [{type: text_match, condition: contains, value: "{{answer}}"}], constraints: {scenario: {dataset: data.csv}}}
+`)
+	write(t, filepath.Join(filepath.Dir(m), "data.csv"), data.String())
+	jsonOut := filepath.Join(t.TempDir(), "out.json")
+	cmd := exec.Command(self, "ecp", "run", "--manifest", m, "--matrix", "model="+axis.String()[1:], "--max-tokens", "100", "--json-out", jsonOut)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != exitError {
+		t.Fatalf("%v: %s", err, out)
+	}
+	raw, err := os.ReadFile(jsonOut)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := report.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Counts.Passed == 0 || len(r.Scenarios)+r.NotRun != records*models || len(raw) > 50<<20 {
+		t.Errorf("%+v, %d not run, %d bytes", r.Counts, r.NotRun, len(raw))
+	}
+	used := peakMemory(cmd.ProcessState)
+	t.Logf("%d MB", used>>20)
+	if used > 200<<20 {
+		t.Errorf("it took %d MB", used>>20)
 	}
 }

@@ -135,6 +135,9 @@ func summary(w io.Writer, r *report.Report) {
 	if n := r.Reused(); n > 0 {
 		fmt.Fprintf(w, "; %d attempts of an earlier run were reused", n)
 	}
+	if r.NotRun > 0 {
+		fmt.Fprintf(w, "; %d scenarios were not run", r.NotRun)
+	}
 	if r.Interrupted {
 		fmt.Fprint(w, "; INTERRUPTED, scenarios are missing")
 	}

@@ -157,14 +157,14 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	judge := f.newJudge(network, p.say)
 	defer judge.Close()
 	o.Tools = f.graders(judge)
-	cases, notes, err := runtime.Plan(m, o)
-	for _, n := range notes {
-		fmt.Fprintln(s.err, "note:", n)
-	}
+	plan, err := runtime.NewPlan(m, o)
 	if err != nil {
 		return err
 	}
-	if len(cases) == 0 && !o.Reference {
+	for _, n := range plan.Notes {
+		fmt.Fprintln(s.err, "note:", n)
+	}
+	if plan.Total == 0 && !o.Reference {
 		if f.rerunFailed != "" {
 			fmt.Fprintln(s.err, "everything passed in", f.rerunFailed)
 			return nil
@@ -172,7 +172,7 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 		return errors.New("no scenario is left to run")
 	}
 	o.Watch, o.Warn = p.event, func(text string) { p.say("warning: " + text) }
-	r, err := f.perform(ctx, m, cases, o, s)
+	r, err := f.perform(ctx, plan, o, s)
 	p.end()
 	if r == nil {
 		return err
@@ -184,7 +184,7 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 }
 
 // perform runs the cases with a journal, if one is wanted.
-func (f *runFlags) perform(ctx context.Context, m *runtime.Manifest, cases []runtime.Case, o runtime.Options, s streams) (*report.Report, error) {
+func (f *runFlags) perform(ctx context.Context, p *runtime.Plan, o runtime.Options, s streams) (*report.Report, error) {
 	path, keep := f.journal, int64(0)
 	if f.resume != "" {
 		lines, size, err := runtime.ReadJournal(f.resume)
@@ -209,7 +209,7 @@ func (f *runFlags) perform(ctx context.Context, m *runtime.Manifest, cases []run
 		defer j.Close()
 		o.Record = j.Write
 	}
-	return runtime.Run(ctx, m, cases, o)
+	return runtime.Run(ctx, p, o)
 }
 
 // options turns flags into those of a run.

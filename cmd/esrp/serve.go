@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -124,25 +123,25 @@ func evaluate(eca daemon.Options, dir string) service.Evaluate {
 		defer network.Close()
 		judge := &daemon.Judge{Options: eca, Network: network}
 		defer judge.Close()
-		var finished atomic.Int64
 		o := runtime.Options{
 			Version: version, Supervisor: eca.Supervisor, Path: os.Getenv("PATH"), Now: time.Now, NewID: uuid.NewString,
 			Client: network.Client(netclient.Options{HTTP1: true, Connect: runtime.DefaultTimeout}),
 			Tools:  grade.Tools{Judge: judge, Votes: 1},
 		}
-		cases, _, err := runtime.Plan(m, o)
+		plan, err := runtime.NewPlan(m, o)
 		if err != nil {
 			return nil, &service.Failure{Code: esrp.InvalidInputSemantic, Message: err.Error()}
 		}
-		tell := func(done int64) {
-			progress(service.Progress{Message: "evaluating", Current: done, Total: int64(len(cases))})
+		tell := func(done int) {
+			progress(service.Progress{Message: "evaluating", Current: int64(done), Total: int64(plan.Total)})
 		}
 		tell(0)
-		o.Record = func(runtime.Line) error {
-			tell(finished.Add(1))
-			return nil
+		o.Watch = func(e runtime.Event) {
+			if e.Scenario != nil {
+				tell(e.Done)
+			}
 		}
-		r, err := runtime.Run(ctx, m, cases, o)
+		r, err := runtime.Run(ctx, plan, o)
 		if err != nil {
 			return nil, err
 		}

@@ -82,7 +82,8 @@ type Report struct {
 	Errors        []Problem `json:"errors"`
 	Warnings      []string  `json:"warnings,omitempty"` // about the agent, each once
 	Usage         Tokens    `json:"usage"`
-	CostUSD       *float64  `json:"cost_usd"` // null if no agent said
+	CostUSD       *float64  `json:"cost_usd"`          // null if no agent said
+	NotRun        int       `json:"not_run,omitempty"` // cases that were planned and have no result
 	// Interrupted says that scenarios are missing, because the run was stopped.
 	Interrupted bool        `json:"interrupted,omitempty"`
 	Variants    []Variant   `json:"variants,omitempty"` // of the matrix
@@ -424,7 +425,7 @@ func (r *Report) total() {
 	}
 	r.Failed = r.Total - r.Passed
 	switch {
-	case r.Counts.Error > 0 || r.Interrupted:
+	case r.Counts.Error > 0 || r.Interrupted || r.NotRun > 0:
 		r.Status = Error
 	case r.Counts.Failed > 0:
 		r.Status = Failed

@@ -23,8 +23,19 @@ const (
 	maxDataset = 256 << 20 // bytes
 )
 
+// record is one of a dataset. Records share their names, since there may be many.
+type record struct{ names, values []string }
+
+func (r record) fields() map[string]string {
+	out := make(map[string]string, len(r.names))
+	for i, name := range r.names {
+		out[name] = r.values[i]
+	}
+	return out
+}
+
 // readDataset reads records: a CSV with a header, or a JSON object in each line.
-func readDataset(path string) ([]map[string]string, error) {
+func readDataset(path string) ([]record, error) {
 	data, err := readText(path)
 	if err != nil {
 		return nil, err
@@ -55,7 +66,7 @@ func readText(path string) ([]byte, error) {
 }
 
 // parseDataset reads the text of a dataset; there is at least one record.
-func parseDataset(data []byte, isCSV bool) (out []map[string]string, err error) {
+func parseDataset(data []byte, isCSV bool) (out []record, err error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if isCSV {
 		out, err = readCSV(bytes.NewReader(data))
@@ -68,7 +79,7 @@ func parseDataset(data []byte, isCSV bool) (out []map[string]string, err error) 
 	return out, err
 }
 
-func readCSV(r io.Reader) (out []map[string]string, err error) {
+func readCSV(r io.Reader) (out []record, err error) {
 	lines := csv.NewReader(r)
 	header, err := lines.Read()
 	if errors.Is(err, io.EOF) {
@@ -91,17 +102,13 @@ func readCSV(r io.Reader) (out []map[string]string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		record := map[string]string{}
-		for i, name := range header {
-			record[name] = line[i]
-		}
-		if out = append(out, record); len(out) > maxRecords {
+		if out = append(out, record{header, line}); len(out) > maxRecords {
 			return nil, fmt.Errorf("more than %d records", maxRecords)
 		}
 	}
 }
 
-func readJSONL(r io.Reader) (out []map[string]string, err error) {
+func readJSONL(r io.Reader) (out []record, err error) {
 	dec := json.NewDecoder(r)
 	dec.UseNumber()
 	for {
@@ -116,16 +123,19 @@ func readJSONL(r io.Reader) (out []map[string]string, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("record %d: %w", len(out)+1, err)
 		}
-		record := map[string]string{}
-		for k, v := range object {
-			if text, ok := v.(string); ok {
-				record[k] = text
-			} else {
-				raw, _ := json.Marshal(v) // it was JSON
-				record[k] = string(raw)
-			}
+		next := record{names: slices.Sorted(maps.Keys(object))}
+		if n := len(out); n > 0 && slices.Equal(out[n-1].names, next.names) {
+			next.names = out[n-1].names
 		}
-		if out = append(out, record); len(out) > maxRecords {
+		for _, name := range next.names {
+			text, ok := object[name].(string)
+			if !ok {
+				raw, _ := json.Marshal(object[name]) // it was JSON
+				text = string(raw)
+			}
+			next.values = append(next.values, text)
+		}
+		if out = append(out, next); len(out) > maxRecords {
 			return nil, fmt.Errorf("more than %d records", maxRecords)
 		}
 	}

@@ -50,10 +50,10 @@ func agree(version string) (string, error) {
 // need is a capability that a grader of the manifest relies on.
 type need struct{ capability, by string }
 
-// needsOf lists what the graders of cases rely on, each capability once.
-func needsOf(cases []Case, o Options) (out []need) {
-	for _, c := range cases {
-		for _, step := range c.Scenario.Steps {
+// needsOf lists what the graders of a manifest rely on, each capability once.
+func needsOf(m *Manifest, o Options) (out []need) {
+	for _, sc := range m.Scenarios {
+		for _, step := range sc.Steps {
 			specs := step.Graders
 			if !o.Reference {
 				specs = slices.Concat(specs, step.Constraints.Checks)

@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"slices"
 )
@@ -23,82 +24,146 @@ type Case struct {
 	variant Variant
 }
 
-// Plan lists the cases of a manifest in order, without those that the options filter out,
-// and says what is odd about them.
-func Plan(m *Manifest, o Options) (cases []Case, notes []string, err error) {
+// Plan is what a manifest comes to with some options: its cases, made one after the other,
+// since there may be millions.
+type Plan struct {
+	Notes []string // what is odd about it
+	Total int      // cases
+
+	manifest *Manifest
+	opts     Options
+	ids      *identifier
+	records  [][]record // of each scenario's dataset; nil if it has none
+	variants []planned
+}
+
+// planned is a variant with what follows from it.
+type planned struct {
+	Variant
+	key, target string
+}
+
+// NewPlan reads what the manifest's cases are made of, and finds what is wrong with them.
+func NewPlan(m *Manifest, o Options) (*Plan, error) {
+	p := &Plan{manifest: m, opts: o, ids: newIdentifier(m, o), records: make([][]record, len(m.Scenarios))}
+	if problems := m.readRows(p.ids.dir); len(problems) > 0 {
+		return nil, Problems(problems)
+	}
+	base := 0
+	for i, sc := range m.Scenarios {
+		n, err := p.read(i, sc)
+		if err != nil {
+			return nil, err
+		}
+		base += n
+	}
 	variants := o.Variants
 	if len(variants) == 0 {
 		variants = []Variant{{}}
 	}
-	dir := filepath.Dir(m.Path)
-	if problems := m.readRows(dir); len(problems) > 0 {
-		return nil, nil, Problems(problems)
-	}
-	ids := newIdentifier(m, o)
-	var all []Case // of any variant
-	for _, sc := range m.Scenarios {
-		list, err := expand(sc, ids, o)
-		if err != nil {
-			return nil, nil, err
-		}
-		all = append(all, list...)
-	}
 	for _, v := range variants {
-		target := m.Target
-		if v.Target != "" {
-			target = v.Target
-		}
-		if !IsURL(target) && !o.Reference {
-			var said []string
-			if target, said = here(dir, o.Path).resolve(target); len(said) > 0 {
-				notes = append(notes, said...)
-			}
-		}
-		key := ids.variantKey(v)
-		for _, c := range all {
-			c.variant, c.Labels, c.target, c.VariantKey = v, v.Labels, target, key
-			c.Repeat = max(cmp.Or(c.Scenario.Setup.Repeat, o.Repeat), 1)
-			if o.Reference {
-				c.Repeat = max(o.Repeat, 1)
-			}
-			if o.Filter == nil || o.Filter(c) {
-				c.digest = ids.digest(c)
-				cases = append(cases, c)
-			}
+		p.variants = append(p.variants, p.resolve(v))
+	}
+	slices.Sort(p.Notes)
+	p.Notes = slices.Compact(p.Notes)
+	p.Total = base * len(variants)
+	if o.Filter != nil {
+		p.Total = 0
+		for range p.chosen() {
+			p.Total++
 		}
 	}
-	slices.Sort(notes)
-	return cases, slices.Compact(notes), nil
+	return p, nil
 }
 
-// expand returns a scenario's cases: one, or one for each record of its dataset.
-func expand(sc Scenario, ids *identifier, o Options) ([]Case, error) {
-	id := scenarioID(sc)
-	if sc.Setup.Dataset == "" || o.Reference {
-		return []Case{ids.newCase(sc, id, nil, "")}, nil
+// read reads a scenario's dataset and returns how many cases of a variant it makes.
+func (p *Plan) read(i int, sc Scenario) (int, error) {
+	if sc.Setup.Dataset == "" || p.opts.Reference {
+		return 1, nil
 	}
 	path := sc.Setup.Dataset
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(ids.dir, path)
+		path = filepath.Join(p.ids.dir, path)
 	}
-	records, err := readDataset(path)
-	if err != nil {
-		return nil, fmt.Errorf("scenario %q: dataset: %w", sc.Name, err)
+	var err error
+	if p.records[i], err = readDataset(path); err != nil {
+		return 0, fmt.Errorf("scenario %q: dataset: %w", sc.Name, err)
 	}
-	var out []Case
-	for n, r := range records {
-		filled, err := fill(sc, r)
+	for n, row := range p.records[i] {
+		r := row.fields()
+		_, err := fill(sc, r)
+		if err == nil {
+			_, err = recordID(r, sc.Setup.IDField)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("scenario %q: dataset %s, record %d: %w", sc.Name, sc.Setup.Dataset, n+1, err)
+			return 0, fmt.Errorf("scenario %q: dataset %s, record %d: %w", sc.Name, sc.Setup.Dataset, n+1, err)
 		}
-		record, err := recordID(r, sc.Setup.IDField)
-		if err != nil {
-			return nil, fmt.Errorf("scenario %q: dataset %s, record %d: %w", sc.Name, sc.Setup.Dataset, n+1, err)
-		}
-		if filled.Name == sc.Name {
-			filled.Name = fmt.Sprintf("%s #%d", sc.Name, n+1)
-		}
-		out = append(out, ids.newCase(filled, id, r, record))
 	}
-	return out, nil
+	return len(p.records[i]), nil
+}
+
+// resolve finds the agent of a variant.
+func (p *Plan) resolve(v Variant) planned {
+	out := planned{Variant: v, key: p.ids.variantKey(v), target: cmp.Or(v.Target, p.manifest.Target)}
+	if !IsURL(out.target) && !p.opts.Reference {
+		var notes []string
+		out.target, notes = here(p.ids.dir, p.opts.Path).resolve(out.target)
+		p.Notes = append(p.Notes, notes...)
+	}
+	return out
+}
+
+// Cases makes the cases in the manifest's order, variant after variant.
+func (p *Plan) Cases() iter.Seq[Case] {
+	return func(yield func(Case) bool) {
+		for c := range p.chosen() {
+			c.digest = p.ids.digest(c)
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// chosen makes the cases that the options leave, without their digests.
+func (p *Plan) chosen() iter.Seq[Case] {
+	return func(yield func(Case) bool) {
+		for _, v := range p.variants {
+			p.ids.seen = map[string]int{}
+			for i, sc := range p.manifest.Scenarios {
+				for c := range p.scenario(sc, p.records[i]) {
+					c.variant, c.Labels, c.target, c.VariantKey = v.Variant, v.Labels, v.target, v.key
+					c.Repeat = max(cmp.Or(c.Scenario.Setup.Repeat, p.opts.Repeat), 1)
+					if p.opts.Reference {
+						c.Repeat = max(p.opts.Repeat, 1)
+					}
+					if (p.opts.Filter == nil || p.opts.Filter(c)) && !yield(c) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// scenario makes a scenario's cases: one, or one for each record of its dataset.
+func (p *Plan) scenario(sc Scenario, records []record) iter.Seq[Case] {
+	id := scenarioID(sc)
+	return func(yield func(Case) bool) {
+		if records == nil {
+			yield(p.ids.newCase(sc, id, nil, ""))
+			return
+		}
+		for n, row := range records {
+			r := row.fields()
+			filled, _ := fill(sc, r)                   // which read has tried
+			record, _ := recordID(r, sc.Setup.IDField) // and this
+			if filled.Name == sc.Name {
+				filled.Name = fmt.Sprintf("%s #%d", sc.Name, n+1)
+			}
+			if !yield(p.ids.newCase(filled, id, r, record)) {
+				return
+			}
+		}
+	}
 }

@@ -22,16 +22,16 @@ type run struct {
 	tools grade.Tools
 	pool  *proc.Pool          // starts agents
 	lanes map[string]*servers // by target
+	total int                 // cases
 	needs []need              // of all cases
 	must  bool                // agents must declare what is needed
 
-	mu     sync.Mutex // guards what follows
-	done   int
-	total  int
-	tokens int64
-	cost   float64
-	broken error // why the journal could not be written
-	halt   context.CancelCauseFunc
+	mu      sync.Mutex // guards what follows
+	results []result
+	tokens  int64
+	cost    float64
+	broken  error // why the journal could not be written
+	halt    context.CancelCauseFunc
 
 	warnings []string
 	stops    map[string]*CallError // why targets can not be evaluated at all
@@ -40,18 +40,21 @@ type run struct {
 // pending is a case whose attempts are not all done.
 type pending struct {
 	c        Case
+	place    int        // in the plan
+	todo     []int      // attempts to make, from 0
+	reused   int        // attempts that an earlier run made
 	mu       sync.Mutex // guards what follows
 	attempts []report.Attempt
 	left     int
-	reused   int // attempts that an earlier run made
 	skipped  bool
 }
 
-// Run evaluates the cases of a manifest and returns the report, also when ctx ends before
+// Run evaluates the cases of a plan and returns the report, also when ctx ends before
 // all are done: then it has those that are. The error says that the journal could not be
 // written; the report is whole.
-func Run(ctx context.Context, m *Manifest, cases []Case, o Options) (*report.Report, error) {
-	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: len(cases), lanes: map[string]*servers{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor, spareSupervisors), needs: needsOf(cases, o), must: m.RequireCapabilities, stops: map[string]*CallError{}}
+func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
+	m := p.manifest
+	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: p.Total, lanes: map[string]*servers{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor, spareSupervisors), needs: needsOf(m, o), must: m.RequireCapabilities, stops: map[string]*CallError{}}
 	defer r.pool.Close()
 	start := o.Now()
 	out := &report.Report{
@@ -66,19 +69,14 @@ func Run(ctx context.Context, m *Manifest, cases []Case, o Options) (*report.Rep
 	r.tools.Command = func(ctx context.Context, dir, command string) (int, string, error) {
 		return runCommand(ctx, dir, command, r.pool)
 	}
-	for _, c := range cases {
-		if IsURL(c.target) && r.lanes[c.target] == nil {
-			r.lanes[c.target] = r.serversOf(c.target, m.Target)
+	for _, v := range p.variants {
+		if IsURL(v.target) && r.lanes[v.target] == nil {
+			r.lanes[v.target] = r.serversOf(v.target, m.Target)
 		}
 	}
-	results := r.all(ctx, cases)
-	for _, s := range results {
-		if s != nil {
-			out.Scenarios = append(out.Scenarios, *s)
-		} else {
-			out.Interrupted = true
-		}
-	}
+	out.Scenarios = r.all(ctx, p)
+	out.NotRun = p.Total - len(out.Scenarios)
+	out.Interrupted = out.NotRun > 0 && ctx.Err() != nil
 	took := o.Now().Sub(start)
 	out.DurationMS, out.Warnings = took.Milliseconds(), r.warnings
 	out.Sum()
@@ -94,10 +92,25 @@ func Run(ctx context.Context, m *Manifest, cases []Case, o Options) (*report.Rep
 	return out, r.broken
 }
 
-// all runs the cases that have not finished earlier, and returns what came of each; nil for
-// those that were stopped.
-func (r *run) all(ctx context.Context, cases []Case) []*report.Scenario {
-	results := make([]*report.Scenario, len(cases))
+// result is what came of a case, and its place in the plan.
+type result struct {
+	place    int
+	scenario report.Scenario
+}
+
+// job is an attempt to make.
+type job struct {
+	*pending
+	attempt int
+}
+
+// maxNotRun bounds how many results a report has when it also lists what a used-up budget
+// left undone. The others are counted only.
+const maxNotRun = 1000
+
+// all runs the cases that have not finished earlier, and returns what came of them, in the
+// plan's order; those that were stopped are missing.
+func (r *run) all(ctx context.Context, p *Plan) []report.Scenario {
 	running, halt := context.WithCancelCause(ctx)
 	defer halt(nil)
 	r.halt = halt
@@ -105,48 +118,59 @@ func (r *run) all(ctx context.Context, cases []Case) []*report.Scenario {
 		timer := time.AfterFunc(t, func() { halt(fmt.Errorf("%w: %s", errDuration, t)) })
 		defer timer.Stop()
 	}
-	earlier := r.reusable(running, cases)
-	type job struct{ index, attempt int }
-	var jobs []job
-	open := make([]*pending, len(cases))
-	for i, c := range cases {
-		open[i] = &pending{c: c, attempts: make([]report.Attempt, c.Repeat)}
-		for n := range int(c.Repeat) {
-			if a, ok := earlier.of(c, n+1); ok {
-				open[i].attempts[n] = a
-				open[i].reused++
-				continue
-			}
-			open[i].left++
-			jobs = append(jobs, job{i, n})
-		}
-		if open[i].left == 0 {
-			s := open[i].result()
-			results[i] = &s
-			r.finish(results[i], true)
-		}
-	}
 	queue := make(chan job)
 	var workers sync.WaitGroup
-	for range min(max(r.opts.Jobs, 1), max(len(jobs), 1)) {
+	for range max(r.opts.Jobs, 1) {
 		workers.Go(func() {
 			for j := range queue {
-				if s := r.attempt(running, open[j.index], j.attempt); s != nil {
-					results[j.index] = s
-				}
+				r.attempt(running, j.pending, j.attempt)
 			}
 		})
 	}
-	for _, j := range jobs {
-		queue <- j
-	}
+	r.feed(running, p, queue)
 	close(queue)
 	workers.Wait()
-	return results
+	slices.SortFunc(r.results, func(a, b result) int { return a.place - b.place })
+	out := make([]report.Scenario, len(r.results))
+	for i := range r.results {
+		out[i] = r.results[i].scenario
+	}
+	return out
 }
 
-// attempt runs one attempt of a case; the last of them returns what came of the case.
-func (r *run) attempt(ctx context.Context, p *pending, n int) *report.Scenario {
+// feed hands out the attempts to make, and takes those that an earlier run made.
+func (r *run) feed(ctx context.Context, p *Plan, queue chan<- job) {
+	before := r.earlier()
+	place := 0
+	for c := range p.Cases() {
+		if ctx.Err() != nil && place >= maxNotRun {
+			break
+		}
+		open := &pending{place: place, c: c, attempts: make([]report.Attempt, c.Repeat)}
+		place++
+		for n := range int(c.Repeat) {
+			if a, ok := before.of(ctx, c, n+1); ok {
+				open.attempts[n] = a
+				open.reused++
+			} else {
+				open.todo = append(open.todo, n)
+			}
+		}
+		open.left = len(open.todo)
+		if open.left == 0 {
+			r.finish(open.place, open.result(), true)
+		}
+		for _, n := range open.todo {
+			queue <- job{open, n}
+		}
+	}
+	if before.changed > 0 {
+		r.warn(fmt.Sprintf("%d attempts of the earlier run are made again: the agent is not what it was, or does not start any more", before.changed))
+	}
+}
+
+// attempt runs one attempt of a case; with the last of them, the case is done.
+func (r *run) attempt(ctx context.Context, p *pending, n int) {
 	if n == 0 && ctx.Err() == nil {
 		r.show(Event{Running: p.c.Scenario.Name})
 	}
@@ -158,12 +182,9 @@ func (r *run) attempt(ctx context.Context, p *pending, n int) *report.Scenario {
 	defer p.mu.Unlock()
 	p.attempts[n] = a
 	p.skipped = p.skipped || stopped
-	if p.left--; p.left > 0 || p.skipped {
-		return nil
+	if p.left--; p.left == 0 && !p.skipped {
+		r.finish(p.place, p.result(), false)
 	}
-	s := p.result()
-	r.finish(&s, false)
-	return &s
 }
 
 // turn runs an attempt when it is its turn. stopped says that the run was stopped before it
@@ -295,18 +316,18 @@ func (r *run) show(e Event) {
 		return
 	}
 	r.mu.Lock()
-	e.Done, e.Total = r.done, r.total
+	e.Done, e.Total = len(r.results), r.total
 	r.mu.Unlock()
 	r.opts.Watch(e)
 }
 
-// finish tells of a scenario that is done.
-func (r *run) finish(s *report.Scenario, earlier bool) {
+// finish keeps what came of a case, and tells of it.
+func (r *run) finish(place int, s report.Scenario, earlier bool) {
 	r.mu.Lock()
-	r.done++
+	r.results = append(r.results, result{place, s})
 	r.mu.Unlock()
 	if !earlier {
-		r.show(Event{Scenario: s})
+		r.show(Event{Scenario: &s})
 	}
 }
 

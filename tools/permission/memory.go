@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/lockedfile"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -34,7 +35,7 @@ func NewMemory(path string) *Memory {
 // keysOf lists what can be remembered of a call, and says whether that is all of it: only
 // then does remembering it allow the call. Commands are remembered by what they run, what
 // asks the web by its host; other tools by name, and outside the workspace by path too.
-func keysOf(inside func(string) bool, spec tools.Spec, plan tools.Plan) (keys []string, all bool) {
+func (p *Policy) keysOf(spec tools.Spec, plan tools.Plan, to resolved) (keys []string, all bool) {
 	name := spec.FullName()
 	if plan.Address != "" {
 		u, err := url.Parse(plan.Address)
@@ -46,8 +47,8 @@ func keysOf(inside func(string) bool, spec tools.Spec, plan tools.Plan) (keys []
 	if plan.Command == nil {
 		keys = []string{name}
 		for _, path := range plan.Paths {
-			if !inside(path) {
-				keys = append(keys, name+" "+filepath.ToSlash(workspace.Resolve(path)))
+			if real := to.of(path); !p.contains(real) {
+				keys = append(keys, name+" "+filepath.ToSlash(real))
 			}
 		}
 		if len(keys) > 1 {
@@ -55,23 +56,41 @@ func keysOf(inside func(string) bool, spec tools.Spec, plan tools.Plan) (keys []
 		}
 		return keys, true
 	}
-	p := plan.Command.Program
-	if p.Unresolved != "" || p.Computed != "" || len(p.Writes) > 0 || len(p.Commands) == 0 {
+	if plan.Command.Given != nil { // a line of the user's
+		return []string{name}, !p.namesOutside(cmdline.Command{Args: plan.Command.Given}, newPlaces(plan.Command.Dir))
+	}
+	program := plan.Command.Program
+	if program.Unresolved != "" || program.Computed != "" || len(program.Writes) > 0 || len(program.Commands) == 0 {
 		return nil, false
 	}
 	all = true
-	for _, c := range p.Commands {
-		// The others of its chain are remembered, as clients say. What a wrapper runs is not.
-		if c.Key == "" || len(c.Demands) > 0 {
+	places := newPlaces(plan.Command.Dir)
+	known := true // where it runs
+	for _, c := range program.Commands {
+		known = known && p.enter(places, c)
+		// The others of its chain are remembered, as clients say. What a wrapper runs is not,
+		// nor what names files outside of the workspace.
+		if c.Key == "" || len(c.Demands) > 0 || !known || p.namesOutside(c, places) {
 			all = false
 			continue
 		}
 		keys = append(keys, name+" "+c.Key)
 	}
-	if len(keys) > 0 && !inside(plan.Command.Dir) { // elsewhere, a word stands for another program
-		keys = append(keys, name+" in "+filepath.ToSlash(workspace.Resolve(plan.Command.Dir)))
+	if dir := to.of(plan.Command.Dir); len(keys) > 0 && !p.contains(dir) { // elsewhere, a word stands for another program
+		keys = append(keys, name+" in "+filepath.ToSlash(dir))
 	}
 	return keys, all
+}
+
+// namesOutside says whether a word of a command may name something outside of the workspace.
+func (p *Policy) namesOutside(c cmdline.Command, l *places) bool {
+	if c.Effect == cmdline.Reads {
+		return p.pathsInside(c, l) != ""
+	}
+	return slices.ContainsFunc(c.Args, func(word string) bool {
+		name := expandHome(afterOption(word))
+		return slices.ContainsFunc(l.dirs, func(dir string) bool { return !p.inside(under(dir, name)) })
+	})
 }
 
 // workspaceOf names the workspace of a call.
@@ -94,9 +113,9 @@ func (m *Memory) remembers(call tools.Call, key string) tools.Scope {
 }
 
 // allows says whether all of a call is remembered, and how far.
-func (m *Memory) allows(inside func(string) bool, call tools.Call, spec tools.Spec, plan tools.Plan) tools.Scope {
+func (m *Memory) allows(p *Policy, call tools.Call, spec tools.Spec, plan tools.Plan, to resolved) tools.Scope {
 	scope := tools.Once
-	keys, all := keysOf(inside, spec, plan)
+	keys, all := p.keysOf(spec, plan, to)
 	if !all {
 		return tools.Once
 	}
@@ -108,8 +127,8 @@ func (m *Memory) allows(inside func(string) bool, call tools.Call, spec tools.Sp
 	return scope
 }
 
-func (m *Memory) remember(inside func(string) bool, call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
-	keys, _ := keysOf(inside, spec, plan)
+func (m *Memory) remember(p *Policy, call tools.Call, spec tools.Spec, plan tools.Plan, to resolved, scope tools.Scope) error {
+	keys, _ := p.keysOf(spec, plan, to)
 	m.mu.Lock()
 	for _, k := range keys { // for the session in any case, should the rest fail
 		m.keys[k] = m.keys[k] || scope != tools.Once

@@ -14,6 +14,7 @@
 //	toolCall.approval.ask                                              -> ask
 //	toolCall.approval.allow                                            -> allow
 //	the agent is readOnly, and the command reads in the workspace only -> allow
+//	toolCall.unasked covers the command (unasked.go)                    -> allow
 //	byDefault allows, the server calls the tool destructive or open     -> ask
 //	toolCall.approval.byDefault (ask if unset)
 //
@@ -38,6 +39,7 @@ package permission
 import (
 	"time"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -53,19 +55,29 @@ type Policy struct {
 	agents    map[string]rules
 	disabled  map[string][]expression // by agent; "" is global
 	readOnly  map[string]bool         // agents that change nothing
-	inside    func(path string) bool
+	unasked   map[string]string       // toolCall.unasked by agent; "" is for all others
+	sandbox   Sandbox
+	bounds    func(tools.Call) *event.Sandbox
+	contains  func(real string) bool
 	protected []string
 	memory    *Memory
 	git       *gitAnswers
+	programs  *programs
 }
 
 var _ tools.Policy = (*Policy)(nil)
 
 // Options are what a policy needs besides the configuration.
 type Options struct {
-	Inside    func(path string) bool // says whether a path belongs to the workspace
+	Contains  func(real string) bool // says whether a path whose links are resolved belongs to the workspace
 	Protected []string               // eca's own folders and files, absolute: writing there always asks
 	Memory    *Memory                // outlives configurations
+	Getenv    func(string) string    // where commands find programs; nil: anywhere
+	Sandbox   Sandbox
+
+	// Bounds says how a call is bound that the rule of its Grant lets run; nil if it is not.
+	// It may be nil.
+	Bounds func(call tools.Call) *event.Sandbox
 
 	Children *proc.Pool // starts git when it is asked about a repository; nil: without a supervisor
 }
@@ -76,7 +88,8 @@ type Options struct {
 func New(cfg *config.Config, o Options) (*Policy, []error) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
-		inside: o.Inside, memory: o.Memory, git: newGitAnswers(o.Children),
+		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
+		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o), programs: newPrograms(o.Getenv),
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))
@@ -90,58 +103,86 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 		}
 		p.disabled[name] = compileNames(agent.DisabledTools)
 		p.readOnly[name] = agent.ReadOnly
+		p.unasked[name] = cfg.UnaskedCommands(name)
 	}
 	return p, errs
 }
 
-// Judge implements tools.Policy.
+// Judge implements tools.Policy. Where a path of the plan leads is looked up once: what is
+// decided about is what Verdict.Places has, and tools open nothing else.
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
+	to := resolvePaths(plan)
 	gone := p.destroys(call.Roots, plan.Command)
-	v := p.decide(call, spec, plan, gone)
+	printed := p.print(plan.Command)
+	v := p.holdToText(p.decide(call, spec, plan, to, gone, printed), call, spec, plan, printed)
 	if v.Decision == tools.Ask && !v.Insist && gone != "" {
 		v.Insist, v.Rule, v.Reason = true, "irreversible", gone+" ("+v.Reason+")"
 	}
 	if v.Decision == tools.Ask {
-		v.Reason += destinations(call, plan, v.Reason)
+		v.Reason += destinations(call, plan, to, v.Reason)
 	}
 	v.Details = p.memory.annotate(call, spec, plan)
+	p.explain(call, plan, &v)
 	if plan.Command == nil {
 		for _, path := range plan.Paths {
-			v.Places = append(v.Places, workspace.Resolve(path))
+			v.Places = append(v.Places, to.of(path))
 		}
 	}
 	return v
 }
 
+// resolved are the paths of a plan with where they led, links resolved, when the call was
+// judged.
+type resolved map[string]string
+
+func resolvePaths(plan tools.Plan) resolved {
+	to := make(resolved, len(plan.Paths))
+	for _, path := range plan.Paths {
+		to[path] = workspace.Resolve(path)
+	}
+	return to
+}
+
+// of returns where a path led; one that is not of the plan is looked up.
+func (to resolved) of(path string) string {
+	if real, known := to[path]; known {
+		return real
+	}
+	return workspace.Resolve(path)
+}
+
+// inside says whether a path, which may be a link, leads into the workspace now.
+func (p *Policy) inside(path string) bool { return p.contains(workspace.Resolve(path)) }
+
 // decide finds the rule that decides; gone is what the call ends for good.
-func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone string) tools.Verdict {
+func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to resolved, gone string, printed *tools.Printed) tools.Verdict {
 	if p.isDisabled(call.Agent, spec) {
 		return tools.Verdict{Decision: tools.Deny, Rule: "disabledTools", Reason: "the tool is disabled for agent " + call.Agent}
 	}
-	only := p.onlyReads(call.Agent, spec, plan)
+	only := p.onlyReads(call.Agent, spec, plan, printed)
 	if only.Decision == tools.Deny {
 		return only
 	}
 	r := p.rulesFor(call.Agent)
-	args := formsOf(call, plan)
+	args := formsOf(call, plan, to)
 	if m := r.deny.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Deny, Rule: m, Reason: "denied by the configuration"}
 	}
 	if only.Decision == tools.Ask {
 		return only
 	}
-	if place := p.writesProtected(spec, plan); place != "" {
+	if place := p.writesProtected(spec, plan, to); place != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "protected", Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
 	}
 	if spec.Changed != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "changed tool", Reason: spec.Changed}
 	}
-	if scope := p.memory.allows(p.inside, call, spec, plan); scope != tools.Once && gone == "" {
+	if scope := p.memory.allows(p, call, spec, plan, to); scope != tools.Once && gone == "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: "remembered." + string(scope), Reason: "the user chose to remember this"}
 	}
 	for _, path := range plan.Paths {
-		if !p.inside(path) {
-			return tools.Verdict{Decision: tools.Ask, Rule: "outside the workspace", Reason: outside(path, path)}
+		if real := to.of(path); !p.contains(real) {
+			return tools.Verdict{Decision: tools.Ask, Rule: "outside the workspace", Reason: leadsOutside(path, path, real)}
 		}
 	}
 	if m := r.ask.match(spec, args); m != "" {
@@ -156,11 +197,14 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone 
 		reason = but
 	}
 	if only.Decision == tools.Allow && r.byDefault == tools.Ask {
-		ok, why := p.reads(plan.Command)
+		ok, why := p.reads(plan.Command, printed)
 		if ok {
 			return only
 		}
 		reason = why
+	}
+	if v, ok := p.unaskedRule(call.Agent, r, spec, plan, printed); ok {
+		return v
 	}
 	if spec.Caution != "" && r.byDefault == tools.Allow {
 		return tools.Verdict{Decision: tools.Ask, Rule: "hint of the server", Reason: spec.Caution}
@@ -170,7 +214,7 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, gone 
 
 // onlyReads judges a call of an agent that changes nothing. Allow is for commands that
 // only read; the zero verdict has no opinion.
-func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan) tools.Verdict {
+func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, printed *tools.Printed) tools.Verdict {
 	if !p.readOnly[agent] || spec.ReadOnly || spec.OwnChat || plan.ReadOnly {
 		return tools.Verdict{}
 	}
@@ -190,6 +234,9 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan) tools
 		v.Insist, v.Reason = false, v.Reason+": "+why
 		return v
 	}
+	if printed.Text != "" {
+		program = printed.Program
+	}
 	if reads, why := program.Reads(); !reads || plan.Command.Background {
 		if reads {
 			why = "it goes on in the background"
@@ -200,9 +247,21 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan) tools
 	return tools.Verdict{Decision: tools.Allow, Rule: v.Rule, Reason: "the command only reads"}
 }
 
+// judgedPaths are the paths of a plan as they were judged, if the call says so.
+func judgedPaths(call tools.Call, plan tools.Plan) resolved {
+	if len(call.Places) != len(plan.Paths) {
+		return resolvePaths(plan)
+	}
+	to := make(resolved, len(plan.Paths))
+	for i, path := range plan.Paths {
+		to[path] = call.Places[i]
+	}
+	return to
+}
+
 // Remember implements tools.Policy.
 func (p *Policy) Remember(call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
-	return p.memory.remember(p.inside, call, spec, plan, scope)
+	return p.memory.remember(p, call, spec, plan, judgedPaths(call, plan), scope)
 }
 
 // Hidden implements tools.Policy: a tool that is disabled, or denied whatever its

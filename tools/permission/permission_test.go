@@ -2,13 +2,19 @@ package permission
 
 import (
 	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 func policy(t *testing.T, options string) *Policy {
@@ -17,7 +23,7 @@ func policy(t *testing.T, options string) *Policy {
 	if len(cfg.Problems) > 0 {
 		t.Fatal(cfg.Problems)
 	}
-	p, errs := New(cfg.Config, Options{Inside: func(path string) bool { return path == "/ws" || strings.HasPrefix(path, "/ws/") }, Memory: NewMemory("")})
+	p, errs := New(cfg.Config, Options{Contains: func(path string) bool { return path == "/ws" || strings.HasPrefix(path, "/ws/") }, Memory: NewMemory("")})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -162,6 +168,65 @@ func TestRemember(t *testing.T) {
 	}
 }
 
+// What is remembered of a command is for the workspace: the same command on other files asks.
+func TestRememberedStaysInside(t *testing.T) {
+	outside := makeFiles(t, map[string]string{"x": ""})
+	dir := makeFiles(t, map[string]string{"a": "", "sub/b": ""})
+	needs.Symlink(t, outside, filepath.Join(dir, "link"))
+	p := real(t, `{"toolCall": {"unasked": "off"}}`, dir)
+	call := tools.Call{Agent: "code", Roots: []string{dir}, Arguments: json.RawMessage(`{}`)}
+	for _, command := range []string{"cat a", "pytest sub", "touch a", "cd sub"} {
+		plan := planOf(`{"command":"`+command+`"}`, dir)
+		if err := p.Remember(call, spec("eca__shell_command"), plan, tools.ForSession); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for command, want := range map[string]tools.Decision{
+		"cat a": tools.Allow, "cat sub/b": tools.Allow, "touch sub/new": tools.Allow, "pytest -q sub/b": tools.Allow, "cd sub && cat b": tools.Allow,
+		"cat /etc/passwd": tools.Ask, "cat ../x": tools.Ask, "cat link/x": tools.Ask, "touch " + outside + "/y": tools.Ask, "touch link/y": tools.Ask, "pytest /tmp": tools.Ask, "pytest --cov=../x": tools.Ask, "touch ~/x": tools.Ask, "cd sub && touch ../a": tools.Ask, "cd sub && touch ../../x": tools.Ask, "cd / && touch x": tools.Ask,
+	} {
+		if v := judge(t, p, "code", dir, command); v.Decision != want {
+			t.Errorf("%q: %+v", command, v)
+		}
+	}
+}
+
+// An entry of an earlier version that stands for a program which runs code does nothing, and
+// the list says so.
+func TestOldMemoryOfInterpretersIsVoid(t *testing.T) {
+	dir, file := makeFiles(t, map[string]string{"x.py": ""}), filepath.Join(t.TempDir(), "permissions.json")
+	keys := map[string]bool{ // and whether it still counts
+		"eca__shell_command python3.11": false, "eca__shell_command nodejs": false, "eca__shell_command docker exec": false, "eca__shell_command git bisect": false, "eca__git git submodule": false, "eca__shell_command psql": false,
+		"eca__shell_command npm test": true, "eca__shell_command ls": true, "eca__git git push": true, "eca__write_file": true, "eca__shell_command in /other": true, "eca__web_fetch docs.rs": true,
+	}
+	raw, err := json.Marshal(map[string]any{"version": 1, "global": slices.Sorted(maps.Keys(keys)), "workspaces": map[string]any{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	memory := NewMemory(file)
+	kept, err := memory.Kept()
+	if err != nil || len(kept) != len(keys) {
+		t.Fatal(kept, err)
+	}
+	for _, k := range kept {
+		if k.Void == keys[k.Key] {
+			t.Errorf("%s: void is %v", k.Key, k.Void)
+		}
+	}
+	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{}`), Getenv: func(string) string { return "" }})
+	p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: memory})
+	for command, want := range map[string]tools.Decision{
+		"npm test": tools.Allow, "python3.11 x.py": tools.Ask, "nodejs x.js": tools.Ask, "docker exec c sh": tools.Ask, "git bisect run x": tools.Ask, "psql -c x": tools.Ask,
+	} {
+		if v := judge(t, p, "code", dir, command); v.Decision != want {
+			t.Errorf("%q: %+v", command, v)
+		}
+	}
+}
+
 // A pattern that backtracks for ever does not hold a turn up.
 func TestEvilPattern(t *testing.T) {
 	p := policy(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["(a+)+b"]}}}}}}`)
@@ -174,7 +239,7 @@ func TestEvilPattern(t *testing.T) {
 
 func TestBadRulesAreReported(t *testing.T) {
 	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": {"byDefault": "maybe", "allow": {"eca__shell_command": {"argsMatchers": {"command": ["("]}}}}}}`), Getenv: func(string) string { return "" }})
-	p, errs := New(cfg.Config, Options{Inside: func(string) bool { return true }, Memory: NewMemory("")})
+	p, errs := New(cfg.Config, Options{Contains: func(string) bool { return true }, Memory: NewMemory("")})
 	if len(errs) != 2 {
 		t.Errorf("%v", errs)
 	}
@@ -182,7 +247,7 @@ func TestBadRulesAreReported(t *testing.T) {
 		t.Errorf("a rule with a broken pattern allows: %+v", v)
 	}
 	cfg = config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": {"byDefault": "allow", "deny": {"eca__shell_command": {"argsMatchers": {"command": ["(", "x"]}}, "eca__grep": {"argsMatchers": {"pattern": ["(a+)+b"]}}}}}}`), Getenv: func(string) string { return "" }})
-	p, _ = New(cfg.Config, Options{Inside: func(string) bool { return true }, Memory: NewMemory("")})
+	p, _ = New(cfg.Config, Options{Contains: func(string) bool { return true }, Memory: NewMemory("")})
 	for tool, args := range map[string]string{"eca__shell_command": `{"command":"y"}`, "eca__grep": `{"pattern":"` + strings.Repeat("a", 200) + `"}`} {
 		if v := p.Judge(tools.Call{Arguments: json.RawMessage(args)}, spec(tool), tools.Plan{}); v.Decision != tools.Deny {
 			t.Errorf("a deny rule that can not be judged allows: %+v", v)

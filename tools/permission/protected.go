@@ -41,13 +41,13 @@ func protectedPatterns() []string {
 }
 
 // writesProtected returns a protected place that a call may write to, or "".
-func (p *Policy) writesProtected(spec tools.Spec, plan tools.Plan) string {
+func (p *Policy) writesProtected(spec tools.Spec, plan tools.Plan, to resolved) string {
 	if spec.ReadOnly || plan.ReadOnly {
 		return ""
 	}
 	if plan.Command == nil {
 		for _, path := range plan.Paths {
-			if p.isProtected(path) {
+			if p.protects(path) || p.protects(to.of(path)) {
 				return path
 			}
 		}
@@ -131,11 +131,7 @@ func expandHome(name string) string {
 	return name
 }
 
-// isProtected says whether a path, as written or where it leads, is protected.
-func (p *Policy) isProtected(path string) bool {
-	return p.protects(path) || p.protects(workspace.Resolve(path))
-}
-
+// protects says whether a path is protected, not looking where it leads.
 func (p *Policy) protects(path string) bool {
 	if partOfBareRepository(filepath.ToSlash(path)) {
 		return true

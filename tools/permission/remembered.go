@@ -7,8 +7,10 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/lockedfile"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -116,6 +118,19 @@ func (k *kept) change(fn func(*document)) error {
 type Remembered struct {
 	Key       string // tool, and for commands what they run
 	Workspace string // empty: everywhere
+	// Void says that the key is of an earlier version, and allows nothing any more: what it
+	// stands for runs code that its words name.
+	Void bool
+}
+
+// isVoid says whether a key is of a command that is not remembered.
+func isVoid(key string) bool {
+	for _, tool := range []string{"shell_command ", "git "} {
+		if command, ok := strings.CutPrefix(key, tools.Native+"__"+tool); ok {
+			return !strings.HasPrefix(command, "in ") && !cmdline.Keyed(command)
+		}
+	}
+	return false
 }
 
 // Kept lists what is remembered beyond the session.
@@ -129,11 +144,11 @@ func (m *Memory) Kept() ([]Remembered, error) {
 	}
 	var out []Remembered
 	for _, key := range doc.Global {
-		out = append(out, Remembered{Key: key})
+		out = append(out, Remembered{Key: key, Void: isVoid(key)})
 	}
 	for _, ws := range slices.Sorted(maps.Keys(doc.Workspaces)) {
 		for _, key := range doc.Workspaces[ws] {
-			out = append(out, Remembered{Key: key, Workspace: ws})
+			out = append(out, Remembered{Key: key, Workspace: ws, Void: isVoid(key)})
 		}
 	}
 	return out, nil

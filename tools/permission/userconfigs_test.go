@@ -156,7 +156,7 @@ func TestUserConfigs(t *testing.T) {
 		if len(cfg.Problems) > 0 {
 			t.Fatal(c.name, cfg.Problems)
 		}
-		p, errs := New(cfg.Config, Options{Inside: workspace.New(root).Contains, Memory: NewMemory("")})
+		p, errs := New(cfg.Config, Options{Contains: workspace.New(root).ContainsResolved, Memory: NewMemory("")})
 		if len(errs) > 0 {
 			t.Fatal(c.name, errs)
 		}

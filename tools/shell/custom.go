@@ -82,15 +82,37 @@ func CustomTool(o Options, c Custom) (tools.Tool, error) {
 // Spec implements tools.Tool.
 func (t *customTool) Spec() tools.Spec { return t.spec }
 
-// Plan implements tools.Tool.
+// Plan implements tools.Tool. The line with its arguments is judged as a command.
 func (t *customTool) Plan(_ context.Context, call tools.Call) (tools.Plan, error) {
-	_, _, err := t.fill(call.Arguments)
-	return tools.Plan{Summary: "Running tool " + t.spec.Name}, err
+	args, err := t.arguments(call.Arguments)
+	if err != nil {
+		return tools.Plan{}, err
+	}
+	line, err := t.command.Literal(args)
+	if err != nil {
+		return tools.Plan{}, err
+	}
+	dir, err := workingDir(call.Roots, "")
+	if err != nil {
+		return tools.Plan{}, err
+	}
+	return tools.Plan{
+		Summary: "Running tool " + t.spec.Name, Paths: []string{dir},
+		Command: &tools.Command{Text: line, Dir: dir, Program: t.options.parse(line), Given: t.command.Values(args)},
+	}, nil
 }
 
 // Run implements tools.Tool.
 func (t *customTool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
-	line, env, err := t.fill(call.Arguments)
+	args, err := t.arguments(call.Arguments)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	line, env, err := t.command.Fill(args)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	judged, err := t.command.Literal(args)
 	if err != nil {
 		return tools.Result{}, err
 	}
@@ -98,18 +120,19 @@ func (t *customTool) Run(ctx context.Context, call tools.Call, out tools.Sink) (
 	if err != nil {
 		return tools.Result{}, err
 	}
-	spec := t.options.line(line, dir)
+	spec := t.options.line(judged, dir)
+	spec.Args[len(spec.Args)-1] = line
 	spec.Env = append(spec.Env, env...)
 	t.options.bind(&spec, call)
 	return t.options.execute(ctx, call, spec, customTimeout, out)
 }
 
-// fill checks arguments and puts them where the command wants them.
-func (t *customTool) fill(raw json.RawMessage) (line string, env []string, err error) {
+// arguments checks the arguments of a call and returns those that it gives.
+func (t *customTool) arguments(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	var args map[string]json.RawMessage
 	var loose map[string]any
 	if err := errors.Join(json.Unmarshal(raw, &args), json.Unmarshal(raw, &loose)); err != nil {
-		return "", nil, fmt.Errorf("INVALID_ARGS: the arguments of %s are not a JSON object: %w", t.spec.Name, err)
+		return nil, fmt.Errorf("INVALID_ARGS: the arguments of %s are not a JSON object: %w", t.spec.Name, err)
 	}
 	required := t.schema.Schema().Required
 	for name, v := range loose {
@@ -122,7 +145,7 @@ func (t *customTool) fill(raw json.RawMessage) (line string, env []string, err e
 		for errors.Unwrap(err) != nil {
 			err = errors.Unwrap(err)
 		}
-		return "", nil, fmt.Errorf("INVALID_ARGS: %s: %w", t.spec.Name, err)
+		return nil, fmt.Errorf("INVALID_ARGS: %s: %w", t.spec.Name, err)
 	}
-	return t.command.Fill(args)
+	return args, nil
 }

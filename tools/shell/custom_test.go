@@ -90,6 +90,65 @@ func TestCustomToolArguments(t *testing.T) {
 	}
 }
 
+// An argument is an operand or a value, and never an option of the command.
+func TestCustomToolArgumentIsNoOption(t *testing.T) {
+	posix(t)
+	for _, c := range []struct {
+		command, args string
+		refused       bool
+	}{
+		{`rm {{x}}`, `"-rf"`, true},
+		{`rm "{{x}}"`, `"-rf"`, true},
+		{`rm '{{x}}'`, `"--recursive"`, true},
+		{`rm {{x}}a`, `"-r"`, true},
+		{`rm a {{x}}`, `["b", "-rf"]`, true},
+		{`if true; then cat <(git log {{x}}); fi`, `"--output=y"`, true},
+		{`cp -- {{x}} b`, `"-rf"`, false},
+		{`cp a; rm -- a; cp {{x}} b`, `"-rf"`, true},
+		{`git log --author={{x}}`, `"-rf"`, false},
+		{`cat a{{x}}`, `"-rf"`, false},
+		{`V={{x}} env`, `"-rf"`, false},
+		{`cat > {{x}}`, `"-rf"`, false},
+		{`cat {{x}}`, `"-"`, false},
+		{`cat {{x}}`, `"a-b"`, false},
+		{`cat {{x}}`, `-5`, true},
+	} {
+		tool, err := CustomTool(Options{}, Custom{Name: "mine", Command: c.command, Schema: map[string]any{"properties": map[string]any{"x": map[string]any{}}}})
+		if err != nil {
+			t.Errorf("%s: %v", c.command, err)
+			continue
+		}
+		_, err = tool.Plan(t.Context(), tools.Call{Roots: []string{t.TempDir()}, Arguments: json.RawMessage(`{"x": ` + c.args + `}`)})
+		if (err != nil) != c.refused {
+			t.Errorf("%s with %s: %v", c.command, c.args, err)
+		}
+	}
+}
+
+// The line of a custom tool is judged with its arguments in it, and says what it would do.
+func TestCustomToolIsJudgedAsACommand(t *testing.T) {
+	posix(t)
+	for command, writes := range map[string]bool{`cat {{x}}`: false, `cat "{{x}}"`: false, `cat '{{x}}'`: false, `cat -- "c"'{{x}}'`: false, `echo {{x}} > "{{x}}"`: true} {
+		tool, err := CustomTool(Options{}, Custom{Name: "mine", Command: command, Schema: map[string]any{"properties": map[string]any{"x": map[string]any{"type": "string"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := tool.Plan(t.Context(), tools.Call{Roots: []string{t.TempDir()}, Arguments: json.RawMessage(`{"x": "a b"}`)})
+		if err != nil || plan.Command == nil {
+			t.Errorf("%s: %+v, %v", command, plan, err)
+			continue
+		}
+		program := plan.Command.Program
+		last := program.Commands[len(program.Commands)-1]
+		if writes && (len(program.Writes) != 1 || program.Writes[0] != "a b") {
+			t.Errorf("%s: %+v", command, program)
+		}
+		if !strings.Contains(" "+strings.Join(last.Args, "|")+"|", "a b|") || len(program.Commands) != 1 {
+			t.Errorf("%s: %q is %+v", command, plan.Command.Text, last)
+		}
+	}
+}
+
 // What can not be served safely is refused when it is configured.
 func TestCustomToolRefused(t *testing.T) {
 	posix(t)
@@ -115,6 +174,8 @@ func TestCustomToolRefused(t *testing.T) {
 		{Name: "a", Command: `echo $'{{x}}'`, Schema: schema},
 		{Name: "a", Command: `f{{x}}() { true; }`, Schema: schema},
 		{Name: "a", Command: `echo # {{x}}`, Schema: schema},
+		{Name: "a", Command: `{{x}} --version`, Schema: schema},
+		{Name: "a", Command: `true && "{{x}}"`, Schema: schema},
 		{Name: "a", Command: "true", Schema: map[string]any{"properties": 7}},
 	} {
 		if _, err := CustomTool(Options{}, c); err == nil {

@@ -1,0 +1,324 @@
+package cmdline
+
+import (
+	"slices"
+	"strings"
+)
+
+// keyed says with which words a command keeps its key. A word that is not listed may make
+// the program run something else, so the command is not remembered then.
+type keyed struct {
+	known    bool
+	letters  string // options of one letter, also several in one word
+	options  string // other options, as written before a "="
+	operands string // the only words that may be operands; empty: any; "-": none
+	remote   bool   // the first operand is the name of a git remote
+	forwards bool   // unknown options go to a script of the project
+}
+
+// keyedCommand says what "remember" can be about beside commands that only read: a program
+// with its subcommands, so that what is remembered runs no code that the words name. A
+// program that is not here, whatever its version or name is, is never remembered.
+func keyedCommand(name string) (keyed, bool) {
+	for _, table := range []func(string) keyed{keyedFiles, keyedGit, keyedGo, keyedProjects, keyedCheckers, keyedListings} {
+		if k := table(name); k.known {
+			return k, true
+		}
+	}
+	return keyed{}, false
+}
+
+// keyedFiles change files that they name.
+func keyedFiles(name string) keyed {
+	switch name {
+	case "mkdir":
+		return keyed{known: true, letters: "pv", options: "--parents --verbose"}
+	case "exit":
+		return keyed{known: true}
+	case "rmdir":
+		return keyed{known: true, letters: "pv"}
+	case "touch":
+		return keyed{known: true, letters: "acm"}
+	case "rm":
+		return keyed{known: true, letters: "fv"}
+	case "ln":
+		return keyed{known: true, letters: "sfnrv"}
+	case "chmod":
+		return keyed{known: true, letters: "Rcfv"}
+	case "cp":
+		return keyed{known: true, letters: "afinprRuv", options: "--recursive --archive"}
+	case "mv":
+		return keyed{known: true, letters: "finuv"}
+	case "tar":
+		return keyed{known: true, letters: "cxtzjJvfpkC", options: "--exclude --strip-components"}
+	}
+	return keyed{}
+}
+
+func keyedGit(name string) keyed {
+	sub, isGit := strings.CutPrefix(name, "git ")
+	if !isGit {
+		return keyed{}
+	}
+	switch sub {
+	case "add":
+		return keyed{known: true, letters: "AufnvN", options: "--all --update --force --dry-run --verbose --intent-to-add --"}
+	case "mv":
+		return keyed{known: true, letters: "knv"}
+	case "rm":
+		return keyed{known: true, letters: "rqn", options: "--cached --quiet --"}
+	case "commit":
+		return keyed{known: true, letters: "amqvsn", options: "--all --message --quiet --verbose --amend --no-edit --signoff --no-verify --allow-empty --author --date --"}
+	case "checkout":
+		return keyed{known: true, letters: "bqt", options: "--quiet --track --detach --"}
+	case "switch":
+		return keyed{known: true, letters: "cqtd", options: "--create --quiet --track --detach"}
+	case "branch":
+		return keyed{known: true, letters: "arvm", options: "--all --list --move --show-current --set-upstream-to"}
+	case "tag":
+		return keyed{known: true, letters: "almn", options: "--annotate --list --message"}
+	case "merge":
+		return keyed{known: true, letters: "q", options: "--quiet --no-edit --ff --ff-only --no-ff --squash --abort"}
+	case "revert":
+		return keyed{known: true, letters: "n", options: "--no-edit --no-commit --abort"}
+	case "cherry-pick":
+		return keyed{known: true, letters: "xn", options: "--no-commit --abort"}
+	case "stash":
+		return keyed{known: true, letters: "ukqm", options: "--include-untracked --keep-index --quiet --message --index"}
+	case "reset":
+		return keyed{known: true, letters: "qN", options: "--soft --mixed --quiet --"}
+	case "restore":
+		return keyed{known: true, letters: "SWq", options: "--staged --worktree --quiet --"}
+	case "init":
+		return keyed{known: true, letters: "qb", options: "--quiet --initial-branch"}
+	case "push":
+		return keyed{known: true, remote: true, letters: "uqvn", options: "--set-upstream --tags --follow-tags --dry-run --quiet --verbose --porcelain"}
+	case "pull":
+		return keyed{known: true, remote: true, letters: "qvpt", options: "--rebase --no-rebase --ff --ff-only --no-ff --prune --tags --quiet --verbose --autostash"}
+	case "fetch":
+		return keyed{known: true, remote: true, letters: "qvpta", options: "--all --prune --tags --quiet --verbose --depth --unshallow"}
+	}
+	return keyed{}
+}
+
+func keyedGo(name string) keyed {
+	switch name {
+	case "go test":
+		return keyed{known: true, options: "-v -race -run -skip -count -short -timeout -cover -covermode -coverprofile -bench -benchmem -benchtime -cpu -parallel -failfast -json -list -shuffle -tags -trimpath -p -n -x"}
+	case "go build":
+		return keyed{known: true, options: "-v -race -tags -trimpath -o -p -n -x"}
+	case "go vet":
+		return keyed{known: true, options: "-v -tags -n -x -json"}
+	case "go list":
+		return keyed{known: true, options: "-m -json -f -deps -test -e -u -tags"}
+	case "go fmt":
+		return keyed{known: true, options: "-n -x"}
+	case "go mod tidy", "go mod download", "go mod why":
+		return keyed{known: true, options: "-v -x -json -m"}
+	case "go version", "go mod verify", "go mod graph":
+		return keyed{known: true}
+	case "gofmt":
+		return keyed{known: true, options: "-l -d -w -s -e"}
+	}
+	return keyed{}
+}
+
+// keyedProjects build and test the project that they run in.
+func keyedProjects(name string) keyed {
+	switch name {
+	case "cargo build", "cargo test", "cargo check", "cargo clippy", "cargo fmt", "cargo doc", "cargo bench", "cargo tree", "cargo metadata":
+		return keyed{known: true, letters: "vqpj", options: "--release --workspace --all --all-features --no-default-features --features --lib --bins --bin --tests --test --doc --examples --example --all-targets " +
+			"--package --exclude --verbose --quiet --offline --locked --frozen --no-run --no-fail-fast --no-deps --message-format --check --nocapture --test-threads --ignored -- -D -W"}
+	case "npm test", "npm start", "npm run *", "pnpm test", "pnpm start", "pnpm run *", "yarn test", "yarn start", "yarn run *":
+		return keyed{known: true, forwards: true}
+	case "npm ci", "npm install", "pnpm install", "yarn install", "bun install", "uv sync", "uv lock", "poetry install", "poetry lock", "composer install", "bundle install":
+		return keyed{
+			known: true, letters: "qv", operands: "-",
+			options: "--frozen-lockfile --immutable --offline --prefer-offline --ignore-scripts --no-audit --no-fund --locked --frozen --all-extras --dev --no-dev --quiet --verbose --no-interaction",
+		}
+	case "mvn":
+		return keyed{known: true, letters: "qBoeU", options: "-ntp -DskipTests -Dtest", operands: "clean validate compile test-compile test package verify"}
+	case "gradle":
+		return keyed{known: true, letters: "qis", options: "--offline --no-daemon --info --stacktrace --console --tests", operands: "clean classes compileJava jar assemble build check test lint"}
+	case "dotnet build", "dotnet test":
+		return keyed{known: true, letters: "cvf", options: "--configuration --no-restore --no-build --filter --framework --verbosity --nologo"}
+	case "swift build", "swift test", "mix test", "mix compile", "mix format", "dart analyze", "dart format", "dart test", "flutter analyze", "flutter test", "deno fmt", "deno lint", "deno check", "bundle check", "bundle list":
+		return keyed{known: true, options: "--verbose --filter --parallel --trace --failed --only --check --check-formatted"}
+	}
+	return keyed{}
+}
+
+// keyedCheckers test, check and format the files that they are given.
+func keyedCheckers(name string) keyed {
+	switch name {
+	case "pytest":
+		return keyed{known: true, letters: "qvxskmnrl", options: "--lf --ff --co --tb --maxfail --durations --no-header --disable-warnings --cov --cov-report --collect-only --last-failed --failed-first --exitfirst"}
+	case "ruff check", "ruff format":
+		return keyed{known: true, letters: "qv", options: "--fix --check --diff --select --ignore --statistics"}
+	case "black":
+		return keyed{known: true, letters: "qvl", options: "--check --diff --quiet --line-length"}
+	case "mypy":
+		return keyed{known: true, letters: "pm", options: "--strict --ignore-missing-imports --show-error-codes --no-error-summary"}
+	case "flake8":
+		return keyed{known: true, options: "--select --ignore --max-line-length --count"}
+	case "tsc":
+		return keyed{known: true, letters: "pb", options: "--noEmit --project --build --pretty"}
+	case "eslint":
+		return keyed{known: true, options: "--fix --quiet --ext --max-warnings --cache"}
+	case "prettier":
+		return keyed{known: true, letters: "cwl", options: "--check --write --list-different"}
+	case "rustfmt":
+		return keyed{known: true, options: "--check --edition"}
+	case "shellcheck":
+		return keyed{known: true, letters: "xfSeso", options: "--severity --exclude --shell"}
+	case "terraform fmt", "terraform validate":
+		return keyed{known: true, options: "-check -diff -recursive -json -no-color"}
+	}
+	return keyed{}
+}
+
+// keyedListings show what others keep: services, package managers.
+func keyedListings(name string) keyed {
+	switch name {
+	case "gh pr view", "gh pr list", "gh pr status", "gh pr checks", "gh pr diff", "gh issue view", "gh issue list", "gh issue status", "gh run list", "gh run view", "gh repo view",
+		"docker ps", "docker images", "docker logs", "docker inspect", "docker version", "docker info", "kubectl get", "kubectl describe", "kubectl logs", "kubectl version",
+		"npm ls", "npm list", "npm outdated", "pnpm list", "pip list", "pip show", "pip freeze", "pip check", "pip3 list", "pip3 show", "pip3 freeze", "pip3 check", "uv tree", "poetry show", "poetry check",
+		"systemctl status", "systemctl is-active":
+		return keyed{
+			known: true, letters: "anqlofAL",
+			options: "--all --filter --format --no-trunc --tail --since --follow --namespace --all-namespaces --output --selector --container --state --limit --json --repo --comments --outdated --depth --no-pager",
+		}
+	}
+	return keyed{}
+}
+
+// keyedReader says whether a program is remembered by its name, for as long as it only reads.
+func keyedReader(name string) bool {
+	_, known := reader(name)
+	return known || name == "find"
+}
+
+// scriptName is what scripts of a project are called; no file, and no program with a version.
+func scriptName(name string) bool {
+	return plainName(name, "_:-") && !runsCode(name)
+}
+
+// namedByKey finds the entry that the first words of a command stand for, and how many of them
+// there are.
+func namedByKey(words []string) (rule keyed, n int, ok bool) {
+	for n = min(3, len(words)); n > 0; n-- {
+		if rule, ok = keyedCommand(strings.Join(words[:n], " ")); ok {
+			return rule, n, true
+		}
+	}
+	if len(words) > 2 && words[1] == "run" && scriptName(words[2]) {
+		rule, ok = keyedCommand(words[0] + " run *")
+	}
+	return rule, 3, ok
+}
+
+// Keyed says whether a key is one that commands can have.
+func Keyed(key string) bool {
+	words := strings.Fields(key)
+	if len(words) == 0 {
+		return false
+	}
+	if keyedReader(key) || len(words) == 2 && words[0] == "git" && GitReads(words[1]) {
+		return true
+	}
+	_, n, ok := namedByKey(words)
+	return ok && n == len(words)
+}
+
+// key names a command for "remember"; empty if it must not be remembered. reads says that the
+// command only reads.
+func key(words []word, reads bool) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		if !w.known {
+			return ""
+		}
+		texts[i] = w.text
+	}
+	if reads {
+		switch name := texts[0]; {
+		case keyedReader(name):
+			return name
+		case name == "git" && len(texts) > 1 && GitReads(texts[1]):
+			return name + " " + texts[1]
+		}
+		return ""
+	}
+	rule, n, ok := namedByKey(texts)
+	if !ok || !rule.covers(words[n:], texts[0] == "tar") {
+		return ""
+	}
+	return strings.Join(texts[:n], " ")
+}
+
+// covers says whether each word is one that the command keeps its key with. bundled says that
+// the first word holds letters of options without a dash.
+func (k keyed) covers(words []word, bundled bool) bool {
+	operands := 0
+	for i, w := range words {
+		option, _, _ := strings.Cut(w.text, "=")
+		letters, isOption := strings.CutPrefix(option, "-")
+		switch {
+		case w.loose() || strings.HasPrefix(w.text, "@"): // may be another option, or a file of options
+			return false
+		case k.forwards:
+			if isOption && configuresRunner(option) {
+				return false
+			}
+		case bundled && i == 0 && !isOption:
+			if strings.Trim(w.text, k.letters) != "" {
+				return false
+			}
+		case isOption && slices.Contains(strings.Fields(k.options), option):
+		case isOption && letters != "" && strings.Trim(letters, k.letters+"0123456789") == "":
+		case isOption && w.text != "-":
+			return false
+		case k.operands != "" && !slices.Contains(strings.Fields(k.operands), w.text):
+			return false
+		case k.remote && !remoteOrRef(w.text, operands):
+			return false
+		default:
+			operands++
+		}
+	}
+	return true
+}
+
+// remoteOrRef says whether an operand is the plain name of a remote (the first one) or of what
+// is transferred: not an address, which may be anybody's.
+func remoteOrRef(text string, n int) bool {
+	if n == 0 {
+		return plainName(text, "_.-")
+	}
+	from, to, both := strings.Cut(text, ":")
+	return plainName(from, "_./@-") && (!both || plainName(to, "_./-"))
+}
+
+// plainName says whether a name begins with a letter or a digit and has nothing else but
+// these and some other characters.
+func plainName(name, others string) bool {
+	for i, r := range name {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && (i == 0 || !strings.ContainsRune(others, r)) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// configuresRunner tells options with which a package manager takes another shell, interpreter,
+// folder or configuration for a script, whole or shortened.
+func configuresRunner(option string) bool {
+	if !strings.HasPrefix(option, "--") {
+		return strings.HasPrefix(option, "-C") || strings.HasPrefix(option, "-c")
+	}
+	name := strings.ToLower(strings.TrimPrefix(option, "--"))
+	return strings.HasPrefix(name, "config.") || name != "" && slices.ContainsFunc([]string{
+		"script-shell", "shell", "node-options", "node-version", "use-node-version", "prefix", "userconfig", "globalconfig", "location", "dir", "cwd", "use-yarnrc", "require", "call", "config",
+	}, func(known string) bool { return strings.HasPrefix(known, name) || strings.HasPrefix(name, known) })
+}
