@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -42,18 +43,47 @@ func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.P
 	}
 	if p.Level == sandbox.Workspace {
 		p.Guard = &sandbox.Guard{Roots: roots, Names: permission.ProtectedNames()}
+		p.Loopback = p.Isolate && !p.Network && d.isolation().Network
+		d.addCaches(cfg, &p, roots, by)
 	}
 	return p
 }
 
+// addCaches lets a child use caches of build tools: the user's if the user approved it, else
+// private ones.
+func (d *Daemon) addCaches(cfg *config.Config, p *sandbox.Policy, roots []string, by author) {
+	if by == byHand || cfg.ToolCall.SandboxCaches == "shared" || len(roots) == 0 {
+		p.Write = append(p.Write, sandbox.SharedCaches(d.opts.Getenv, d.opts.CacheDir)...)
+		return
+	}
+	p.Caches = &sandbox.Caches{Dir: d.cacheLayers(), Root: roots[0], Overlay: p.Isolate && d.isolation().Overlay, Getenv: d.opts.Getenv}
+	layers := *p.Caches
+	if _, trimmed := d.trimmed.LoadOrStore(roots[0], true); !trimmed {
+		d.trims.Go(func() {
+			if err := layers.Trim(sandbox.LayerLimit); err != nil {
+				d.opts.Log.Warn("private caches are not trimmed", "err", err)
+			}
+		})
+	}
+}
+
+// cacheLayers is where private caches are: not below the cache folder, which is one of those that
+// layers are put over.
+func (d *Daemon) cacheLayers() string { return filepath.Join(d.opts.StateDir, "caches") }
+
+// ClearSandboxCaches removes the private caches of all workspaces, and returns where they were.
+func (d *Daemon) ClearSandboxCaches() (string, error) {
+	return d.cacheLayers(), os.RemoveAll(d.cacheLayers())
+}
+
 // levelFor returns what such a child may do, wherever that is held.
 func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox.Policy {
-	p := sandbox.Policy{Level: sandbox.Workspace, Write: append(roots[:len(roots):len(roots)], sandbox.Caches(d.opts.Getenv, d.opts.CacheDir)...)}
+	p := sandbox.Policy{Level: sandbox.Workspace, Write: roots[:len(roots):len(roots)]}
 	switch cfg.ToolCall.Sandbox {
 	case sandboxOff:
 		return sandbox.Policy{}
 	case sandboxOn, sandboxRequired:
-		p.Network, p.Required = cfg.ToolCall.SandboxNetwork, cfg.ToolCall.Sandbox == sandboxRequired
+		p.Network, p.Required = cfg.ToolCall.SandboxNetwork.All, cfg.ToolCall.Sandbox == sandboxRequired
 		if by == judged {
 			return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots, Required: p.Required}
 		}

@@ -24,7 +24,7 @@ type Spaces struct {
 
 // Spaces returns the namespaces of a policy.
 func (p Policy) Spaces() Spaces {
-	return Spaces{p.Isolate, p.Isolate && p.OwnProcesses, p.Isolate && p.Loopback && p.Join == 0}
+	return Spaces{p.Isolate, p.Isolate && p.OwnProcesses, p.Isolate && p.Loopback && !p.Joined}
 }
 
 // Set has a process that is about to be started begin in namespaces.
