@@ -200,7 +200,7 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to re
 		}
 		reason = why
 	}
-	if v, ok := p.unaskedRule(call.Agent, r, spec, plan); ok {
+	if v, ok := p.unaskedRule(call.Agent, r, spec, plan, gone); ok {
 		return v
 	}
 	if spec.Caution != "" && r.byDefault == tools.Allow {
