@@ -106,7 +106,7 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		return false, nil
 	}
 	tc, plan, verdict := h.call, h.plan, h.verdict
-	tc.Places = verdict.Places
+	tc.Places, tc.Printed = verdict.Places, verdict.Printed
 	tc.Grant.Rule = verdict.Rule
 	var point *event.UndoPoint
 	if verdict.Decision == tools.Allow {

@@ -147,6 +147,7 @@ func (d *Daemon) newPolicy(cfg *config.Loaded, ws *workspace.Workspace) *permiss
 	contains := func(real string) bool { return ws.ContainsResolved(real) || own.ContainsResolved(real) }
 	policy, errs := permission.New(cfg.Config, permission.Options{
 		Contains: contains, Memory: d.memory, Sandbox: d.promises(cfg.Config), Children: d.children,
+		Getenv:    d.opts.Getenv,
 		Bounds:    func(call tools.Call) *event.Sandbox { return d.shownBounds(cfg, call) },
 		Protected: []string{config.Home(d.opts.Getenv), d.opts.StateDir},
 	})

@@ -107,6 +107,7 @@ type Daemon struct {
 	children *proc.Pool // starts all children, but those that outlive us
 	// isolation says which namespaces commands can have here; found out when first asked for.
 	isolation func() sandbox.Isolation
+	bash      *shell.Bash // runs what nobody approved by hand
 	// outputs are those of tools that are too long to be shown.
 	outputs *tools.Outputs
 	finder  workspace.Finder
@@ -180,6 +181,7 @@ func New(o Options) *Daemon {
 		jobs:     shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
 		outputs:  tools.NewOutputs(filepath.Join(o.CacheDir, "toolCallOutputs"), o.Now),
 		logins:   newLogins(), servedLogins: newLogins(),
+		bash: shell.NewBash(filepath.Join(o.CacheDir, "shell")),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
@@ -359,7 +361,7 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 	return shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Children: d.children, Jobs: d.jobs, Getenv: d.opts.Getenv,
+		Executable: d.opts.Executable, Children: d.children, Jobs: d.jobs, Getenv: d.opts.Getenv, Bash: d.bash,
 		HeldBack: filepath.Join(d.opts.StateDir, "held-back"),
 		Sandbox:  func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
 		Environ:  func(call tools.Call) []string { return d.callEnvironment(d.Config(), call) },

@@ -23,6 +23,9 @@ type Explanation struct {
 	Writes   []string          // files that redirections write, as written
 	// Unparsed says why other commands may run that are not listed; empty if none can.
 	Unparsed string
+	// Text is what runs unless the user approves the call by hand; empty if there is no such
+	// text. NoText says why.
+	Text, NoText string
 }
 
 // ExplainCommand judges a command as if an agent called shell_command with it in the
@@ -55,6 +58,10 @@ func (d *Daemon) ExplainCommand(ctx context.Context, agent, command string) (Exp
 	if plan.Command != nil {
 		program := plan.Command.Program
 		out.Commands, out.Writes, out.Unparsed = program.Commands, program.Writes, program.Unresolved
+		out.NoText = "the command is for another shell, or denied"
+		if printed := out.Verdict.Printed; printed != nil {
+			out.Text, out.NoText = printed.Text, "the command has no canonical form: "+printed.Why
+		}
 	}
 	return out, nil
 }

@@ -17,9 +17,13 @@ const explainHelp = `Says what would become of a shell command in this directory
 denied, or asked for, which rule decides and why, and which commands it consists of.
 The command is not run. Several words are joined by spaces.
 
+With --text, only the text that runs when you did not approve the command by hand: printed
+from what was judged, with all words quoted.
+
 With --json, one document: {verdict, rule, reason, level, network, commands:
-[{command, effect, reason}], writes, unparsed}. The level of the sandbox, read-only or
-workspace, and whether it has network, none or all, are there if the command would run in it. An effect is reads, changes or unknown; writes are the files that
+[{command, effect, reason}], writes, unparsed, text}. The level of the sandbox, read-only or
+workspace, and whether it has network, none or all, are there if the command would run in it.
+An effect is reads, changes or unknown; writes are the files that
 redirections write; unparsed says why the command could not be taken apart completely.`
 
 // permissionCommand is `eca permission`.
@@ -29,9 +33,9 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 		Short: "Explain decisions about tool calls; list and forget remembered ones",
 	}
 	var agent string
-	var asJSON bool
+	var asJSON, text bool
 	explain := &cobra.Command{
-		Use:   "explain [--agent A] [--json] -- COMMAND...",
+		Use:   "explain [--agent A] [--json] [--text] -- COMMAND...",
 		Short: "Say what would become of a shell command, and why",
 		Long:  explainHelp,
 		Args:  cobra.MinimumNArgs(1),
@@ -41,12 +45,20 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 				if err != nil {
 					return err
 				}
+				if text && !asJSON {
+					if e.Text == "" {
+						return errors.New(e.NoText)
+					}
+					_, err := fmt.Fprintln(stdout, e.Text)
+					return err
+				}
 				return printExplanation(e, asJSON, stdout)
 			})
 		},
 	}
 	explain.Flags().StringVar(&agent, "agent", "", "judge as for this agent (default: defaultAgent)")
 	explain.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	explain.Flags().BoolVar(&text, "text", false, "print only the text that runs unless you approve the command by hand")
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List what is remembered for workspaces and everywhere",
@@ -122,7 +134,8 @@ func printExplanation(e daemon.Explanation, asJSON bool, stdout io.Writer) error
 			Commands []part   `json:"commands"`
 			Writes   []string `json:"writes"`
 			Unparsed string   `json:"unparsed,omitempty"`
-		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, level, network, parts, append([]string{}, e.Writes...), e.Unparsed})
+			Text     string   `json:"text,omitempty"`
+		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, level, network, parts, append([]string{}, e.Writes...), e.Unparsed, e.Text})
 	}
 	always := ""
 	if e.Verdict.Insist {

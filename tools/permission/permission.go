@@ -8,6 +8,7 @@
 //	toolCall.approval.deny                                             -> deny
 //	the agent is readOnly, what the call does is not known             -> ask, always
 //	it writes to a protected place (protected.go)                      -> ask, always
+//	the call is to run outside of the sandbox                          -> ask, always
 //	what an MCP server says of the tool is not what it said before      -> ask, always
 //	remembered for this session, the workspace, or everywhere          -> allow
 //	the call touches a path outside the workspace                      -> ask
@@ -62,6 +63,7 @@ type Policy struct {
 	protected []string
 	memory    *Memory
 	git       *gitAnswers
+	programs  *programs
 }
 
 var _ tools.Policy = (*Policy)(nil)
@@ -72,6 +74,7 @@ type Options struct {
 	Protected []string               // eca's own folders and files, absolute: writing there always asks
 	Memory    *Memory                // outlives configurations
 	Sandbox   Sandbox
+	Getenv    func(string) string // where commands find programs; nil: anywhere
 
 	// Bounds says how a call is bound that the rule of its Grant lets run; nil if it is not.
 	// It may be nil.
@@ -87,7 +90,7 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
 		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
-		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o.Children),
+		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o.Children), programs: newPrograms(o.Getenv),
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))
@@ -111,7 +114,8 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	to := resolvePaths(plan)
 	gone := p.destroys(call.Roots, plan.Command)
-	v := p.decide(call, spec, plan, to, gone)
+	printed := p.print(plan.Command)
+	v := p.holdToText(p.decide(call, spec, plan, to, gone, printed), call, spec, plan, printed)
 	if v.Decision == tools.Ask && !v.Insist && gone != "" {
 		v.Insist, v.Rule, v.Reason = true, "irreversible", gone+" ("+v.Reason+")"
 	}
@@ -152,11 +156,11 @@ func (to resolved) of(path string) string {
 func (p *Policy) inside(path string) bool { return p.contains(workspace.Resolve(path)) }
 
 // decide finds the rule that decides; gone is what the call ends for good.
-func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to resolved, gone string) tools.Verdict {
+func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to resolved, gone string, printed *tools.Printed) tools.Verdict {
 	if p.isDisabled(call.Agent, spec) {
 		return tools.Verdict{Decision: tools.Deny, Rule: "disabledTools", Reason: "the tool is disabled for agent " + call.Agent}
 	}
-	only := p.onlyReads(call.Agent, spec, plan)
+	only := p.onlyReads(call.Agent, spec, plan, printed)
 	if only.Decision == tools.Deny {
 		return only
 	}
@@ -170,6 +174,9 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to re
 	}
 	if place := p.writesProtected(spec, plan, to); place != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "protected", Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
+	}
+	if plan.Command != nil && plan.Command.Outside != "" {
+		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "outside the sandbox", Reason: "it would run outside of the sandbox, with all your rights: " + clip(plan.Command.Outside)}
 	}
 	if spec.Changed != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "changed tool", Reason: spec.Changed}
@@ -194,13 +201,13 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to re
 		reason = but
 	}
 	if only.Decision == tools.Allow && r.byDefault == tools.Ask {
-		ok, why := p.reads(plan.Command)
+		ok, why := p.reads(plan.Command, printed)
 		if ok {
 			return only
 		}
 		reason = why
 	}
-	if v, ok := p.unaskedRule(call.Agent, r, spec, plan, gone); ok {
+	if v, ok := p.unaskedRule(call.Agent, r, spec, plan, printed, gone); ok {
 		return v
 	}
 	if spec.Caution != "" && r.byDefault == tools.Allow {
@@ -211,7 +218,7 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to re
 
 // onlyReads judges a call of an agent that changes nothing. Allow is for commands that
 // only read; the zero verdict has no opinion.
-func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan) tools.Verdict {
+func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, printed *tools.Printed) tools.Verdict {
 	if !p.readOnly[agent] || spec.ReadOnly || spec.OwnChat || plan.ReadOnly {
 		return tools.Verdict{}
 	}
@@ -230,6 +237,9 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan) tools
 	if changes, why := program.Changes(); changes {
 		v.Insist, v.Reason = false, v.Reason+": "+why
 		return v
+	}
+	if printed.Text != "" {
+		program = printed.Program
 	}
 	if reads, why := program.Reads(); !reads || plan.Command.Background {
 		if reads {

@@ -62,6 +62,9 @@ type Options struct {
 	// Environ returns the environment of what a call runs, nil for our own; nil is our own for
 	// all.
 	Environ func(tools.Call) []string
+
+	// Bash is the copy of bash that runs what the user did not approve by hand.
+	Bash *Bash
 }
 
 // bind bounds what a call runs, and says what it gets of the environment.
@@ -79,6 +82,7 @@ type shellArgs struct {
 	WorkingDir string `json:"working_directory,omitempty" jsonschema:"The absolute path of the directory to run it in (default: the first workspace folder)."`
 	Timeout    int    `json:"timeout,omitempty" jsonschema:"Milliseconds until the command is killed (default: 60000, at most 600000)."`
 	Background string `json:"background,omitempty" jsonschema:"Set to a short label to run the command in the background, for servers and watchers. It returns at once."`
+	Outside    string `json:"outside,omitempty" jsonschema:"Only after the sandbox stopped this command: why it has to run outside of the sandbox. The user is asked each time."`
 }
 
 // Tools returns the tools of this package.
@@ -96,7 +100,11 @@ func (o Options) shellCommand() tools.Tool {
 			}
 			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}}
 			program := o.parse(a.Command)
-			plan.Command = &tools.Command{Text: a.Command, Dir: dir, Program: program, Background: a.Background != ""}
+			plan.Command = o.command(a.Command, dir, program)
+			plan.Command.Background, plan.Command.Outside = a.Background != "", strings.TrimSpace(a.Outside)
+			if plan.Command.Outside != "" {
+				plan.Summary += " (outside of the sandbox)"
+			}
 			if commands := describe(program); len(commands) > 0 || a.Background != "" {
 				if commands == nil {
 					commands = []event.Command{}
@@ -125,8 +133,11 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	if err != nil {
 		return tools.Result{}, err
 	}
-	spec := o.line(a.Command, dir)
-	if o.bind(&spec, call); spec.Sandbox.Level == sandbox.ReadOnly {
+	spec, err := o.prepare(call, a.Command, dir)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	if spec.Sandbox.Level == sandbox.ReadOnly {
 		spec.Env = append(spec.Env, cmdline.GitCeilings(call.Roots))
 	}
 	if a.Background != "" {
@@ -137,7 +148,13 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 			return note
 		})
 	}
-	return o.execute(ctx, call, spec, a.limit(), out)
+	res, err := o.execute(ctx, call, spec, a.limit(), out)
+	if err == nil && res.Failed && (spec.Sandbox.Required || o.Children.Bounds().Holds) {
+		if note := stopNote(spec.Sandbox, res); note != "" {
+			res.Outputs = append(res.Outputs, note)
+		}
+	}
+	return res, err
 }
 
 // limit is how long the command may take.
