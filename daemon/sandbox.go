@@ -29,6 +29,7 @@ type author int
 const (
 	ours       author = iota // a rule that is built in
 	judged                   // a built-in rule, since the command only reads
+	contained                // a built-in rule, since the command stays in the workspace
 	users                    // the user's own configuration, or auto-approve
 	workspaces               // a workspace's file that the user trusts
 	byHand                   // the user saw it and approved
@@ -84,6 +85,9 @@ func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox
 		return sandbox.Policy{}
 	case sandboxOn, sandboxRequired:
 		p.Network, p.Required = cfg.ToolCall.SandboxNetwork.All, cfg.ToolCall.Sandbox == sandboxRequired
+		if by == contained {
+			p.Network, p.Required = false, true
+		}
 		if by == judged {
 			return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots, Required: p.Required}
 		}
@@ -96,6 +100,8 @@ func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox
 		return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots}
 	case users:
 		p.Network = true
+	case contained:
+		p.Required = true // nobody approved it outside of its bounds
 	case workspaces:
 	}
 	return p
@@ -153,8 +159,11 @@ func (d *Daemon) customAuthor(cfg *config.Loaded, name string, call tools.Call) 
 // ruleAuthor says whose a rule of the permission policy is. What is not found in the
 // configuration is built in.
 func ruleAuthor(cfg *config.Loaded, roots []string, rule string) author {
-	if rule == permission.RuleReads {
+	switch rule {
+	case permission.RuleReads:
 		return judged
+	case tools.RuleWorkspace:
+		return contained
 	}
 	path := rulePath(rule)
 	origin, ok := cfg.Origin(path...)
@@ -213,7 +222,16 @@ func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
 	if s := d.children.Bounds(); !s.Holds {
 		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to hold it to that: " + s.Without}
 	}
-	return permission.Sandbox{}
+	return permission.Sandbox{NoWorkspace: func() string {
+		here := d.isolation()
+		switch untrusted := d.Untrusted(); {
+		case !here.Mounts || !here.Processes || !here.Network:
+			return "the sandbox of the workspace cannot be held here: " + here.Without
+		case len(untrusted) > 0:
+			return untrusted[0].File + " is not trusted"
+		}
+		return ""
+	}}
 }
 
 // shownBounds is how a call is bound, for the user; nil if it is not.

@@ -101,6 +101,7 @@ type shellArgs struct {
 	WorkingDir string `json:"working_directory,omitempty" jsonschema:"The absolute path of the directory to run it in (default: the first workspace folder)."`
 	Timeout    int    `json:"timeout,omitempty" jsonschema:"Milliseconds until the command is killed (default: 60000, at most 600000)."`
 	Background string `json:"background,omitempty" jsonschema:"Set to a short label to run the command in the background, for servers and watchers. It returns at once."`
+	Outside    string `json:"outside,omitempty" jsonschema:"Only after the sandbox stopped this command: why it has to run outside of the sandbox. The user is asked each time."`
 }
 
 // Tools returns the tools of this package.
@@ -119,7 +120,10 @@ func (o Options) shellCommand() tools.Tool {
 			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}}
 			program := o.parse(a.Command)
 			plan.Command = o.command(a.Command, dir, program)
-			plan.Command.Background = a.Background != ""
+			plan.Command.Background, plan.Command.Outside = a.Background != "", strings.TrimSpace(a.Outside)
+			if plan.Command.Outside != "" {
+				plan.Summary += " (outside of the sandbox)"
+			}
 			if commands := describe(program); len(commands) > 0 || a.Background != "" {
 				if commands == nil {
 					commands = []event.Command{}
@@ -163,7 +167,13 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 			return note
 		})
 	}
-	return o.execute(ctx, call, spec, a.limit(), out)
+	res, err := o.execute(ctx, call, spec, a.limit(), out)
+	if err == nil && res.Failed && (spec.Sandbox.Required || o.Children.Bounds().Holds) {
+		if note := stopNote(spec.Sandbox, res); note != "" {
+			res.Outputs = append(res.Outputs, note)
+		}
+	}
+	return res, err
 }
 
 // limit is how long the command may take.
