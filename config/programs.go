@@ -56,8 +56,10 @@ func launchers() []launcher {
 		{names: "exec command builtin nohup time setsid xargs caffeinate", runs: true},
 		{names: "nice ionice stdbuf timeout", values: "-n -c -p -i -o -e -k -s --adjustment --signal --kill-after", runs: true},
 		{names: "npx bunx pnpx npm pnpm yarn", commands: "exec x dlx --", values: "-p --package --prefix --dir --cwd -w --workspace --filter", code: "-c --call", lines: true, runs: true},
-		{names: "uv uvx pipx poetry pdm hatch rye pipenv conda mamba micromamba mise direnv nix-shell", commands: "tool run exec x --", runs: true,
-			values: "--directory --project --with --with-editable --with-requirements --from --python -p --extra --group --index --index-url --env-file --config-file -C -n --name --prefix --spec"},
+		{
+			names: "uv uvx pipx poetry pdm hatch rye pipenv conda mamba micromamba mise direnv nix-shell", commands: "tool run exec x --", runs: true,
+			values: "--directory --project --with --with-editable --with-requirements --from --python -p --extra --group --index --index-url --env-file --config-file -C -n --name --prefix --spec",
+		},
 	}
 }
 
