@@ -106,8 +106,14 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		return false, nil
 	}
 	tc, plan, verdict := h.call, h.plan, h.verdict
-	tc.Places = verdict.Places
+	tc.Places, tc.Printed = verdict.Places, verdict.Printed
 	tc.Grant.Rule = verdict.Rule
+	var point *event.UndoPoint
+	if verdict.Decision == tools.Allow {
+		if point, err = t.undoPoint(tc, plan, &judged); err != nil && verdict.Rule == tools.RuleWorkspace {
+			verdict.Decision, judged.Decision = tools.Ask, string(tools.Ask)
+		}
+	}
 	switch verdict.Decision {
 	case tools.Deny:
 		t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig, Message: t.denial(verdict)})
@@ -115,6 +121,7 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 	case tools.Ask:
 		if t.trusted() && !h.mustAsk && !verdict.Insist || tool.Spec().OwnChat {
 			tc.Grant.Auto = true
+			point, _ = t.undoPoint(tc, plan, &judged)
 			break
 		}
 		if !t.asks() {
@@ -145,16 +152,58 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 		t.emit(judged)
 	}
 	if t.ctx.Err() != nil {
+		t.closeUndoPoint(point)
 		return false, context.Cause(t.ctx)
 	}
 	t.emit(event.ToolStarted{CallID: c.CallID}, event.Progress{Text: cmp.Or(tool.Spec().Progress, progressCalling)})
 	told := t.instructions(plan.Paths)
 	if tool.Spec().OwnChat {
-		t.execute(tool, tc, told)
+		t.execute(tool, tc, told, nil)
 	} else {
-		t.calls.Go(func() { t.execute(tool, tc, told) })
+		t.calls.Go(func() { t.execute(tool, tc, told, point) })
 	}
 	return false, nil
+}
+
+// undoPoint records the files before a call that runs without a question, if it is one that
+// changes files in ways of its own, and says so with the call.
+func (t *turn) undoPoint(tc tools.Call, plan tools.Plan, judged *event.ToolJudged) (*event.UndoPoint, error) {
+	of := t
+	if t.boss != nil { // what a subagent does is undone with the call it works for
+		of = t.boss
+		tc.ID = t.id
+	}
+	point, left, err := t.s.eng.deps.Files.Begin(t.ctx, of.s.id, tc, plan)
+	switch {
+	case err != nil:
+		judged.Reason += "; it could not be undone: " + err.Error()
+		return nil, err
+	case point == nil:
+		return nil, nil //nolint:nilnil // it needs none
+	}
+	judged.Reason += "; a rollback can undo it"
+	if len(left) > 0 {
+		judged.Reason += "; not covered by undo: " + strings.Join(left, ", ")
+	}
+	of.emit(*point)
+	return point, nil
+}
+
+// closeUndoPoint records what the call of an undo point has changed.
+func (t *turn) closeUndoPoint(point *event.UndoPoint) {
+	if point == nil {
+		return
+	}
+	err := t.s.eng.deps.Files.End(*point)
+	of := t
+	if t.boss != nil {
+		of = t.boss
+	}
+	of.emit(event.UndoPoint{CallID: point.CallID, Roots: point.Roots, Ended: true})
+	if err != nil {
+		t.s.eng.deps.Log.Warn("what a command changed is not recorded", "err", err)
+		t.say("A rollback will only bring back what this command has removed: " + err.Error())
+	}
 }
 
 // nobodyAsked is what a model is told about a call that nobody could be asked about.
@@ -222,7 +271,7 @@ var _ tools.FileLog = fileLog{}
 
 // Writing implements tools.FileLog.
 func (l fileLog) Writing(ctx context.Context, path string, content []byte) error {
-	change, err := l.t.s.eng.deps.Files.Writing(ctx, path, content)
+	change, err := l.t.s.eng.deps.Files.Writing(ctx, l.t.s.id, path, content)
 	if err != nil {
 		return err
 	}
@@ -260,17 +309,19 @@ func (t *turn) ask(judged event.ToolJudged) (Decision, error) {
 }
 
 // execute runs a call and records its result, and what the model is told with it.
-func (t *turn) execute(tool tools.Tool, tc tools.Call, told []event.Instructions) {
+func (t *turn) execute(tool tools.Tool, tc tools.Call, told []event.Instructions, point *event.UndoPoint) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.s.eng.deps.Log.Error("tool call panicked", "tool", tool.Spec().FullName(), "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	if t.ctx.Err() != nil {
+		t.closeUndoPoint(point)
 		return
 	}
 	start := t.s.eng.deps.Now()
 	res, err := t.runTool(tool, tc)
+	t.closeUndoPoint(point)
 	if t.ctx.Err() != nil {
 		return // the end of the turn says what became of the call
 	}

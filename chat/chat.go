@@ -161,14 +161,22 @@ var ErrNotStored = errors.New("the chat can not be stored at the moment")
 // ErrClosed says that the engine or the chat is gone.
 var ErrClosed = errors.New("the chat is closed")
 
-// Files keeps what tools replace, so that it can be put back.
+// Files keeps what tools and commands change, so that it can be put back.
 type Files interface {
 	// Writing returns what the content of a file is about to become another means; the
 	// old content is kept.
-	Writing(ctx context.Context, path string, content []byte) (event.FileChanged, error)
-	// Restore undoes a change. It fails, and leaves the file as it is, if somebody else
-	// changed it since.
-	Restore(ctx context.Context, change event.FileChanged) error
+	Writing(ctx context.Context, chatID, path string, content []byte) (event.FileChanged, error)
+	// Begin records the files of the workspace before a call runs, if it is one that needs
+	// that; else it returns nil. notCovered says in words what cannot be put back. End must
+	// be called when the call has ended.
+	Begin(ctx context.Context, chatID string, call tools.Call, plan tools.Plan) (p *event.UndoPoint, notCovered []string, err error)
+	// End records what the call has changed.
+	End(p event.UndoPoint) error
+	// Rollback undoes what a part of a chat's log did to files, and returns in words what it
+	// could not undo: what somebody else changed since stays as it is.
+	Rollback(ctx context.Context, events []event.Event) (problems []string)
+	// Forget gives up what was kept for a chat's commands.
+	Forget(ctx context.Context, chatID string) error
 }
 
 // Command is what a message that begins with a slash means: a prompt for the model,
@@ -364,7 +372,13 @@ func (e *Engine) erase(id string) error {
 		defer free()
 	}
 	e.endChat(id)
-	return e.deps.Store.Delete(context.Background(), id)
+	if err := e.deps.Store.Delete(context.Background(), id); err != nil {
+		return err
+	}
+	if err := e.deps.Files.Forget(context.Background(), id); err != nil {
+		e.deps.Log.Warn("what was kept to undo commands could not be removed", "chat", id, "err", err)
+	}
+	return nil
 }
 
 // Close ends all turns, stores what is left, closes all sessions, and runs the hooks of

@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -70,22 +69,17 @@ func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 // restoreFiles undoes the changes to files from an event on, the last one first.
 func (s *Session) restoreFiles(from event.Seq) (problems []string, err error) {
 	s.log.Flush()
-	var changes []event.FileChanged
+	var changes []event.Event
 	err = s.each(from, func(e event.Event) {
-		if c, ok := e.Body.(event.FileChanged); ok {
-			changes = append(changes, c)
+		switch e.Body.(type) {
+		case event.FileChanged, event.UndoPoint, event.ToolFinished, event.ToolRejected:
+			changes = append(changes, e)
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	slices.Reverse(changes)
-	for _, c := range changes {
-		if err := s.eng.deps.Files.Restore(s.ctx, c); err != nil {
-			problems = append(problems, err.Error())
-		}
-	}
-	return problems, nil
+	return s.eng.deps.Files.Rollback(s.ctx, changes), nil
 }
 
 // truncate removes the messages from an event on.

@@ -78,6 +78,9 @@ func detailsWeight(d *event.Details) int {
 		for _, c := range d.ShellCommand.Commands {
 			n += len(c.Name) + len(strings.Join(c.Args, " "))
 		}
+		for _, e := range d.ShellCommand.Effects {
+			n += len(e.Command) + len(e.Target) + len(e.Reason)
+		}
 	}
 	if d != nil && d.Rule != nil {
 		n += len(d.Rule.ID)

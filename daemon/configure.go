@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/watch"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
@@ -145,7 +146,9 @@ func (d *Daemon) newPolicy(cfg *config.Loaded, ws *workspace.Workspace) *permiss
 	own := workspace.New(d.outputs.Dir(), d.jobs.Dir())
 	contains := func(real string) bool { return ws.ContainsResolved(real) || own.ContainsResolved(real) }
 	policy, errs := permission.New(cfg.Config, permission.Options{
-		Contains: contains, Memory: d.memory, Getenv: d.opts.Getenv, Sandbox: d.promises(cfg.Config), Children: d.children,
+		Contains: contains, Memory: d.memory, Sandbox: d.promises(cfg.Config), Children: d.children,
+		Getenv:    d.opts.Getenv,
+		Bounds:    func(call tools.Call) *event.Sandbox { return d.shownBounds(cfg, call) },
 		Protected: []string{config.Home(d.opts.Getenv), d.opts.StateDir},
 	})
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

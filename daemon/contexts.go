@@ -38,15 +38,19 @@ type inUse struct {
 }
 
 // Writing implements chat.Files.
-func (u inUse) Writing(ctx context.Context, path string, content []byte) (event.FileChanged, error) {
+func (u inUse) Writing(ctx context.Context, chatID, path string, content []byte) (event.FileChanged, error) {
 	u.finder.Touch(path)
-	return u.Files.Writing(ctx, path, content)
+	return u.Files.Writing(ctx, chatID, path, content)
 }
 
-// Restore implements chat.Files.
-func (u inUse) Restore(ctx context.Context, change event.FileChanged) error {
-	u.finder.Touch(change.Path)
-	return u.Files.Restore(ctx, change)
+// Rollback implements chat.Files.
+func (u inUse) Rollback(ctx context.Context, events []event.Event) (problems []string) {
+	for _, e := range events {
+		if c, ok := e.Body.(event.FileChanged); ok {
+			u.finder.Touch(c.Path)
+		}
+	}
+	return u.Files.Rollback(ctx, events)
 }
 
 // webPages fetches what users point at under the rules that hold for the tool web_fetch:

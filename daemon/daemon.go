@@ -28,6 +28,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/command"
 	"github.com/seed-dec29ce4/eca/chat/inline"
 	"github.com/seed-dec29ce4/eca/chat/store"
+	"github.com/seed-dec29ce4/eca/chat/undo"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
@@ -106,10 +107,12 @@ type Daemon struct {
 	children *proc.Pool // starts all children, but those that outlive us
 	// isolation says which namespaces commands can have here; found out when first asked for.
 	isolation func() sandbox.Isolation
+	bash      *shell.Bash // runs what nobody approved by hand
 	// outputs are those of tools that are too long to be shown.
 	outputs *tools.Outputs
 	finder  workspace.Finder
 	maps    mapper
+	undo    *undo.Files
 	calls   *journal.Journal
 	logins  *logins
 
@@ -148,6 +151,7 @@ type Daemon struct {
 
 	// Replaced as wholes, by loadLocked and Connect.
 	artifacts   atomic.Pointer[artifact.Store]
+	undoDir     atomic.Pointer[string]
 	creds       atomic.Pointer[auth.Store]
 	servedCreds atomic.Pointer[auth.Store] // of MCP servers
 	identity    atomic.Pointer[netclient.Identity]
@@ -177,6 +181,7 @@ func New(o Options) *Daemon {
 		jobs:     shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
 		outputs:  tools.NewOutputs(filepath.Join(o.CacheDir, "toolCallOutputs"), o.Now),
 		logins:   newLogins(), servedLogins: newLogins(),
+		bash: shell.NewBash(filepath.Join(o.CacheDir, "shell")),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
@@ -209,6 +214,10 @@ func New(o Options) *Daemon {
 	d.accounts = d.newAccounts()
 	d.mcp = d.newServers()
 	d.commands = d.newCommands()
+	d.undo = undo.New(undo.Options{
+		Kept: d.artifacts.Load, Dir: func() string { return *d.undoDir.Load() },
+		Own: []string{o.StateDir, o.CacheDir}, Now: o.Now, Covers: d.needsUndo,
+	})
 	d.engine = d.newEngine()
 	d.inline = d.newInline()
 	return d
@@ -277,6 +286,7 @@ func (d *Daemon) keepStateIn(dir string) {
 	d.creds.Store(auth.New(dir, d.opts.Keychain))
 	d.servedCreds.Store(auth.New(filepath.Join(dir, "mcp"), d.opts.Keychain))
 	d.artifacts.Store(artifact.New(filepath.Join(dir, "artifacts"), artifact.Options{Now: d.opts.Now}))
+	d.undoDir.Store(new(filepath.Join(dir, "undo")))
 }
 
 // keepNothing has what chats leave behind go to a folder that Close removes.
@@ -290,6 +300,7 @@ func (d *Daemon) keepNothing() {
 	d.store.Move(dir)
 	d.calls.Move(dir)
 	d.artifacts.Store(artifact.New(filepath.Join(dir, "artifacts"), artifact.Options{Now: d.opts.Now}))
+	d.undoDir.Store(new(filepath.Join(dir, "undo")))
 }
 
 // client is what the tools may ask of the user's client.
@@ -350,7 +361,7 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 	return shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Children: d.children, Jobs: d.jobs, Getenv: d.opts.Getenv,
+		Executable: d.opts.Executable, Children: d.children, Jobs: d.jobs, Getenv: d.opts.Getenv, Bash: d.bash,
 		HeldBack: filepath.Join(d.opts.StateDir, "held-back"),
 		Sandbox:  func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
 		Environ:  func(call tools.Call) []string { return d.callEnvironment(d.Config(), call) },

@@ -3,7 +3,6 @@ package daemon
 import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/inline"
-	"github.com/seed-dec29ce4/eca/chat/undo"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -21,7 +20,7 @@ func (d *Daemon) newEngine() *chat.Engine {
 		Tools:        d.Tools,
 		AwaitTools:   d.mcp.AwaitTools,
 		Policy:       func() tools.Policy { return d.policy.Load() },
-		Files:        inUse{undo.New(d.artifacts.Load), &d.finder},
+		Files:        inUse{d.undo, &d.finder},
 		Commands:     d.commands,
 		Hooks:        d.hooks.Load,
 		Refresh:      func() { d.refreshExtensions() },

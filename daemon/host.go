@@ -50,6 +50,9 @@ func (d *Daemon) cleanUp(ctx context.Context) {
 	if _, _, err := d.artifacts.Load().Collect(ctx, nil, undoAge); err != nil && ctx.Err() == nil {
 		d.opts.Log.Warn("old artifacts could not be removed", "err", err)
 	}
+	if err := d.undo.Clean(ctx, undoAge); err != nil && ctx.Err() == nil {
+		d.opts.Log.Warn("what was kept to undo commands could not be cleaned up", "err", err)
+	}
 	if err := d.calls.Trim(); err != nil {
 		d.opts.Log.Warn("the journal could not be trimmed", "err", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -17,10 +18,14 @@ import (
 // Explanation says what would become of a command.
 type Explanation struct {
 	Verdict  tools.Verdict
+	Sandbox  *event.Sandbox    // that it runs in without a question; nil: none, or it does not
 	Commands []cmdline.Command // that it runs, as far as they are known
 	Writes   []string          // files that redirections write, as written
 	// Unparsed says why other commands may run that are not listed; empty if none can.
 	Unparsed string
+	// Text is what runs unless the user approves the call by hand; empty if there is no such
+	// text. NoText says why.
+	Text, NoText string
 }
 
 // ExplainCommand judges a command as if an agent called shell_command with it in the
@@ -47,9 +52,16 @@ func (d *Daemon) ExplainCommand(ctx context.Context, agent, command string) (Exp
 		return Explanation{}, err
 	}
 	out := Explanation{Verdict: d.policy.Load().Judge(call, tool.Spec(), plan)}
+	if d := out.Verdict.Details; d != nil && d.ShellCommand != nil {
+		out.Sandbox = d.ShellCommand.Sandbox
+	}
 	if plan.Command != nil {
 		program := plan.Command.Program
 		out.Commands, out.Writes, out.Unparsed = program.Commands, program.Writes, program.Unresolved
+		out.NoText = "the command is for another shell, or denied"
+		if printed := out.Verdict.Printed; printed != nil {
+			out.Text, out.NoText = printed.Text, "the command has no canonical form: "+printed.Why
+		}
 	}
 	return out, nil
 }

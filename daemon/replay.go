@@ -177,7 +177,7 @@ func (p *replaying) engine(dir string) (*chat.Engine, func()) {
 	e := chat.New(chat.Deps{
 		Store: events, Models: p, ModelIDs: func() []string { return nil }, Contexts: playedContexts{p}, Commands: playedCommands{p},
 		Tools: func() *tools.Registry { return registry }, Policy: func() tools.Policy { return playedPolicy{p} },
-		Files:  undo.New(func() *artifact.Store { return kept }),
+		Files:  undo.New(undo.Options{Kept: func() *artifact.Store { return kept }}),
 		Config: func() *config.Config { return p.config(cfg) }, Roots: func() []string { return nil },
 		Now: time.Now, NewID: uuid.NewString, Log: slog.New(slog.DiscardHandler),
 	})

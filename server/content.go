@@ -332,13 +332,16 @@ func details(d *event.Details) protocol.Details {
 		f := d.FileChange
 		return protocol.FileChangeDetails{Type: "fileChange", Path: f.Path, Diff: f.Diff, LinesAdded: f.LinesAdded, LinesRemoved: f.LinesRemoved}
 	case d.ShellCommand != nil:
-		out := protocol.ShellCommandDetails{Type: "shellCommand", Commands: []protocol.ShellCommand{}, Background: d.ShellCommand.Background}
+		out := protocol.ShellCommandDetails{Type: "shellCommand", Commands: []protocol.ShellCommand{}, Background: d.ShellCommand.Background, Sandbox: (*protocol.Sandbox)(d.ShellCommand.Sandbox)}
 		for _, c := range d.ShellCommand.Commands {
 			args := c.Args
 			if args == nil {
 				args = []string{}
 			}
 			out.Commands = append(out.Commands, protocol.ShellCommand{Command: c.Name, Args: args, ApprovalKey: c.Key, Remembered: c.Remembered})
+		}
+		for _, e := range d.ShellCommand.Effects {
+			out.Effects = append(out.Effects, protocol.Effect(e))
 		}
 		return out
 	case d.Tasks != nil:

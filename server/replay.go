@@ -56,7 +56,7 @@ func (r *replayer) notifications(e event.Event) []notification {
 			r.judged[b.CallID] = j
 		}
 		return nil
-	case event.Progress, event.TitleChanged, event.TurnStarted, event.ToolArgsDelta, event.Flag, event.Truncated, event.FileChanged, event.Pruned, event.SystemPrompt, event.PromptAmended:
+	case event.Progress, event.TitleChanged, event.TurnStarted, event.ToolArgsDelta, event.Flag, event.Truncated, event.FileChanged, event.UndoPoint, event.Pruned, event.SystemPrompt, event.PromptAmended:
 		if _, ok := b.(event.TurnStarted); ok {
 			r.turns[e.Turn] = true
 		}

@@ -114,7 +114,9 @@ type Call struct {
 	Files     FileLog         // hears of changes of files; may be nil
 	// Places are where the paths of the plan led when the call was judged, links resolved,
 	// in the plan's order. A path that leads elsewhere by now must not be used.
-	Places    []string
+	Places []string
+	// Printed is what a command runs as unless the user approved it by hand; nil: as written.
+	Printed   *Printed
 	Tasks     *event.Tasks // the chat's list of tasks as it is now; nil if there is none
 	Rules     []string     // ids of the path-scoped rules that the model has fetched and still knows
 	Subagents Subagents    // starts chats that work for the call; nil where none can be
@@ -204,7 +206,29 @@ type Command struct {
 	// Given are the arguments that the call fills a line of the user's own configuration with;
 	// nil if all of Text is the call's.
 	Given []string
+
+	// Foreign says that a shell runs it that is not bash: it always runs as written. Wrapped
+	// names a program of the user's configuration that the command goes through.
+	Foreign bool
+	Wrapped string
 }
+
+// Printed is a command as it runs when the user did not approve what the model wrote: printed
+// from the syntax tree that was judged.
+type Printed struct {
+	Text    string          // the canonical text; empty if there is none
+	Why     string          // why there is none
+	Program cmdline.Program // Text, taken apart
+
+	// Programs are the files that the command runs, if it may run nothing else; Execute are
+	// all that it needs to execute, links resolved. Path is what PATH is set to.
+	Programs []NamedProgram
+	Execute  []string
+	Path     string
+}
+
+// NamedProgram is a program by the name by which a command calls it.
+type NamedProgram struct{ Name, Path string }
 
 // Scope is how far the user's word reaches that calls like one may run.
 type Scope string
@@ -253,8 +277,13 @@ type Verdict struct {
 	// Insist asks the user also in a chat with auto-approve.
 	Insist  bool
 	Places  []string       // see Call.Places
+	Printed *Printed       // see Call.Printed
 	Details *event.Details // the plan's, with what the policy knows about it; nil: as they are
 }
+
+// RuleWorkspace is the rule by which commands run that may change the workspace, without a
+// question: only after an undo point was made. Without one, the user is asked.
+const RuleWorkspace = "sandbox.workspace"
 
 // Stricter returns the stricter one of two verdicts, which insists if one of them does.
 func (v Verdict) Stricter(other Verdict) Verdict {

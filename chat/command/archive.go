@@ -225,7 +225,7 @@ func decode(entries []entry) ([]event.Event, error) {
 		}
 		last = en.Seq
 		switch en.Kind {
-		case event.KindOf(event.FileChanged{}), event.KindOf(event.Progress{}), event.KindOf(event.SystemPrompt{}):
+		case event.KindOf(event.FileChanged{}), event.KindOf(event.UndoPoint{}), event.KindOf(event.Progress{}), event.KindOf(event.SystemPrompt{}):
 			continue
 		}
 		if len(en.Body) == 0 || en.Body[0] != '{' {

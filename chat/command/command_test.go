@@ -106,6 +106,7 @@ func TestDocument(t *testing.T) {
 		event.UserMessage{ContentID: "m", Text: "my key is sk-abcdefghijklmnop and <b> & \"q\""},
 		event.TurnStarted{Model: "a/b"},
 		event.FileChanged{Path: "/etc/passwd", MovedTo: "/tmp/x"},
+		event.UndoPoint{CallID: "c", Roots: []event.UndoFolder{{Path: "/etc", Record: "x"}}},
 		event.TextDelta{Text: "an"},
 		event.TitleChanged{Title: "T"},
 		event.TextDelta{Text: "swer"},
@@ -130,12 +131,13 @@ func TestDocument(t *testing.T) {
 	}
 	want := slices.Clone(events)
 	want[0].Body = event.UserMessage{ContentID: "m", Text: "my key is " + redact.Mark + " and <b> & \"q\""}
-	want[6].Body = event.Notice{Text: "Chat forked to: X"}
-	want[0].Begins, want[3].Begins, want[8].Begins = true, true, true
+	want[7].Body = event.Notice{Text: "Chat forked to: X"}
+	want[0].Begins, want[4].Begins, want[9].Begins = true, true, true
 	want = slices.DeleteFunc(want, func(e event.Event) bool {
 		f, flag := e.Body.(event.Flag)
 		_, file := e.Body.(event.FileChanged)
-		return file || flag && f.Text == "nowhere"
+		_, point := e.Body.(event.UndoPoint)
+		return file || point || flag && f.Text == "nowhere"
 	})
 	if !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))

@@ -43,6 +43,30 @@ type FileChange struct {
 type ShellCommand struct {
 	Commands   []Command `json:"commands"`
 	Background bool      `json:"background,omitempty"`
+	Effects    []Effect  `json:"effects,omitempty"` // of the parts, for a question to the user
+	Sandbox    *Sandbox  `json:"sandbox,omitempty"` // that it runs in without a question
+}
+
+// Effect is what a part of a shell line would do.
+type Effect struct {
+	Command string `json:"command"` // as written, shortened; empty: of the line as a whole
+	Effect  string `json:"effect"`
+	Target  string `json:"target,omitempty"` // the file that it writes, the command that it runs
+	Reason  string `json:"reason,omitempty"` // why it does not only read
+}
+
+// Kinds of effects.
+const (
+	EffectReads   = "reads"
+	EffectWrites  = "writes"
+	EffectRuns    = "runs"
+	EffectUnknown = "unknown"
+)
+
+// Sandbox is how a command is bound.
+type Sandbox struct {
+	Level   string `json:"level"`   // read-only or workspace
+	Network string `json:"network"` // none or all
 }
 
 // Command is one simple command of a shell line. Key is what "remember" would

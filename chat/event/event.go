@@ -351,6 +351,23 @@ type FileVersion struct {
 	Mode uint32 `json:"mode,omitempty"` // permission bits; 0 keeps them
 }
 
+// UndoPoint says that the files of workspace folders were recorded before a tool call runs
+// a command, so that what the command does to them can be undone. What that was is known
+// to chat/undo, also if the process dies before the command has ended.
+type UndoPoint struct {
+	CallID string       `json:"callId"`
+	Roots  []UndoFolder `json:"roots"`
+	// Ended is set in a second one, when the command has ended. It is missing if the turn
+	// had ended before.
+	Ended bool `json:"ended,omitempty"`
+}
+
+// UndoFolder is a workspace folder of an UndoPoint. Record names what chat/undo knows.
+type UndoFolder struct {
+	Path   string `json:"path"` // absolute, links resolved
+	Record string `json:"record"`
+}
+
 // Flag is a mark that the user put behind a message. The model never sees it.
 type Flag struct {
 	ContentID string `json:"contentId"`

@@ -29,6 +29,7 @@ func (Notice) kind() Kind            { return "notice" }
 func (Progress) kind() Kind          { return "progress" }
 func (TurnFinished) kind() Kind      { return "turn_finished" }
 func (FileChanged) kind() Kind       { return "file_changed" }
+func (UndoPoint) kind() Kind         { return "undo_point" }
 func (Flag) kind() Kind              { return KindFlag }
 func (Compacted) kind() Kind         { return "compacted" }
 func (Pruned) kind() Kind            { return "pruned" }
@@ -65,6 +66,7 @@ func decoders() map[Kind]func(json.RawMessage) (Body, error) {
 		"progress":           decode[Progress],
 		"turn_finished":      decode[TurnFinished],
 		"file_changed":       decode[FileChanged],
+		"undo_point":         decode[UndoPoint],
 		"flag":               decode[Flag],
 		"compacted":          decode[Compacted],
 		"pruned":             decode[Pruned],

@@ -1,12 +1,18 @@
-// Package undo takes back what tools did to files.
+// Package undo takes back what tools and commands did to files.
 //
-// Before a change it keeps the old content in esrp/artifact, so that the change can be
-// undone after a restart too. It restores only what eca changed: a file that somebody
-// else changed since is left alone, with an error that says so. Content that was not
-// kept (too large, or collected since) can not be restored. What commands do to files is
-// not known here.
+// Before a tool changes a file, the old content is kept in esrp/artifact. What a command
+// changes is not known before it has run, so the whole workspace is looked at before and
+// after it (commands.go): files that git does not ignore, with contents, permissions,
+// links and folders, in a record per workspace folder (record.go). Only what changed since
+// the last look is read. The repository of the user is neither read nor written, and no
+// other program takes part.
 //
-// Files are reached by the way they had when eca changed them (internal/place): where a
+// It restores only what eca or its command changed: a file that somebody else changed since
+// is left alone, and the user is told. What others change while a command runs counts as
+// the command's, but for what other chats do. Content that was not kept (too large, or
+// collected since) cannot be restored.
+//
+// Files are reached by the way they had when they were changed (internal/place): where a
 // folder on it, or the file, has become a link, nothing is restored.
 package undo
 
@@ -15,26 +21,50 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/internal/place"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
+// Options say where and when files are recorded.
+type Options struct {
+	Kept func() *artifact.Store // contents that tools replace; asked at each change
+	// Dir returns the folder of the records of commands, which is created with the first.
+	Dir func() string
+	Own []string // folders of eca's own: never recorded
+	Now func() time.Time
+	// Covers says whether a call needs an undo point: it runs a command that nobody
+	// approved. nil: none does.
+	Covers func(tools.Call, tools.Plan) bool
+}
+
 // Files implements chat.Files.
-type Files struct{ kept func() *artifact.Store }
+type Files struct {
+	o Options
+
+	mu      sync.Mutex // guards what follows
+	records map[string]*record
+	running map[string]*running // commands, by the names of their points
+}
 
 var _ chat.Files = (*Files)(nil)
 
-// New returns Files that keep contents in a store, which is asked for at each change.
-func New(store func() *artifact.Store) *Files { return &Files{store} }
+// New returns Files.
+func New(o Options) *Files {
+	return &Files{o: o, records: map[string]*record{}, running: map[string]*running{}}
+}
 
 // maxFile bounds what is looked at of a file; nothing larger is kept.
 const maxFile = 64 << 20
 
 // Writing implements chat.Files.
-func (f *Files) Writing(ctx context.Context, path string, content []byte) (event.FileChanged, error) {
+func (f *Files) Writing(ctx context.Context, chatID, path string, content []byte) (event.FileChanged, error) {
+	f.wrote(chatID, path)
 	change := event.FileChanged{Path: path, After: &event.FileVersion{Hash: artifact.Hash(content)}}
 	p, err := place.OpenFromTop(path, false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,12 +83,13 @@ func (f *Files) Writing(ctx context.Context, path string, content []byte) (event
 		return change, err
 	}
 	change.Before = &event.FileVersion{Mode: uint32(info.Mode().Perm())}
-	change.Before.Hash, err = f.kept().Put(ctx, old)
+	change.Before.Hash, err = f.o.Kept().Put(ctx, old)
 	return change, err
 }
 
-// Restore implements chat.Files.
-func (f *Files) Restore(ctx context.Context, c event.FileChanged) error {
+// restore undoes a tool's change. It fails, and leaves the file as it is, if somebody else
+// changed it since.
+func (f *Files) restore(ctx context.Context, c event.FileChanged) error {
 	if c.MovedTo != "" {
 		return moveBack(c)
 	}
@@ -84,7 +115,7 @@ func (f *Files) Restore(ctx context.Context, c event.FileChanged) error {
 	case c.Before == nil:
 		return p.Remove()
 	}
-	old, err := f.kept().Get(ctx, c.Before.Hash)
+	old, err := f.o.Kept().Get(ctx, c.Before.Hash)
 	if err != nil {
 		return fmt.Errorf("the old content of %s is not there any more: %w", c.Path, err)
 	}

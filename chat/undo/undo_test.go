@@ -27,10 +27,10 @@ func TestRestore(t *testing.T) {
 	dir := realDir(t)
 	path := filepath.Join(dir, "a")
 	kept := artifact.New(filepath.Join(t.TempDir(), "kept"), artifact.Options{})
-	files := New(func() *artifact.Store { return kept })
+	files := New(Options{Kept: func() *artifact.Store { return kept }})
 	write := func(text string) event.FileChanged {
 		t.Helper()
-		c, err := files.Writing(ctx, path, []byte(text))
+		c, err := files.Writing(ctx, "chat", path, []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestRestore(t *testing.T) {
 	}
 	restore := func(c event.FileChanged, problem string) {
 		t.Helper()
-		err := files.Restore(ctx, c)
+		err := files.restore(ctx, c)
 		if problem == "" && err != nil || problem != "" && (err == nil || !strings.Contains(err.Error(), problem)) {
 			t.Errorf("restored with %v, want %q", err, problem)
 		}
@@ -76,7 +76,7 @@ func TestRestore(t *testing.T) {
 	content("by hand")
 
 	// Announced, but never made.
-	c, err := files.Writing(ctx, path, []byte("never"))
+	c, err := files.Writing(ctx, "chat", path, []byte("never"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,13 +130,13 @@ func TestRestoreFollowsNoLinks(t *testing.T) {
 				}
 			}
 			kept := artifact.New(filepath.Join(t.TempDir(), "kept"), artifact.Options{})
-			files := New(func() *artifact.Store { return kept })
+			files := New(Options{Kept: func() *artifact.Store { return kept }})
 			if kind == "changed" {
 				if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
-			change, err := files.Writing(ctx, path, []byte("ours"))
+			change, err := files.Writing(ctx, "chat", path, []byte("ours"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +155,7 @@ func TestRestoreFollowsNoLinks(t *testing.T) {
 				t.Fatal(err)
 			}
 			needs.Symlink(t, to, from)
-			if err := files.Restore(ctx, change); err == nil {
+			if err := files.restore(ctx, change); err == nil {
 				t.Errorf("%s, %s: it is restored", swap, kind)
 			}
 			if data, err := os.ReadFile(secret); err != nil || string(data) != "ours" {
@@ -171,11 +171,11 @@ func TestRestoreHardLink(t *testing.T) {
 	dir, outside := realDir(t), realDir(t)
 	path, secret := filepath.Join(dir, "a"), filepath.Join(outside, "a")
 	kept := artifact.New(filepath.Join(t.TempDir(), "kept"), artifact.Options{})
-	files := New(func() *artifact.Store { return kept })
+	files := New(Options{Kept: func() *artifact.Store { return kept }})
 	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	change, err := files.Writing(ctx, path, []byte("ours"))
+	change, err := files.Writing(ctx, "chat", path, []byte("ours"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestRestoreHardLink(t *testing.T) {
 	if err := os.Link(secret, path); err != nil {
 		t.Fatal(err)
 	}
-	if err := files.Restore(ctx, change); err != nil {
+	if err := files.restore(ctx, change); err != nil {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{path: "old", secret: "ours"} {

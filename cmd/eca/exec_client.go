@@ -62,11 +62,14 @@ func newExecClient(f execFlags, folder string, stdout, stderr io.Writer) *execCl
 
 // toolRun is a toolCallRun that waits for a decision.
 type toolRun struct {
-	ChatID  string
-	ID      string          `json:"id"`
-	Summary string          `json:"summary"`
-	Name    string          `json:"name"`
-	Args    json.RawMessage `json:"arguments"`
+	ChatID     string
+	ID         string          `json:"id"`
+	Summary    string          `json:"summary"`
+	Name       string          `json:"name"`
+	Args       json.RawMessage `json:"arguments"`
+	Permission struct {
+		Reason string `json:"reason"`
+	} `json:"permission"`
 	Details struct {
 		Type string `json:"type"`
 		Path string `json:"path"`

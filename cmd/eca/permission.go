@@ -17,8 +17,13 @@ const explainHelp = `Says what would become of a shell command in this directory
 denied, or asked for, which rule decides and why, and which commands it consists of.
 The command is not run. Several words are joined by spaces.
 
-With --json, one document: {verdict, rule, reason, commands: [{command, effect, reason}],
-writes, unparsed}. An effect is reads, changes or unknown; writes are the files that
+With --text, only the text that runs when you did not approve the command by hand: printed
+from what was judged, with all words quoted.
+
+With --json, one document: {verdict, rule, reason, level, network, commands:
+[{command, effect, reason}], writes, unparsed, text}. The level of the sandbox, read-only or
+workspace, and whether it has network, none or all, are there if the command would run in it.
+An effect is reads, changes or unknown; writes are the files that
 redirections write; unparsed says why the command could not be taken apart completely.`
 
 // permissionCommand is `eca permission`.
@@ -28,9 +33,9 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 		Short: "Explain decisions about tool calls; list and forget remembered ones",
 	}
 	var agent string
-	var asJSON bool
+	var asJSON, text bool
 	explain := &cobra.Command{
-		Use:   "explain [--agent A] [--json] -- COMMAND...",
+		Use:   "explain [--agent A] [--json] [--text] -- COMMAND...",
 		Short: "Say what would become of a shell command, and why",
 		Long:  explainHelp,
 		Args:  cobra.MinimumNArgs(1),
@@ -40,12 +45,20 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 				if err != nil {
 					return err
 				}
+				if text && !asJSON {
+					if e.Text == "" {
+						return errors.New(e.NoText)
+					}
+					_, err := fmt.Fprintln(stdout, e.Text)
+					return err
+				}
 				return printExplanation(e, asJSON, stdout)
 			})
 		},
 	}
 	explain.Flags().StringVar(&agent, "agent", "", "judge as for this agent (default: defaultAgent)")
 	explain.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	explain.Flags().BoolVar(&text, "text", false, "print only the text that runs unless you approve the command by hand")
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List what is remembered for workspaces and everywhere",
@@ -104,6 +117,10 @@ func printExplanation(e daemon.Explanation, asJSON bool, stdout io.Writer) error
 	for _, c := range e.Commands {
 		parts = append(parts, part{c.Source, effect(c.Effect), c.Why})
 	}
+	level, network := "", ""
+	if e.Sandbox != nil {
+		level, network = e.Sandbox.Level, e.Sandbox.Network
+	}
 	if asJSON {
 		enc := json.NewEncoder(stdout)
 		enc.SetEscapeHTML(false)
@@ -112,16 +129,23 @@ func printExplanation(e daemon.Explanation, asJSON bool, stdout io.Writer) error
 			Verdict  string   `json:"verdict"`
 			Rule     string   `json:"rule"`
 			Reason   string   `json:"reason"`
+			Level    string   `json:"level,omitempty"`
+			Network  string   `json:"network,omitempty"`
 			Commands []part   `json:"commands"`
 			Writes   []string `json:"writes"`
 			Unparsed string   `json:"unparsed,omitempty"`
-		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, parts, append([]string{}, e.Writes...), e.Unparsed})
+			Text     string   `json:"text,omitempty"`
+		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, level, network, parts, append([]string{}, e.Writes...), e.Unparsed, e.Text})
 	}
 	always := ""
 	if e.Verdict.Insist {
 		always = ", also with auto-approve"
 	}
 	_, err := fmt.Fprintf(stdout, "verdict: %s%s\nrule:    %s\nreason:  %s\n", e.Verdict.Decision, always, e.Verdict.Rule, e.Verdict.Reason)
+	if level != "" {
+		_, writeErr := fmt.Fprintf(stdout, "sandbox: %s, network: %s\n", level, network)
+		err = errors.Join(err, writeErr)
+	}
 	for _, p := range parts {
 		line := p.Effect + ": " + p.Command
 		if p.Reason != "" {

@@ -51,6 +51,9 @@ func askTerminalLine(ctx context.Context, question string) (yes, asked bool) {
 // question is what the user is asked about a call.
 func (r toolRun) question() string {
 	text := fmt.Sprintf("\n%s wants to run: %s\n%s\n", r.Name, r.Summary, r.Args)
+	if r.Permission.Reason != "" {
+		text += "Asked because: " + r.Permission.Reason + "\n"
+	}
 	if r.Details.Diff != "" {
 		text += r.Details.Diff + "\n"
 	}

@@ -86,6 +86,7 @@ func TestFrames(t *testing.T) {
 		{"user message", event.UserMessage{Text: "Hi"}, ``},
 		{"system prompt", event.SystemPrompt{}, ``},
 		{"file changed", event.FileChanged{Path: "/a"}, ``},
+		{"undo point", event.UndoPoint{CallID: "c"}, ``},
 		{"flag", event.Flag{Text: "f"}, ``},
 		{"pruned", event.Pruned{}, ``},
 		{"truncated", event.Truncated{}, ``},

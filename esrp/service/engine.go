@@ -187,7 +187,7 @@ func (e *Engine) call(ctx context.Context, c Call, arguments string) (Result, er
 		return Result{}, semantic("refused: %s; the policy says %s, and nobody can be asked here (%s)",
 			plan.Summary, v.Decision, cmp.Or(v.Reason, v.Rule, "no rule allows it"))
 	}
-	call.Grant, call.Places = tools.Grant{Rule: v.Rule}, v.Places
+	call.Grant, call.Places, call.Printed = tools.Grant{Rule: v.Rule}, v.Places, v.Printed
 	res, err := tool.Run(ctx, call, func(string) {})
 	if err != nil {
 		return Result{}, err

@@ -9,7 +9,13 @@ import (
 )
 
 // call lists a simple command and what it runs.
-func (w *walker) call(c *syntax.CallExpr, depth int, input *string) {
+func (w *walker) call(c *syntax.CallExpr, depth int, input *hereText) {
+	first := len(w.out.Commands)
+	defer func() {
+		if slices.ContainsFunc(w.out.Commands[first:], func(c Command) bool { return c.Effect != Reads }) {
+			w.out.tree.act(c)
+		}
+	}()
 	var before []string // assignments as written
 	var demands []string
 	for _, a := range c.Assigns {
@@ -55,9 +61,9 @@ type run struct {
 	before  []string // assignments as written
 	demands []string
 	depth   int
-	input   *string // what it reads, if the text says so
-	loose   bool    // words are added to it that nobody knows (xargs)
-	source  string  // as written; empty for what a wrapper runs
+	input   *hereText // what it reads, if the text says so
+	loose   bool      // words are added to it that nobody knows (xargs)
+	source  string    // as written; empty for what a wrapper runs
 }
 
 // command lists a command and, if it is a wrapper, what it runs.
@@ -168,7 +174,11 @@ func (w *walker) wrapper(r run) (kind wrapping, ok bool) {
 			w.unresolved("it evaluates a text that is computed")
 			return opaque, true
 		}
-		w.text(text, r.depth+1)
+		if stmts := w.text(text, r.depth+1); len(args) == 1 {
+			w.nest(args[0].from, nestedText{stmts: stmts})
+		} else if w.out.tree != nil {
+			w.out.tree.unprintable = "it evaluates a text of several words"
+		}
 		return transparent, true
 	case "source", ".", "parallel", "watch", "ssh", "su", "pkexec", "runuser", "chroot", "unshare", "nsenter", "strace", "script", "flock", "busybox", "chrt", "trap", "alias", "enable", "hash", "mapfile", "readarray", "complete", "coproc":
 		w.unresolved(name + " runs texts")
@@ -261,7 +271,11 @@ func (w *walker) find(r run) (wrapping, bool) {
 func (w *walker) shell(r run, name string) wrapping {
 	args := r.words[1:]
 	ours := name == "sh" || name == "bash" || name == "dash"
-	text := r.input
+	var text string
+	from, script := (*syntax.Word)(nil), len(args) == 0
+	if r.input != nil {
+		text, from = r.input.text, r.input.from
+	}
 	if len(args) > 0 {
 		option := args[0]
 		flags, ok := strings.CutSuffix(strings.TrimPrefix(option.text, "-"), "c")
@@ -269,13 +283,15 @@ func (w *walker) shell(r run, name string) wrapping {
 			w.unresolved(name + " runs a program that is not here to be read")
 			return opaque
 		}
-		text = &args[1].text
+		text, from = args[1].text, args[1].from
+	} else if r.input == nil {
+		text = computedInput
 	}
-	if text == nil || *text == computedInput {
+	if text == computedInput {
 		w.unresolved(name + " runs a program that is not here to be read")
 		return opaque
 	}
-	w.text(*text, r.depth+1)
+	w.nest(from, nestedText{stmts: w.text(text, r.depth+1), posix: name != "bash", script: script})
 	if !ours {
 		w.unresolved("what " + name + " runs is not known: it is another shell")
 		return opaque

@@ -97,6 +97,12 @@ type Program struct {
 
 	// Demands is what a pattern has to mention to cover the whole: ">" for Writes.
 	Demands []string
+
+	// TwoReadings says why a shell may read the text differently from what is listed here;
+	// empty if it cannot. Such a program is Unresolved too.
+	TwoReadings string
+
+	tree *tree // nil if the text was not parsed
 }
 
 // limits of one program; beyond them it is unresolved.
@@ -156,27 +162,47 @@ type walker struct {
 	src string // the text that is being taken apart
 
 	nested int // statements around the one that is looked at
+
+	substitutionEnd int          // of the substitution that is looked at; 0 outside of one
+	compound        int          // compound commands around what is looked at
+	documents       []documentAt // of the text, so far
 }
 
-// text parses a program, or one that is an argument of another.
-func (w *walker) text(text string, depth int) {
+// text parses a program, or one that is an argument of another, and returns its statements.
+func (w *walker) text(text string, depth int) []*syntax.Stmt {
 	if len(text) > maxText || depth > maxNesting {
 		w.unresolved("it is too long to be judged")
-		return
+		return nil
 	}
 	if i := strings.IndexFunc(text, hidden); i >= 0 {
 		w.unresolved("it has control characters")
-		return
+		return nil
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		w.unresolved("it is no program that can be parsed")
+		return nil
+	}
+	outer, end, documents := w.src, w.substitutionEnd, w.documents
+	w.src, w.substitutionEnd, w.documents = text, 0, nil
+	if w.out.tree == nil {
+		w.out.tree = &tree{stmts: file.Stmts, source: text}
+	}
+	w.comments(text)
+	w.stmts(file.Stmts, depth)
+	w.src, w.substitutionEnd, w.documents = outer, end, documents
+	return file.Stmts
+}
+
+// nest notes that a word is itself a program.
+func (w *walker) nest(at *syntax.Word, n nestedText) {
+	if at == nil || n.stmts == nil {
 		return
 	}
-	outer := w.src
-	w.src = text
-	w.stmts(file.Stmts, depth)
-	w.src = outer
+	if w.out.tree.nested == nil {
+		w.out.tree.nested = map[*syntax.Word]*nestedText{}
+	}
+	w.out.tree.nested[at] = &n
 }
 
 // hidden tells characters that a shell and a reader, or two shells, see differently.
@@ -229,9 +255,14 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 	if s.Background {
 		w.computed("a part of it goes on in the background")
 	}
-	var input *string // what a here-document gives the command, if that is known
+	var input *hereText // what a here-document gives the command
 	for _, r := range s.Redirs {
 		w.redirect(r, depth, &input)
+	}
+	switch s.Cmd.(type) {
+	case *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.Block, *syntax.Subshell, *syntax.FuncDecl:
+		w.compound++
+		defer func() { w.compound-- }()
 	}
 	switch cmd := s.Cmd.(type) {
 	case nil:
@@ -297,7 +328,10 @@ func (w *walker) inside(n syntax.Node, depth int) {
 			w.stmts(n.Stmts, depth)
 			return false
 		case *syntax.ProcSubst:
+			outer := w.substitutionEnd
+			w.substitutionEnd = int(n.Rparen.Offset())
 			w.stmts(n.Stmts, depth)
+			w.substitutionEnd = outer
 			return false
 		case *syntax.Stmt:
 			w.stmt(n, depth)
@@ -307,8 +341,14 @@ func (w *walker) inside(n syntax.Node, depth int) {
 	})
 }
 
-// redirect notes what a redirection writes. input is set to a here-document's text.
-func (w *walker) redirect(r *syntax.Redirect, depth int, input **string) {
+// hereText is what a command reads, if the text says so.
+type hereText struct {
+	text string
+	from *syntax.Word // the here-document's end, or the here-string
+}
+
+// redirect notes what a redirection writes. input is set to what the command reads then.
+func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 	if r.Word == nil {
 		w.unresolved("it has a redirection to nowhere")
 		return
@@ -316,21 +356,14 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **string) {
 	if r.N != nil && strings.Trim(r.N.Value, "0123456789") != "" {
 		w.unresolved("a redirection sets a variable")
 	}
+	standard := r.N == nil && strings.HasPrefix(r.Op.String(), "<") || r.N != nil && strings.Trim(r.N.Value, "0") == "" // input
+	if standard {
+		*input = nil
+	}
 	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
-		if r.Hdoc == nil {
-			*input = new(string)
-			return
-		}
-		body := w.word(r.Hdoc, depth)
-		if quoted(r.Word) { // nothing in it is expanded
-			body = word{text: literal(r.Hdoc), known: true}
-		}
-		*input = new(string)
-		if body.known {
-			**input = body.text
-		} else {
-			w.computed("its here-document is computed")
-			**input = computedInput
+		text := w.hereDocument(r, depth)
+		if standard {
+			*input = &hereText{text, r.Word}
 		}
 		return
 	}
@@ -345,7 +378,12 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **string) {
 			w.read(name)
 		}
 	case syntax.WordHdoc:
-		*input = &name
+		if !to.known {
+			name = computedInput
+		}
+		if standard {
+			*input = &hereText{name, r.Word}
+		}
 	case syntax.DplIn, syntax.DplOut:
 		if strings.Trim(name, "0123456789-") == "" && to.known {
 			return // a duplicate, or closed
@@ -357,6 +395,36 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **string) {
 		}
 		w.write(name)
 	}
+}
+
+// hereDocument returns the text of a here-document.
+func (w *walker) hereDocument(r *syntax.Redirect, depth int) string {
+	w.document(r)
+	if r.Hdoc == nil {
+		return ""
+	}
+	known := true
+	text := &strings.Builder{}
+	for _, part := range r.Hdoc.Parts {
+		lit, ok := part.(*syntax.Lit)
+		switch {
+		case !ok:
+			known = false
+		case quoted(r.Word):
+			text.WriteString(lit.Value)
+		default:
+			text.WriteString(unquoted(lit.Value, "$`\\\n"))
+		}
+	}
+	if !known {
+		w.word(r.Hdoc, depth)
+		w.computed("its here-document is computed")
+		return computedInput
+	}
+	if r.Op == syntax.DashHdoc {
+		return unindent(text.String(), true)
+	}
+	return text.String()
 }
 
 // read notes a file that is read by a redirection: it is judged as cat would be. The

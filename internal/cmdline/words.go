@@ -13,6 +13,7 @@ type word struct {
 	known bool   // nothing in it is expanded but globs
 	glob  bool   // has * or ? that the shell expands
 	top   bool   // is what git says is the top of the work tree, and nothing else
+	from  *syntax.Word
 }
 
 // loose says that a word may turn out to be an option, whatever it looks like, or another
@@ -23,7 +24,7 @@ func (w word) loose() bool {
 
 // word returns a word's value, and lists the commands in its substitutions.
 func (w *walker) word(from *syntax.Word, depth int) word {
-	out := word{known: true}
+	out := word{known: true, from: from}
 	var b strings.Builder
 	var part func(p syntax.WordPart, inQuotes bool)
 	part = func(p syntax.WordPart, inQuotes bool) {
@@ -49,7 +50,10 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			}
 		case *syntax.CmdSubst:
 			out.known = false
+			outer := w.substitutionEnd
+			w.substitutionEnd = int(p.Right.Offset())
 			w.stmts(p.Stmts, depth)
+			w.substitutionEnd = outer
 		case *syntax.ParamExp:
 			out.known = false
 			w.computed("it uses variables")
@@ -65,7 +69,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 	}
 	switch lit := from.Lit(); lit {
 	case "{}", "[", "]": // which the shell leaves as they are
-		return word{text: lit, known: true}
+		return word{text: lit, known: true, from: from}
 	}
 	for _, p := range from.Parts {
 		part(p, false)
@@ -164,17 +168,6 @@ func quoted(w *syntax.Word) bool {
 		}
 	}
 	return false
-}
-
-// literal is a here-document in which nothing is expanded.
-func literal(w *syntax.Word) string {
-	var b strings.Builder
-	for _, p := range w.Parts {
-		if lit, ok := p.(*syntax.Lit); ok {
-			b.WriteString(lit.Value)
-		}
-	}
-	return b.String()
 }
 
 // source is what was parsed, as it is written.

@@ -95,6 +95,39 @@ func Move(from, to Place) error {
 	return rename(from, to)
 }
 
+// Stat describes what is at the place, whatever it is, and where it leads if it is a link;
+// nil if there is nothing.
+func (p Place) Stat() (info fs.FileInfo, target string, err error) {
+	info, err = p.dir.Lstat(p.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", nil
+	}
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		target, err = p.dir.Readlink(p.name)
+	}
+	return info, target, err
+}
+
+// Unlink deletes what is at the place: a file, a link itself, or a folder without content.
+func (p Place) Unlink() error { return p.dir.Remove(p.name) }
+
+// Link makes a symbolic link at the place, where there is nothing.
+func (p Place) Link(target string) error { return p.dir.Symlink(target, p.name) }
+
+// Folder makes a folder at the place, unless there is one, and gives it its permissions.
+func (p Place) Folder(mode fs.FileMode) error {
+	dir, err := enter(p.dir, p.name, true)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	f, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(mode), f.Close())
+}
+
 // Remove deletes the file at the place.
 func (p Place) Remove() error {
 	if _, err := p.Look(); err != nil {
@@ -123,7 +156,7 @@ func enter(dir *os.Root, name string, create bool) (*os.Root, error) {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return nil, fmt.Errorf("%s is not a directory", name)
+		return nil, notFolder{name}
 	}
 	next, err := dir.OpenRoot(name)
 	if err != nil {
@@ -139,6 +172,14 @@ func enter(dir *os.Root, name string, create bool) (*os.Root, error) {
 	}
 	return next, nil
 }
+
+// ErrNotFolder says that something else is where a folder should be.
+var ErrNotFolder = errors.New("not a directory")
+
+type notFolder struct{ name string }
+
+func (e notFolder) Error() string        { return e.name + " is not a directory" }
+func (e notFolder) Is(target error) bool { return target == ErrNotFolder }
 
 // errSwapped says that somebody changed a path while it was used.
 var errSwapped = errors.New("it was replaced by something else in between; nothing was done")

@@ -222,6 +222,22 @@ type ShellCommandDetails struct {
 	Type       string         `json:"type"`
 	Commands   []ShellCommand `json:"commands"`
 	Background bool           `json:"background,omitempty"`
+	Effects    []Effect       `json:"effects,omitempty"` // with a question: what its parts would do
+	Sandbox    *Sandbox       `json:"sandbox,omitempty"` // that it runs in without a question
+}
+
+// Effect is what a part of a shell line would do: effect is reads, writes, runs or unknown.
+type Effect struct {
+	Command string `json:"command"` // empty: the line as a whole
+	Effect  string `json:"effect"`
+	Target  string `json:"target,omitempty"` // what it writes or runs
+	Reason  string `json:"reason,omitempty"`
+}
+
+// Sandbox is how a command is bound: level is read-only or workspace, network none or all.
+type Sandbox struct {
+	Level   string `json:"level"`
+	Network string `json:"network"`
 }
 
 // ShellCommand is one simple command.

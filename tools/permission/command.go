@@ -136,12 +136,19 @@ func (p *Policy) uncovered(c *tools.Command, whole pattern, patterns []pattern) 
 }
 
 // reads says whether a command only reads, in the workspace; if not, why is a reason.
-func (p *Policy) reads(c *tools.Command) (ok bool, why string) {
-	if ok, why := c.Program.Reads(); !ok {
+func (p *Policy) reads(c *tools.Command, printed *tools.Printed) (ok bool, why string) {
+	program := c.Program
+	if printed.Text != "" { // globs are names there
+		program = printed.Program
+	}
+	if ok, why := program.Reads(); !ok {
+		return false, why
+	}
+	if why := p.globsInside(c); why != "" {
 		return false, why
 	}
 	places := newPlaces(c.Dir)
-	for _, cmd := range c.Program.Commands {
+	for _, cmd := range program.Commands {
 		if !p.enter(places, cmd) {
 			return false, "where it runs is not known"
 		}
@@ -155,6 +162,22 @@ func (p *Policy) reads(c *tools.Command) (ok bool, why string) {
 		}
 	}
 	return true, ""
+}
+
+// globsInside says which glob of a command leads out of the workspace, if one does. The names
+// that it matches tell something even where no file is read, as by echo.
+func (p *Policy) globsInside(c *tools.Command) (why string) {
+	places := newPlaces(c.Dir)
+	for _, cmd := range c.Program.Commands {
+		if !p.enter(places, cmd) {
+			return "where it runs is not known"
+		}
+		cmd.Paths = slices.DeleteFunc(slices.Clone(cmd.Paths), func(path cmdline.Path) bool { return !path.Glob })
+		if why := p.pathsInside(cmd, places); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // places are the folders in which a command may run, after the cds in front of it.

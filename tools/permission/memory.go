@@ -67,7 +67,7 @@ func (p *Policy) keysOf(spec tools.Spec, plan tools.Plan, to resolved) (keys []s
 	places := newPlaces(plan.Command.Dir)
 	known := true // where it runs
 	for _, c := range program.Commands {
-		known = known && places.enter(c)
+		known = known && p.enter(places, c)
 		// The others of its chain are remembered, as clients say. What a wrapper runs is not,
 		// nor what names files outside of the workspace.
 		if c.Key == "" || len(c.Demands) > 0 || !known || p.namesOutside(c, places) {

@@ -39,6 +39,7 @@ package permission
 import (
 	"time"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -56,10 +57,12 @@ type Policy struct {
 	readOnly  map[string]bool         // agents that change nothing
 	unasked   map[string]string       // toolCall.unasked by agent; "" is for all others
 	sandbox   Sandbox
+	bounds    func(tools.Call) *event.Sandbox
 	contains  func(real string) bool
 	protected []string
 	memory    *Memory
 	git       *gitAnswers
+	programs  *programs
 }
 
 var _ tools.Policy = (*Policy)(nil)
@@ -69,8 +72,12 @@ type Options struct {
 	Contains  func(real string) bool // says whether a path whose links are resolved belongs to the workspace
 	Protected []string               // eca's own folders and files, absolute: writing there always asks
 	Memory    *Memory                // outlives configurations
-	Getenv    func(string) string    // where commands find programs; nil: anywhere
 	Sandbox   Sandbox
+	Getenv    func(string) string // where commands find programs; nil: anywhere
+
+	// Bounds says how a call is bound that the rule of its Grant lets run; nil if it is not.
+	// It may be nil.
+	Bounds func(call tools.Call) *event.Sandbox
 
 	Children *proc.Pool // starts git when it is asked about a repository; nil: without a supervisor
 }
@@ -82,7 +89,7 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
 		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
-		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, git: newGitAnswers(o),
+		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o), programs: newPrograms(o.Getenv),
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))
@@ -106,7 +113,8 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	to := resolvePaths(plan)
 	gone := p.destroys(call.Roots, plan.Command)
-	v := p.decide(call, spec, plan, to, gone)
+	printed := p.print(plan.Command)
+	v := p.holdToText(p.decide(call, spec, plan, to, gone, printed), call, spec, plan, printed)
 	if v.Decision == tools.Ask && !v.Insist && gone != "" {
 		v.Insist, v.Rule, v.Reason = true, "irreversible", gone+" ("+v.Reason+")"
 	}
@@ -114,6 +122,7 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 		v.Reason += destinations(call, plan, to, v.Reason)
 	}
 	v.Details = p.memory.annotate(call, spec, plan)
+	p.explain(call, plan, &v)
 	if plan.Command == nil {
 		for _, path := range plan.Paths {
 			v.Places = append(v.Places, to.of(path))
@@ -146,11 +155,11 @@ func (to resolved) of(path string) string {
 func (p *Policy) inside(path string) bool { return p.contains(workspace.Resolve(path)) }
 
 // decide finds the rule that decides; gone is what the call ends for good.
-func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to resolved, gone string) tools.Verdict {
+func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to resolved, gone string, printed *tools.Printed) tools.Verdict {
 	if p.isDisabled(call.Agent, spec) {
 		return tools.Verdict{Decision: tools.Deny, Rule: "disabledTools", Reason: "the tool is disabled for agent " + call.Agent}
 	}
-	only := p.onlyReads(call.Agent, spec, plan)
+	only := p.onlyReads(call.Agent, spec, plan, printed)
 	if only.Decision == tools.Deny {
 		return only
 	}
@@ -188,13 +197,13 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to re
 		reason = but
 	}
 	if only.Decision == tools.Allow && r.byDefault == tools.Ask {
-		ok, why := p.reads(plan.Command)
+		ok, why := p.reads(plan.Command, printed)
 		if ok {
 			return only
 		}
 		reason = why
 	}
-	if v, ok := p.unaskedRule(call.Agent, r, spec, plan); ok {
+	if v, ok := p.unaskedRule(call.Agent, r, spec, plan, printed); ok {
 		return v
 	}
 	if spec.Caution != "" && r.byDefault == tools.Allow {
@@ -205,7 +214,7 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to re
 
 // onlyReads judges a call of an agent that changes nothing. Allow is for commands that
 // only read; the zero verdict has no opinion.
-func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan) tools.Verdict {
+func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, printed *tools.Printed) tools.Verdict {
 	if !p.readOnly[agent] || spec.ReadOnly || spec.OwnChat || plan.ReadOnly {
 		return tools.Verdict{}
 	}
@@ -224,6 +233,9 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan) tools
 	if changes, why := program.Changes(); changes {
 		v.Insist, v.Reason = false, v.Reason+": "+why
 		return v
+	}
+	if printed.Text != "" {
+		program = printed.Program
 	}
 	if reads, why := program.Reads(); !reads || plan.Command.Background {
 		if reads {

@@ -17,7 +17,7 @@ type Sandbox struct {
 
 // unaskedRule judges a command by toolCall.unasked, after all rules that name it. ok is false
 // where that has nothing to say.
-func (p *Policy) unaskedRule(agent string, r rules, spec tools.Spec, plan tools.Plan) (v tools.Verdict, ok bool) {
+func (p *Policy) unaskedRule(agent string, r rules, spec tools.Spec, plan tools.Plan, printed *tools.Printed) (v tools.Verdict, ok bool) {
 	value, known := p.unasked[agent]
 	if !known {
 		value = p.unasked[""]
@@ -28,7 +28,7 @@ func (p *Policy) unaskedRule(agent string, r rules, spec tools.Spec, plan tools.
 	if command == nil || spec.Server != tools.Native || p.readOnly[agent] || r.byDefault != tools.Ask || value == config.UnaskedOff {
 		return tools.Verdict{}, false
 	}
-	if reads, _ := p.reads(command); !reads || command.Background || p.sandbox.NoReads != "" {
+	if reads, _ := p.reads(command, printed); !reads || command.Background || p.sandbox.NoReads != "" {
 		return tools.Verdict{}, false
 	}
 	return tools.Verdict{Decision: tools.Allow, Rule: RuleReads, Reason: "the command only reads, in the workspace, and the sandbox holds it to that"}, true

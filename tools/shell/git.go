@@ -41,7 +41,7 @@ func (o Options) git() tools.Tool {
 			if err != nil {
 				return tools.Plan{}, err
 			}
-			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}, Command: &tools.Command{Text: a.Command, Dir: dir, Program: program}}
+			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}, Command: o.command(a.Command, dir, program)}
 			if s := strings.Join(strings.Fields(a.Summary), " "); s != "" {
 				plan.Summary = s + ": " + plan.Summary // the model's words never stand for the command
 			}
@@ -58,8 +58,10 @@ func (o Options) git() tools.Tool {
 			if err != nil {
 				return tools.Result{}, err
 			}
-			spec := o.line(a.Command, dir)
-			o.bind(&spec, call)
+			spec, err := o.prepare(call, a.Command, dir)
+			if err != nil {
+				return tools.Result{}, err
+			}
 			// Nobody is there to answer: what would ask has to fail, or go on, at once.
 			spec.Env = append(spec.Env, "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_PAGER=cat", "GH_PROMPT_DISABLED=1", "GH_PAGER=cat")
 			return o.execute(ctx, call, spec, gitTimeout, out)

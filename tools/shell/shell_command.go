@@ -62,6 +62,9 @@ type Options struct {
 	// Environ returns the environment of what a call runs, nil for our own; nil is our own for
 	// all.
 	Environ func(tools.Call) []string
+
+	// Bash is the copy of bash that runs what the user did not approve by hand.
+	Bash *Bash
 }
 
 // bind bounds what a call runs, and says what it gets of the environment.
@@ -96,7 +99,8 @@ func (o Options) shellCommand() tools.Tool {
 			}
 			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}}
 			program := o.parse(a.Command)
-			plan.Command = &tools.Command{Text: a.Command, Dir: dir, Program: program, Background: a.Background != ""}
+			plan.Command = o.command(a.Command, dir, program)
+			plan.Command.Background = a.Background != ""
 			if commands := describe(program); len(commands) > 0 || a.Background != "" {
 				if commands == nil {
 					commands = []event.Command{}
@@ -125,8 +129,11 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	if err != nil {
 		return tools.Result{}, err
 	}
-	spec := o.line(a.Command, dir)
-	if o.bind(&spec, call); spec.Sandbox.Level == sandbox.ReadOnly {
+	spec, err := o.prepare(call, a.Command, dir)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	if spec.Sandbox.Level == sandbox.ReadOnly {
 		spec.Env = append(spec.Env, cmdline.GitCeilings(call.Roots))
 	}
 	if a.Background != "" {

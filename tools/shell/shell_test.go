@@ -410,13 +410,13 @@ func TestParse(t *testing.T) {
 		"ls 'a b' \"c d\" e\\ f":        "ls[a b c d e f]=ls",
 		"go test ./... 2>&1 >/dev/null": "go[test ./...]=go test",
 		"git -c core.pager=sh log":      "git[-c core.pager=sh log]=",
-		"git":                           "git[]=git",
+		"git":                           "git[]=",
 		"sudo rm x":                     "rm[x]= sudo[rm x]=",
 		"./script.sh":                   "./script.sh[]=",
 		"find . -delete":                "find[. -delete]=",
 		// What can not be told from the words alone is not listed.
-		"echo $(date)": "date[]=date echo[$(date)]=", "echo $HOME": "!", "a > file": "!", "a <<< x": "a[]=a", "(a)": "a[]=a", "a &": "!",
-		"X=1 a": "a[]=", "if a; then b; fi": "a[]=a b[]=b", "a <(b)": "!", "f() { a; }": "!", "! a": "a[]=a", "echo 'unclosed": "!", "": "!",
+		"echo $(date)": "date[]=date echo[$(date)]=", "echo $HOME": "!", "a > file": "!", "wc <<< x": "wc[]=wc", "(ls)": "ls[]=ls", "(a)": "a[]=", "a &": "!",
+		"X=1 a": "a[]=", "if ls; then pwd; fi": "ls[]=ls pwd[]=pwd", "a <(b)": "!", "f() { a; }": "!", "! ls": "ls[]=ls", "echo 'unclosed": "!", "": "!",
 		"echo {a,b}": "!", "cat ~/x": "!", "cat < x": "cat[]=cat", "cat <<X\nX": "cat[]=cat", "echo $'\\x41'": "!", "a; b & c": "!",
 	} {
 		commands := describe(Options{}.parse(line))

@@ -1,0 +1,169 @@
+package undo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/esrp/artifact"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// looking bounds how long a look at the workspace may take.
+const looking = time.Minute
+
+// running is a command whose end has not been recorded.
+type running struct {
+	chat, root string
+	others     []string // what tools of other chats wrote meanwhile
+}
+
+// Begin implements chat.Files.
+func (f *Files) Begin(ctx context.Context, chatID string, call tools.Call, plan tools.Plan) (*event.UndoPoint, []string, error) {
+	if f.o.Covers == nil || !f.o.Covers(call, plan) {
+		return nil, nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, looking)
+	defer cancel()
+	p := &event.UndoPoint{CallID: call.ID}
+	var left []string
+	for _, root := range outermost(call.Roots) {
+		name := shortHash(chatID) + "-" + rand.Text()
+		notCovered, err := f.begin(ctx, root, name, chatID)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("the files of %s could not be recorded: %w", root, err), f.End(*p))
+		}
+		p.Roots = append(p.Roots, event.UndoFolder{Path: root, Record: name})
+		left = append(left, notCovered...)
+	}
+	if len(p.Roots) == 0 {
+		return nil, nil, errors.New("there is no workspace folder")
+	}
+	if plan.Command != nil && plan.Command.Background {
+		left = append(left, "what it changes later, in the background")
+	}
+	return p, left, nil
+}
+
+func (f *Files) begin(ctx context.Context, root, name, chatID string) ([]string, error) {
+	r := f.record(root)
+	unlock, err := r.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	notCovered, err := r.snapshot(ctx)
+	if errors.Is(err, errNoRoom) {
+		if err := r.prune(time.Time{}, quota/2); err != nil {
+			return nil, err
+		}
+		notCovered, err = r.snapshot(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := r.storePoint(name, point{Chat: chatID, ID: r.id, From: r.number, Began: f.o.Now()}); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	f.running[name] = &running{chat: chatID, root: root}
+	f.mu.Unlock()
+	return notCovered, nil
+}
+
+// End implements chat.Files.
+func (f *Files) End(p event.UndoPoint) error {
+	ctx, cancel := context.WithTimeout(context.Background(), looking)
+	defer cancel()
+	var errs []error
+	for _, folder := range p.Roots {
+		errs = append(errs, f.end(ctx, folder))
+	}
+	return errors.Join(errs...)
+}
+
+func (f *Files) end(ctx context.Context, folder event.UndoFolder) error {
+	r := f.record(folder.Path)
+	unlock, err := r.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	_, err = r.snapshot(ctx)
+	f.mu.Lock()
+	var others []string
+	if c := f.running[folder.Record]; c != nil {
+		others = c.others
+	}
+	delete(f.running, folder.Record)
+	f.mu.Unlock()
+	var p point
+	if err == nil {
+		err = read(r.pointFile(folder.Record), &p)
+	}
+	if err == nil && p.ID == r.id {
+		p.To, p.Ended, p.Others = r.number, f.o.Now(), others
+		err = r.storePoint(folder.Record, p)
+	}
+	if err != nil {
+		return fmt.Errorf("what the command changed in %s could not be recorded: %w", folder.Path, err)
+	}
+	return nil
+}
+
+// wrote notes that a tool of a chat writes a file while commands of others run.
+func (f *Files) wrote(chatID, path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.running {
+		if rel, err := filepath.Rel(c.root, path); c.chat != chatID && err == nil && filepath.IsLocal(rel) {
+			c.others = append(c.others, filepath.ToSlash(rel))
+		}
+	}
+}
+
+// record returns the record of a folder.
+func (f *Files) record(root string) *record {
+	dir := filepath.Join(f.o.Dir(), shortHash(root))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.records[dir]
+	if r == nil {
+		r = &record{
+			dir: dir, root: root, own: append([]string{f.o.Dir()}, f.o.Own...),
+			objects: objects{dir: filepath.Join(dir, "objects"), max: quota},
+		}
+		f.records[dir] = r
+	}
+	return r
+}
+
+// outermost returns folders with links resolved, without those that are in another one.
+func outermost(roots []string) []string {
+	var out []string
+	for _, root := range roots {
+		if real, err := filepath.EvalSymlinks(root); err == nil {
+			root = real
+		}
+		out = append(out, root)
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return slices.DeleteFunc(slices.Clone(out), func(dir string) bool {
+		return slices.ContainsFunc(out, func(above string) bool {
+			return above != dir && strings.HasPrefix(dir, strings.TrimSuffix(above, string(filepath.Separator))+string(filepath.Separator))
+		})
+	})
+}
+
+// shortHash is a name for a text that fits into a path.
+func shortHash(text string) string {
+	const length = 32
+	return artifact.Hash([]byte(text))[:length]
+}

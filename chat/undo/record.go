@@ -1,0 +1,258 @@
+package undo
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// record is what is known of the files of one folder. On the disk it has
+//
+//	lock             who changes the record holds it
+//	base             all entries, as they were at a number
+//	changes/ID-N     what was different at number N from N-1
+//	points/...       commands: between which numbers they ran (point)
+//	objects/         contents
+//
+// A number is made by looking at the folder (snapshot) if something has changed there. The
+// file of a number is written last, so that a process that dies leaves the number before.
+// ID is another one when the base could not be read: its numbers begin again.
+type record struct {
+	dir  string
+	root string // links resolved
+	own  []string
+
+	mu      sync.Mutex // held with the lock file
+	id      string
+	number  int
+	files   map[string]*entry // as of number; nil: not read yet
+	stored  fs.FileInfo       // of the base that this follows from
+	objects objects
+}
+
+// private is the mode of folders for their owner alone.
+const private = 0o700
+
+// quota bounds what the contents of one folder may take, with their older versions.
+const quota = 4 << 30
+
+// base is stored.
+type base struct {
+	Root, ID string
+	Number   int
+	Files    map[string]*entry
+}
+
+// change is what became of a path; nil stands for nothing there. It is stored.
+type change struct {
+	Path     string
+	Old, New *entry
+}
+
+// step is what is stored of a number.
+type step struct {
+	Changes []change
+}
+
+// patience is how long a lock is waited for.
+const patience = 30 * time.Second
+
+// lock takes the right to use the record.
+func (r *record) lock(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Join(r.dir, "changes"), private); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r.mu.Lock()
+	file := flock.New(filepath.Join(r.dir, "lock"), flock.SetPermissions(0o600))
+	if ok, err := file.TryLockContext(ctx, time.Millisecond); !ok && err != nil && ctx.Err() != nil {
+		_ = file.Close()
+		r.mu.Unlock()
+		return nil, fmt.Errorf("another process records the files: %w", err)
+	}
+	return func() {
+		_ = file.Close()
+		r.mu.Unlock()
+	}, nil
+}
+
+// snapshot records what the folder has now, and returns what is not covered. The caller
+// holds the lock.
+func (r *record) snapshot(ctx context.Context) (notCovered []string, err error) {
+	if err := r.load(); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(r.root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	s := &scan{ctx: ctx, root: root, path: r.root, own: r.own, files: make(map[string]*entry, len(r.files))}
+	if err := s.look(r.files); err != nil {
+		return nil, err
+	}
+	if err := s.read(r.files, r.objects.put); err != nil {
+		return nil, err
+	}
+	var changes []change
+	for name, now := range s.files {
+		if old := r.files[name]; !old.same(now) {
+			changes = append(changes, change{name, old, now})
+		}
+	}
+	for name, old := range r.files {
+		if s.files[name] == nil {
+			changes = append(changes, change{name, old, nil})
+		}
+	}
+	if err := r.store(s.files, changes); err != nil {
+		return nil, err
+	}
+	return s.notCovered(), nil
+}
+
+// store makes a new number, if something has changed.
+func (r *record) store(files map[string]*entry, changes []change) error {
+	first := r.id == ""
+	if len(changes) > 0 && !first {
+		if err := write(r.changes(r.id, r.number+1), step{changes}); err != nil {
+			return err
+		}
+		r.number++
+	}
+	r.files = files
+	// Many small steps take longer to read than a new base to write.
+	const often = 50
+	if !first && len(changes) <= len(files)/8 && r.number%often != 0 || !first && len(changes) == 0 {
+		return nil
+	}
+	if first {
+		r.id, r.number = rand.Text(), 0
+	}
+	return r.storeBase()
+}
+
+func (r *record) storeBase() error {
+	err := write(r.base(), base{r.root, r.id, r.number, r.files})
+	if err == nil {
+		r.stored, err = os.Stat(r.base())
+	}
+	if err != nil {
+		r.forget()
+	}
+	return err
+}
+
+func (r *record) base() string { return filepath.Join(r.dir, "base") }
+
+// forget has the record read from the disk when it is used next.
+func (r *record) forget() { r.id, r.number, r.files, r.stored = "", 0, nil, nil }
+
+// load brings the record up to what is on the disk.
+func (r *record) load() error {
+	if info, err := os.Stat(r.base()); r.id != "" && (err != nil || !os.SameFile(info, r.stored) || !info.ModTime().Equal(r.stored.ModTime())) {
+		r.forget() // another process made a new one
+	}
+	if r.id == "" {
+		if err := r.objects.sweep(func(name string) bool { return !strings.HasPrefix(name, "new-") }); err != nil {
+			return err
+		}
+		var b base
+		info, err := os.Stat(r.base())
+		if err != nil || read(r.base(), &b) != nil || b.Root != r.root {
+			return nil //nolint:nilerr // the next snapshot begins again
+		}
+		r.id, r.number, r.files, r.stored = b.ID, b.Number, b.Files, info
+		if r.files == nil {
+			r.files = map[string]*entry{}
+		}
+	}
+	for {
+		var s step
+		switch err := read(r.changes(r.id, r.number+1), &s); {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil: // a crash of the machine cut it
+			r.forget()
+			return os.Remove(r.base())
+		}
+		r.number++
+		for _, c := range s.Changes {
+			if c.New == nil {
+				delete(r.files, c.Path)
+			} else {
+				r.files[c.Path] = c.New
+			}
+		}
+	}
+}
+
+func (r *record) changes(id string, number int) string {
+	return filepath.Join(r.dir, "changes", fmt.Sprintf("%s-%d", id, number))
+}
+
+// between returns what became of each path from one number to another.
+func (r *record) between(id string, from, to int) (map[string]change, error) {
+	out := map[string]change{}
+	for n := from + 1; n <= to; n++ {
+		var s step
+		if err := read(r.changes(id, n), &s); err != nil {
+			return nil, err
+		}
+		for _, c := range s.Changes {
+			if first, ok := out[c.Path]; ok {
+				c.Old = first.Old
+			}
+			out[c.Path] = c
+		}
+	}
+	maps.DeleteFunc(out, func(_ string, c change) bool { return c.Old.same(c.New) })
+	return out, nil
+}
+
+// write stores a value, as a whole or not at all if the process dies.
+func write(path string, value any) (err error) {
+	var out bytes.Buffer
+	if err := gob.NewEncoder(&out).Encode(value); err != nil {
+		return err
+	}
+	return writeFile(path, out.Bytes())
+}
+
+func writeFile(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+func read(path string, value any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return gob.NewDecoder(bytes.NewReader(data)).Decode(value)
+}

@@ -1,0 +1,330 @@
+package undo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/esrp/artifact"
+	"github.com/seed-dec29ce4/eca/internal/place"
+)
+
+// span is what commands of one chat that overlapped did to a folder.
+type span struct {
+	record      *record
+	point                 // From, To and the times of all of them
+	first, last event.Seq // in the chat's log
+	cut         bool      // one of them died with its process: nobody looked at its end
+	changes     map[string]change
+	unknown     error // why changes are not known
+}
+
+// Rollback implements chat.Files.
+func (f *Files) Rollback(ctx context.Context, events []event.Event) (problems []string) {
+	spans := f.spans(ctx, events)
+	type step struct {
+		at   event.Seq
+		undo func() []string
+	}
+	var steps []step
+	for _, s := range spans {
+		steps = append(steps, step{s.last, func() []string { return s.undo(ctx) }})
+	}
+	for _, e := range events {
+		c, ok := e.Body.(event.FileChanged)
+		if !ok || slices.ContainsFunc(spans, func(s *span) bool { return s.has(c, e.Seq) }) {
+			continue
+		}
+		steps = append(steps, step{e.Seq, func() []string {
+			if err := f.restore(ctx, c); err != nil {
+				return []string{err.Error()}
+			}
+			return nil
+		}})
+	}
+	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
+	for _, s := range slices.Backward(steps) {
+		problems = append(problems, s.undo()...)
+	}
+	return problems
+}
+
+// spans puts the commands that overlapped together.
+func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
+	ends := map[string]event.Seq{} // by the records of points
+	calls := map[string]event.Seq{}
+	for _, e := range events {
+		switch b := e.Body.(type) {
+		case event.ToolFinished:
+			calls[b.CallID] = e.Seq
+		case event.ToolRejected:
+			calls[b.CallID] = e.Seq
+		case event.UndoPoint:
+			for _, folder := range b.Roots {
+				if b.Ended {
+					ends[folder.Record] = e.Seq
+				}
+			}
+		}
+	}
+	var all []*span
+	for _, e := range events {
+		p, ok := e.Body.(event.UndoPoint)
+		if !ok || p.Ended {
+			continue
+		}
+		for _, folder := range p.Roots {
+			s := f.span(ctx, folder)
+			s.first, s.last = e.Seq, max(e.Seq, cmp.Or(ends[folder.Record], calls[p.CallID]))
+			all = append(all, s)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *span) int {
+		return cmp.Or(strings.Compare(a.record.root, b.record.root), cmp.Compare(a.first, b.first))
+	})
+	var out []*span
+	for _, s := range all {
+		last := len(out) - 1
+		if last < 0 || out[last].record != s.record || out[last].ID != s.ID || s.first > out[last].last || s.unknown != nil || out[last].unknown != nil {
+			out = append(out, s)
+			continue
+		}
+		o := out[last]
+		o.From, o.To, o.cut = min(o.From, s.From), max(o.To, s.To), o.cut || s.cut
+		o.Others = append(o.Others, s.Others...)
+		o.last = max(o.last, s.last)
+		if s.until().After(o.until()) {
+			o.Ended = s.until()
+		}
+	}
+	for _, s := range out {
+		if s.unknown == nil {
+			s.changes, s.unknown = s.record.between(s.ID, s.From, s.To)
+		}
+	}
+	return out
+}
+
+// span finds out what a command did to a folder.
+func (f *Files) span(ctx context.Context, folder event.UndoFolder) *span {
+	s := &span{record: f.record(folder.Path)}
+	s.unknown = read(s.record.pointFile(filepath.Base(folder.Record)), &s.point)
+	if s.unknown != nil || s.ended() {
+		return s
+	}
+	s.cut = true
+	unlock, err := s.record.lock(ctx)
+	if err == nil {
+		defer unlock()
+		_, err = s.record.snapshot(ctx)
+	}
+	if err == nil && s.record.id != s.ID {
+		err = errors.New("the record begins later")
+	}
+	s.To, s.unknown = s.record.number, err
+	return s
+}
+
+// has says whether a tool's change is part of what the span undoes.
+func (s *span) has(c event.FileChanged, at event.Seq) bool {
+	rel, err := filepath.Rel(s.record.root, c.Path)
+	if err != nil || !filepath.IsLocal(rel) || at < s.first || at > s.last || s.unknown != nil {
+		return false
+	}
+	_, ok := s.changes[filepath.ToSlash(rel)]
+	return ok
+}
+
+// undo puts back what the span changed.
+func (s *span) undo(ctx context.Context) (problems []string) {
+	if s.unknown != nil {
+		return []string{fmt.Sprintf("what a command changed in %s is not known any more: %v", s.record.root, s.unknown)}
+	}
+	if len(s.changes) == 0 {
+		return nil
+	}
+	unlock, err := s.record.lock(ctx)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer unlock()
+	foreign, err := s.foreign()
+	if err != nil {
+		return []string{fmt.Sprintf("what other chats changed in %s is not known any more: %v", s.record.root, err)}
+	}
+	var todo []change
+	for _, name := range slices.Sorted(maps.Keys(s.changes)) {
+		c := s.changes[name]
+		now, err := s.record.now(name)
+		full := filepath.Join(s.record.root, filepath.FromSlash(name))
+		switch {
+		case err != nil:
+			problems = append(problems, fmt.Sprintf("%s cannot be read: %v", full, err))
+		case c.Old.same(now):
+		case foreign[name]:
+			problems = append(problems, full+" may have been changed by another chat while the command ran")
+		case s.cut && c.New != nil:
+			problems = append(problems, full+" was changed, but eca ended before the command did, so it is not known by whom")
+		case !c.New.same(now):
+			problems = append(problems, full+" was changed since")
+		case c.Old != nil && c.Old.Kind == isSpecial, c.Old != nil && c.Old.Kind == isFile && c.Old.Hash == "":
+			problems = append(problems, "the old content of "+full+" was not kept")
+		case c.Old != nil && c.Old.Kind == isFile && !s.record.objects.has(c.Old.Hash, c.Old.Size):
+			problems = append(problems, "the old content of "+full+" is not there any more")
+		default:
+			todo = append(todo, c)
+		}
+	}
+	return append(problems, s.record.putBack(todo)...)
+}
+
+// foreign returns what other chats may have changed while the span's commands ran: while
+// two run, nobody knows which of them changes a file.
+func (s *span) foreign() (map[string]bool, error) {
+	out := map[string]bool{}
+	for _, name := range s.Others {
+		out[name] = true
+	}
+	points, err := s.record.points()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range points {
+		if p.Chat == s.Chat || p.ID != s.ID || p.Began.After(s.until()) || p.until().Before(s.Began) {
+			continue
+		}
+		from, to := max(p.From, s.From), s.To
+		if p.ended() {
+			to = min(p.To, s.To)
+		}
+		if from >= to {
+			continue
+		}
+		theirs, err := s.record.between(s.ID, from, to)
+		if err != nil {
+			return nil, err
+		}
+		for name := range theirs {
+			out[name] = true
+		}
+	}
+	return out, nil
+}
+
+// open opens the place of a path of the folder.
+func (r *record) open(name string) (place.Place, error) {
+	return place.Open(r.root, filepath.Join(r.root, filepath.FromSlash(name)), false)
+}
+
+// now says what is at a path; where the way there is no folder, nothing is.
+func (r *record) now(name string) (*entry, error) {
+	p, err := r.open(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, place.ErrNotFolder) {
+		return nil, nil //nolint:nilnil // nothing is an answer
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return at(p)
+}
+
+// at says what is at a place.
+func at(p place.Place) (*entry, error) {
+	info, target, err := p.Stat()
+	if err != nil || info == nil {
+		return nil, err
+	}
+	e := describe(info)
+	e.Link = target
+	if e.Kind == isFile && e.Size <= maxFile {
+		data, err := p.Read(maxFile)
+		if err != nil {
+			return nil, err
+		}
+		e.Hash = artifact.Hash(data)
+	}
+	return &e, nil
+}
+
+// putBack makes what is at some paths what it was: what is in the way goes, the deepest
+// first, then folders come back, and what was in them.
+func (r *record) putBack(todo []change) (problems []string) {
+	failed := map[string]bool{}
+	each := func(of func(change) func(place.Place) error) {
+		for _, c := range todo {
+			do := of(c)
+			if do == nil || failed[c.Path] {
+				continue
+			}
+			p, err := r.open(c.Path)
+			if err == nil {
+				err = do(p)
+				p.Close()
+			}
+			if err != nil {
+				failed[c.Path] = true
+				problems = append(problems, fmt.Sprintf("%s cannot be restored: %v", filepath.Join(r.root, filepath.FromSlash(c.Path)), err))
+			}
+		}
+	}
+	const usable = 0o700 // until what is in a folder is right
+	slices.SortFunc(todo, func(a, b change) int {
+		return cmp.Or(strings.Count(a.Path, "/")-strings.Count(b.Path, "/"), strings.Compare(a.Path, b.Path))
+	})
+	each(func(c change) func(place.Place) error {
+		if c.Old == nil || c.New == nil || c.Old.Kind != isFolder || c.New.Kind != isFolder {
+			return nil
+		}
+		return func(p place.Place) error { return p.Folder(c.Old.Mode | usable) }
+	})
+	slices.Reverse(todo)
+	each(func(c change) func(place.Place) error {
+		if c.New == nil || c.Old != nil && c.Old.Kind == c.New.Kind && c.Old.Kind != isLink {
+			return nil
+		}
+		return place.Place.Unlink
+	})
+	slices.Reverse(todo)
+	each(func(c change) func(place.Place) error {
+		if c.Old == nil {
+			return nil
+		}
+		return func(p place.Place) error { return r.create(c, p, usable) }
+	})
+	slices.Reverse(todo)
+	each(func(c change) func(place.Place) error {
+		if c.Old == nil || c.Old.Kind != isFolder {
+			return nil
+		}
+		return func(p place.Place) error { return p.Folder(c.Old.Mode) }
+	})
+	return problems
+}
+
+// create makes what was at a place; a folder gets some permissions besides its own.
+func (r *record) create(c change, p place.Place, besides fs.FileMode) error {
+	switch c.Old.Kind {
+	case isFolder:
+		return p.Folder(c.Old.Mode | besides)
+	case isLink:
+		return p.Link(c.Old.Link)
+	}
+	content, err := r.objects.get(c.Old.Hash)
+	if err != nil {
+		return err
+	}
+	return p.Replace(content, c.Old.Mode, func() error {
+		if now, err := at(p); err != nil || now != nil && !c.New.same(now) {
+			return errors.Join(errors.New("it was changed meanwhile"), err)
+		}
+		return nil
+	})
+}

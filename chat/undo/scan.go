@@ -1,0 +1,314 @@
+package undo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/ignore"
+)
+
+// Kinds of entries.
+const (
+	isFile = iota + 1
+	isLink
+	isFolder
+	isSpecial // a pipe, a device: never restored
+)
+
+// entry is what is at a path below a folder. Its fields are stored.
+type entry struct {
+	Kind int
+	Mode fs.FileMode // permissions; not of links
+	Link string      // where a link leads
+	Hash string      // of a file's content; empty if that is not kept
+
+	// What shows that a file has changed since it was read.
+	Size, Modified, Changed int64
+	Inode                   uint64
+	Recent                  bool // it was read so soon after a change that another one would not show
+}
+
+// same says whether restoring one entry in place of the other would change nothing.
+func (e *entry) same(other *entry) bool {
+	if e == nil || other == nil {
+		return e == other
+	}
+	if e.Kind != other.Kind || e.Mode != other.Mode || e.Link != other.Link {
+		return false
+	}
+	if e.Kind == isFile && (e.Hash == "" || other.Hash == "") {
+		return e.Size == other.Size && e.Modified == other.Modified
+	}
+	return e.Hash == other.Hash
+}
+
+// unchanged says whether a file need not be read again.
+func (e *entry) unchanged(now *entry) bool {
+	return e.Kind == isFile && now.Kind == isFile && !e.Recent && e.Size == now.Size && e.Modified == now.Modified && e.Changed == now.Changed && e.Inode == now.Inode
+}
+
+// describe makes an entry of what Lstat says; links and contents are not read.
+func describe(info fs.FileInfo) entry {
+	e := entry{Mode: info.Mode().Perm(), Size: info.Size(), Modified: info.ModTime().UnixNano()}
+	e.Inode, e.Changed = identity(info)
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		e.Kind = isFile
+	case mode.IsDir():
+		e = entry{Kind: isFolder, Mode: e.Mode}
+	case mode&fs.ModeSymlink != 0:
+		e = entry{Kind: isLink}
+	default:
+		e = entry{Kind: isSpecial}
+	}
+	return e
+}
+
+// What a folder may have. Larger ones than the first pair are recorded with their small
+// files only, larger ones than the second not at all.
+const (
+	maxFiles, maxBytes = 50_000, 2 << 30
+	maxEntries         = 500_000
+	maxSmall           = 1 << 20
+	maxSmallBytes      = 1 << 30
+	maxDepth           = 1000
+)
+
+// recent says whether another change of a file may leave no trace in its times, because the
+// last one is so new. Some file systems have coarse times.
+func (e *entry) recent(now time.Time) bool {
+	const fine, coarse = 50 * time.Millisecond, 2 * time.Second
+	last := max(e.Modified, e.Changed)
+	age := now.Sub(time.Unix(0, last))
+	if last%int64(time.Second) != 0 {
+		return age < fine
+	}
+	return age < coarse
+}
+
+// scan looks at what is below a folder.
+type scan struct {
+	ctx   context.Context
+	root  *os.Root
+	path  string   // of root, links resolved
+	own   []string // folders of eca's own, which are left out
+	files map[string]*entry
+	bytes int64
+
+	ignored bool     // something was left out because git ignores it
+	left    []string // what is not covered, in words
+}
+
+// look fills files with what is below the folder, without contents. before is what an
+// earlier look found: what it has is looked at even if it is ignored by now.
+func (s *scan) look(before map[string]*entry) error {
+	if err := s.folder(s.root, "", ignore.ForTree(s.path), 0); err != nil {
+		return err
+	}
+	folders := map[string]bool{"": true}
+	for name := range before {
+		if s.files[name] != nil || !s.isFolder(path.Dir(name), folders) {
+			continue
+		}
+		if info, err := s.root.Lstat(filepath.FromSlash(name)); err == nil {
+			if err := s.add(name, info); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isFolder says whether a path and all above it are folders, and no links to some.
+func (s *scan) isFolder(name string, known map[string]bool) bool {
+	if name == "." {
+		return true
+	}
+	is, ok := known[name]
+	if !ok {
+		if is = s.isFolder(path.Dir(name), known); is {
+			info, err := s.root.Lstat(filepath.FromSlash(name))
+			is = err == nil && info.IsDir()
+		}
+		known[name] = is
+	}
+	return is
+}
+
+func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int) error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	entries, err := readFolder(dir)
+	if err != nil || depth > maxDepth {
+		s.left = append(s.left, path.Join(name, "*"))
+		return nil //nolint:nilerr // it is named
+	}
+	full := path.Join(filepath.ToSlash(s.path), name)
+	if depth > 0 {
+		has := func(want string) bool {
+			return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == want })
+		}
+		rules = rules.Below(filepath.FromSlash(full), has(".git"), has(ignore.FileName))
+	}
+	for _, e := range entries {
+		below := path.Join(name, e.Name())
+		if e.Name() == ".git" || slices.Contains(s.own, filepath.Join(s.path, filepath.FromSlash(below))) {
+			continue
+		}
+		if rules.Ignored(path.Join(full, e.Name()), e.IsDir()) {
+			s.ignored = true
+			continue
+		}
+		info, err := dir.Lstat(e.Name())
+		if err != nil {
+			continue // it is gone
+		}
+		if err := s.add(below, info); err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			continue
+		}
+		next, err := dir.OpenRoot(e.Name())
+		if err != nil {
+			s.left = append(s.left, below)
+			continue
+		}
+		err = s.folder(next, below, rules, depth+1)
+		_ = next.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readFolder(dir *os.Root) ([]fs.DirEntry, error) {
+	f, err := dir.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.ReadDir(-1)
+}
+
+func (s *scan) add(name string, info fs.FileInfo) error {
+	e := describe(info)
+	switch e.Kind {
+	case isFile:
+		s.bytes += e.Size
+	case isLink:
+		target, err := s.root.Readlink(filepath.FromSlash(name))
+		if err != nil {
+			return nil //nolint:nilerr // it is gone, or something else by now
+		}
+		e.Link = target
+	case isSpecial:
+		s.left = append(s.left, name)
+	}
+	s.files[name] = &e
+	if len(s.files) > maxEntries {
+		return fmt.Errorf("%s has more than %d files", s.path, maxEntries)
+	}
+	return nil
+}
+
+// read gives the files that are new or changed their hashes, and keeps their contents.
+func (s *scan) read(before map[string]*entry, keep func(content io.Reader, size int64) (hash string, err error)) error {
+	limit, room := int64(maxFile), int64(maxBytes)
+	if len(s.files) > maxFiles || s.bytes > maxBytes {
+		limit, room = maxSmall, maxSmallBytes
+	}
+	large := 0
+	for _, name := range slices.Sorted(maps.Keys(s.files)) {
+		e := s.files[name]
+		if e.Kind != isFile {
+			continue
+		}
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		if e.Size > limit || e.Size > room {
+			if large++; large <= maxNamed {
+				s.left = append(s.left, fmt.Sprintf("%s (%d MB)", name, e.Size>>20))
+			}
+			continue
+		}
+		room -= e.Size
+		if old := before[name]; old != nil && old.unchanged(e) && old.Hash != "" {
+			e.Hash = old.Hash
+			continue
+		}
+		switch err := s.readFile(name, e, keep); {
+		case errors.Is(err, fs.ErrNotExist):
+			delete(s.files, name)
+		case errors.Is(err, fs.ErrPermission), errors.Is(err, errReplaced):
+			s.left = append(s.left, name)
+		case err != nil:
+			return err
+		}
+	}
+	if large > maxNamed {
+		s.left = append(s.left, fmt.Sprintf("%d more large files", large-maxNamed))
+	}
+	return nil
+}
+
+// errReplaced says that a file was replaced by something else while it was looked at.
+var errReplaced = errors.New("it was replaced while it was read")
+
+func (s *scan) readFile(name string, e *entry, keep func(io.Reader, int64) (string, error)) error {
+	flags := os.O_RDONLY
+	if runtime.GOOS != "windows" {
+		flags |= syscall.O_NONBLOCK // a pipe that took its place must not hold us up
+	}
+	f, err := s.root.OpenFile(filepath.FromSlash(name), flags, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	opened := describe(info)
+	if opened.Kind != isFile || opened.Inode != e.Inode {
+		return errReplaced
+	}
+	opened.Recent = opened.recent(time.Now())
+	if opened.Hash, err = keep(f, opened.Size); err != nil {
+		return fmt.Errorf("%s could not be kept: %w", name, err)
+	}
+	*e = opened
+	return nil
+}
+
+// notCovered lists what was left out, in few words.
+func (s *scan) notCovered() []string {
+	var out []string
+	if s.ignored {
+		out = append(out, "what git ignores")
+	}
+	slices.Sort(s.left)
+	left := slices.Compact(s.left)
+	out = append(out, left[:min(len(left), maxNamed)]...)
+	if n := len(left) - maxNamed; n > 0 {
+		out = append(out, fmt.Sprintf("%d more", n))
+	}
+	return out
+}
+
+// maxNamed bounds how many files are named that are not covered.
+const maxNamed = 5

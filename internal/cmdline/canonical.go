@@ -1,0 +1,646 @@
+package cmdline
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Form says how a program is printed.
+type Form struct {
+	Home string // stands for ~; empty: a program with ~ has no canonical form
+	Dir  string // where the program starts, absolute
+
+	// Glob returns the names that a pattern matches in a folder, as bash would list them. In
+	// the pattern, * ? and [ ] are special unless a backslash precedes them. ok is false if
+	// there are too many to list. A nil Glob leaves all patterns to the shell.
+	Glob func(dir, pattern string) (names []string, ok bool)
+}
+
+// tree is what a program was judged by.
+type tree struct {
+	stmts  []*syntax.Stmt
+	nested map[*syntax.Word]*nestedText
+	acts   map[*syntax.CallExpr]bool // calls that may do more than read
+	source string
+
+	unprintable string // why there is no canonical form, whatever its words are
+}
+
+// act notes that a call may do more than read.
+func (t *tree) act(c *syntax.CallExpr) {
+	if t.acts == nil {
+		t.acts = map[*syntax.CallExpr]bool{}
+	}
+	t.acts[c] = true
+}
+
+// nestedText is a word that is itself a program: the text of sh -c, or what a shell reads.
+type nestedText struct {
+	stmts  []*syntax.Stmt
+	posix  bool // for a shell that may know less than bash
+	script bool // read as input, a line at a time
+}
+
+// Canonical prints the program from the syntax tree that it was judged by: words quoted,
+// comments gone, ~, braces and globs expanded where that can be done, here-documents as
+// here-strings. bash therefore runs what was judged, however the text was written. Programs
+// in arguments (sh -c, eval) are printed in the same way.
+//
+// judged is the canonical text, judged again: it runs the same commands, but the words that
+// were expanded are known. Statements keep their lines, so that the shell reports the same
+// line numbers. why says why there is no canonical form; it is empty if there is one.
+func (p Program) Canonical(f Form) (text string, judged Program, why string) {
+	if p.tree == nil {
+		return "", Program{}, p.Unresolved
+	}
+	if text, why = p.tree.print(f); why != "" {
+		return "", Program{}, why
+	}
+	judged = Parse(text)
+	const differs = "its printed form would not be read as it was judged"
+	if judged.tree == nil || judged.TwoReadings != "" || p.Unresolved == "" && judged.Unresolved != "" || !sameCommands(p, judged) {
+		return "", Program{}, differs
+	}
+	f.Glob = nil // what is still a pattern stays one
+	if again, why := judged.tree.print(f); why != "" || again != text {
+		return "", Program{}, differs
+	}
+	return text, judged, ""
+}
+
+// sameCommands says whether two programs run the same commands.
+func sameCommands(a, b Program) bool {
+	return slices.EqualFunc(a.Commands, b.Commands, func(x, y Command) bool { return x.Name == y.Name || x.Effect != Reads && y.Effect != Reads })
+}
+
+func (t *tree) print(f Form) (text, why string) {
+	p := &printer{Form: f, tree: t, line: 1, dir: f.Dir, why: t.unprintable}
+	p.stmts(t.stmts)
+	return p.out.String(), p.why
+}
+
+// printer prints a syntax tree. Text is written through out; line is the number of the line
+// that out has reached.
+type printer struct {
+	Form
+	*tree
+	out  strings.Builder
+	line int
+	why  string // the first reason why there is no form
+
+	posix bool         // for a shell that may know less than bash
+	errs  *syntax.Stmt // whose standard error follows its output into a pipe
+	dir   string       // where globs are expanded; empty: not known
+	moves int          // commands so far that change the folder
+
+	first      bool // word of a command
+	inDocument bool // whose lines are not those of the text any more
+	acted      bool // a command before this one may have changed what globs match
+}
+
+func (p *printer) none(why string) {
+	if p.why == "" {
+		p.why = why
+	}
+}
+
+func (p *printer) str(s string) { p.out.WriteString(s) }
+
+// next goes to the line of a statement, or writes sep if it is on this one.
+func (p *printer) next(s *syntax.Stmt, sep string) {
+	line := int(s.Pos().Line())
+	if line <= p.line || p.inDocument {
+		p.str(sep)
+		return
+	}
+	for ; p.line < line; p.line++ {
+		p.str("\n")
+	}
+}
+
+func (p *printer) stmts(list []*syntax.Stmt) {
+	for i, s := range list {
+		switch {
+		case i == 0:
+			p.next(s, "")
+		case list[i-1].Background:
+			p.next(s, " ")
+		default:
+			p.next(s, "; ")
+		}
+		p.stmt(s)
+	}
+}
+
+// body prints the statements between two words of a compound command.
+func (p *printer) body(open string, list []*syntax.Stmt, end string) {
+	p.str(open)
+	if len(list) > 0 {
+		p.next(list[0], " ")
+	}
+	p.stmts(list)
+	if len(list) == 0 || list[len(list)-1].Background || end == ")" {
+		p.str(" " + end)
+		return
+	}
+	p.str("; " + end)
+}
+
+func (p *printer) stmt(s *syntax.Stmt) {
+	if p.why != "" {
+		return
+	}
+	if s.Coprocess || s.Disown {
+		p.none("it starts a coprocess")
+	}
+	if s.Negated {
+		p.str("! ")
+	}
+	merge := p.errs == s
+	empty := p.command(s.Cmd)
+	for _, r := range s.Redirs {
+		if !empty {
+			p.str(" ")
+		}
+		p.redirect(r)
+		empty = false
+	}
+	if merge {
+		p.str(" 2>&1")
+	}
+	if s.Background {
+		p.str(" &")
+	}
+	if _, timed := s.Cmd.(*syntax.TimeClause); timed && len(s.Redirs) > 0 {
+		p.none("it redirects what time prints")
+	}
+}
+
+// command prints a command; empty says that there is none.
+func (p *printer) command(cmd syntax.Command) (empty bool) {
+	switch cmd := cmd.(type) {
+	case nil:
+		return true
+	case *syntax.CallExpr:
+		p.call(cmd)
+	case *syntax.BinaryCmd:
+		p.binary(cmd)
+	case *syntax.Subshell:
+		p.apart(func() { p.body("(", cmd.Stmts, ")") })
+	case *syntax.Block:
+		p.body("{", cmd.Stmts, "}")
+	case *syntax.IfClause:
+		p.branch(func() { p.ifClause(cmd) })
+	case *syntax.WhileClause:
+		word := "while"
+		if cmd.Until {
+			word = "until"
+		}
+		p.loop(func() {
+			p.body(word, cmd.Cond, "do")
+			p.rest(cmd.Do, "done")
+		})
+	case *syntax.ForClause:
+		p.loop(func() { p.forClause(cmd) })
+	case *syntax.CaseClause:
+		p.branch(func() { p.caseClause(cmd) })
+	case *syntax.TimeClause:
+		if p.posix {
+			p.none("sh takes time for a program")
+		}
+		p.str("time")
+		if cmd.PosixFormat {
+			p.str(" -p")
+		}
+		if cmd.Stmt != nil {
+			p.str(" ")
+			p.stmt(cmd.Stmt)
+		}
+	case *syntax.FuncDecl:
+		p.function(cmd)
+	case *syntax.DeclClause:
+		p.declaration(cmd)
+	case *syntax.TestClause:
+		p.bashOnly("[[ ]]")
+		p.str("[[ ")
+		p.test(cmd.X)
+		p.str(" ]]")
+	case *syntax.ArithmCmd:
+		p.bashOnly("(( ))")
+		p.str("(( ")
+		p.arithm(cmd.X)
+		p.str(" ))")
+	default:
+		p.none("it has a construct that eca does not print")
+	}
+	return false
+}
+
+// bashOnly refuses what sh need not know.
+func (p *printer) bashOnly(what string) {
+	if p.posix {
+		p.none("sh need not read " + what + " as bash does")
+	}
+}
+
+// rest prints the statements up to a word, after the word that precedes them.
+func (p *printer) rest(list []*syntax.Stmt, end string) { p.body("", list, end) }
+
+func (p *printer) binary(cmd *syntax.BinaryCmd) {
+	before, moves := p.dir, p.moves
+	op := cmd.Op
+	pipe := op == syntax.Pipe || op == syntax.PipeAll
+	if op == syntax.PipeAll { // older shells read it as something else
+		last := cmd.X
+		for {
+			inner, ok := last.Cmd.(*syntax.BinaryCmd)
+			if !ok || inner.Op != syntax.Pipe && inner.Op != syntax.PipeAll {
+				break
+			}
+			last = inner.Y
+		}
+		p.errs, op = last, syntax.Pipe
+	}
+	p.stmt(cmd.X)
+	p.str(" " + op.String())
+	p.next(cmd.Y, " ")
+	reached := p.dir
+	switch {
+	case pipe:
+		p.dir = before
+	case op == syntax.OrStmt && p.moves != moves: // it did not move, or not as far
+		p.dir = ""
+	}
+	moves = p.moves
+	p.stmt(cmd.Y)
+	switch {
+	case pipe:
+		p.dir = before
+	case p.moves != moves: // perhaps
+		p.dir = ""
+	case op == syntax.OrStmt:
+		p.dir = reached
+	}
+}
+
+// apart prints what runs in a shell of its own.
+func (p *printer) apart(print func()) {
+	dir := p.dir
+	print()
+	p.dir = dir
+}
+
+// branch prints what runs in part only.
+func (p *printer) branch(print func()) {
+	moves := p.moves
+	print()
+	if p.moves != moves {
+		p.dir = ""
+	}
+}
+
+// loop prints what runs more than once: what its end changes, its beginning meets.
+func (p *printer) loop(print func()) {
+	p.acted = p.acted || len(p.acts) > 0 || strings.ContainsAny(p.source, ">")
+	if strings.Contains(p.source, "cd") {
+		p.dir = ""
+	}
+	p.branch(print)
+}
+
+func (p *printer) ifClause(c *syntax.IfClause) {
+	p.body("if", c.Cond, "then")
+	for {
+		switch next := c.Else; {
+		case next == nil:
+			p.rest(c.Then, "fi")
+			return
+		case len(next.Cond) == 0:
+			p.rest(c.Then, "else")
+			p.rest(next.Then, "fi")
+			return
+		default:
+			p.rest(c.Then, "elif")
+			p.rest(next.Cond, "then")
+			c = next
+		}
+	}
+}
+
+func (p *printer) forClause(c *syntax.ForClause) {
+	if c.Select {
+		p.none("it asks for a choice")
+	}
+	switch loop := c.Loop.(type) {
+	case *syntax.WordIter:
+		p.str("for " + p.name(loop.Name))
+		if loop.InPos.IsValid() {
+			p.str(" in")
+			for _, w := range loop.Items {
+				p.words(w, "")
+			}
+		}
+	case *syntax.CStyleLoop:
+		p.bashOnly("for (( ))")
+		p.str("for (( ")
+		for i, x := range []syntax.ArithmExpr{loop.Init, loop.Cond, loop.Post} {
+			if i > 0 {
+				p.str("; ")
+			}
+			if x != nil {
+				p.arithm(x)
+			}
+		}
+		p.str(" ))")
+	default:
+		p.none("it has a loop that eca does not print")
+	}
+	p.body("; do", c.Do, "done")
+}
+
+func (p *printer) caseClause(c *syntax.CaseClause) {
+	p.str("case " + p.join(p.plainWord(c.Word)) + " in")
+	for _, item := range c.Items {
+		p.str(" (")
+		for i, pattern := range item.Patterns {
+			if i > 0 {
+				p.str(" | ")
+			}
+			p.str(p.pattern(pattern))
+		}
+		p.str(")")
+		if len(item.Stmts) > 0 {
+			p.next(item.Stmts[0], " ")
+			p.stmts(item.Stmts)
+		}
+		if item.Op != syntax.Break {
+			p.bashOnly(item.Op.String())
+		}
+		p.str(" " + item.Op.String())
+	}
+	p.str(" esac")
+}
+
+func (p *printer) function(f *syntax.FuncDecl) {
+	if f.Name == nil {
+		p.none("it defines a function without a name")
+		return
+	}
+	p.acted = true
+	p.dir = ""
+	p.str(p.name(f.Name) + " () ")
+	p.stmt(f.Body)
+}
+
+// name returns the name of a variable or a function.
+func (p *printer) name(l *syntax.Lit) string {
+	if l == nil || !isName(l.Value) {
+		p.none("it has a name that eca does not print")
+		return ""
+	}
+	return l.Value
+}
+
+func isName(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_'
+	}) < 0 && (s[0] < '0' || s[0] > '9')
+}
+
+func (p *printer) call(c *syntax.CallExpr) {
+	sep := ""
+	for _, a := range c.Assigns {
+		p.str(sep)
+		p.assign(a)
+		sep = " "
+	}
+	command := ""
+	if len(c.Args) > 0 {
+		command = c.Args[0].Lit()
+	}
+	for i, w := range c.Args {
+		p.first = i == 0
+		if i == 0 && sep == "" {
+			p.str(strings.TrimPrefix(p.list(w, command), " "))
+			continue
+		}
+		p.words(w, command)
+	}
+	p.acted = p.acted || p.acts[c]
+	switch command {
+	case "cd", "pushd", "popd", "builtin", "command", "eval", "exit", "return", "source", ".":
+		if command == "exit" || command == "return" {
+			return
+		}
+		p.moves++
+		to := ""
+		if command == "cd" && len(c.Args) == 2 {
+			to = constant(c.Args[1])
+		}
+		p.dir = p.under(to)
+	}
+}
+
+// under returns where cd goes; empty if that is not known.
+func (p *printer) under(to string) string {
+	switch {
+	case p.dir == "" || to == "" || to[0] == '-' || to[0] == '~' || strings.Contains(to, ".."):
+		return ""
+	case to[0] == '/':
+		return to
+	}
+	return strings.TrimSuffix(p.dir, "/") + "/" + to
+}
+
+// constant returns the value of a word in which nothing is expanded; empty if it is not known.
+func constant(w *syntax.Word) string {
+	if len(w.Parts) != 1 {
+		return ""
+	}
+	switch part := w.Parts[0].(type) {
+	case *syntax.Lit:
+		if !strings.ContainsAny(part.Value, `\*?[]{}`) {
+			return part.Value
+		}
+	case *syntax.SglQuoted:
+		if !part.Dollar {
+			return part.Value
+		}
+	case *syntax.DblQuoted:
+		if lit, ok := soleLit(part.Parts); ok && !strings.Contains(lit, `\`) && !part.Dollar {
+			return lit
+		}
+	}
+	return ""
+}
+
+func soleLit(parts []syntax.WordPart) (string, bool) {
+	if len(parts) != 1 {
+		return "", false
+	}
+	lit, ok := parts[0].(*syntax.Lit)
+	if !ok {
+		return "", false
+	}
+	return lit.Value, true
+}
+
+func (p *printer) assign(a *syntax.Assign) {
+	if a.Naked && a.Name == nil { // an option of declare
+		p.words(a.Value, "")
+		return
+	}
+	p.str(p.name(a.Name))
+	if a.Naked {
+		return
+	}
+	if a.Index != nil {
+		p.bashOnly("arrays")
+		p.str("[")
+		p.arithm(a.Index)
+		p.str("]")
+	}
+	if a.Append {
+		p.bashOnly("+=")
+		p.str("+")
+	}
+	p.str("=")
+	switch {
+	case a.Array != nil:
+		p.bashOnly("arrays")
+		p.str("(")
+		for _, e := range a.Array.Elems {
+			if e.Index != nil {
+				p.none("it has a list with indexes")
+				return
+			}
+			p.words(e.Value, "")
+		}
+		p.str(" )")
+	case a.Value != nil:
+		p.str(p.join(p.assigned(a.Value)))
+	}
+}
+
+func (p *printer) declaration(d *syntax.DeclClause) {
+	if v := d.Variant.Value; v != "export" && v != "readonly" {
+		p.bashOnly(v)
+	}
+	p.acted = true
+	p.str(d.Variant.Value)
+	for _, a := range d.Args {
+		if !a.Naked || a.Name != nil {
+			p.str(" ")
+		}
+		p.assign(a)
+	}
+}
+
+func (p *printer) redirect(r *syntax.Redirect) {
+	if r.N != nil {
+		if strings.Trim(r.N.Value, "0123456789") != "" {
+			p.none("a redirection sets a variable")
+			return
+		}
+		p.str(r.N.Value)
+	}
+	switch r.Op {
+	case syntax.Hdoc, syntax.DashHdoc:
+		p.document(r)
+	case syntax.WordHdoc:
+		p.bashOnly("<<<")
+		p.str("<<< ")
+		if n := p.nested[r.Word]; n != nil {
+			p.str(p.program(n))
+			return
+		}
+		p.str(p.join(p.assigned(r.Word)))
+	case syntax.DplIn, syntax.DplOut:
+		to, ok := soleLit(r.Word.Parts)
+		if ok && to != "" && strings.Trim(strings.TrimSuffix(to, "-"), "0123456789") == "" {
+			p.str(r.Op.String() + to)
+			return
+		}
+		if r.N != nil || r.Op == syntax.DplIn {
+			p.none("a redirection's descriptor is computed")
+			return
+		}
+		p.bashOnly(">& with a file")
+		p.file("> ", r)
+		p.str(" 2>&1")
+	case syntax.RdrAll, syntax.AppAll: // older shells read them as something else
+		p.bashOnly(r.Op.String())
+		op := "> "
+		if r.Op == syntax.AppAll {
+			op = ">> "
+		}
+		p.file(op, r)
+		p.str(" 2>&1")
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrIn, syntax.RdrInOut, syntax.RdrClob:
+		p.file(r.Op.String()+" ", r)
+	default:
+		p.none("it has a redirection that eca does not print")
+	}
+}
+
+// file prints the name of a redirection's file.
+func (p *printer) file(op string, r *syntax.Redirect) {
+	p.str(op + p.join(p.plainWord(r.Word)))
+	if r.Op != syntax.RdrIn && constant(r.Word) != "/dev/null" {
+		p.acted = true
+	}
+}
+
+// document prints a here-document as a here-string: without a delimiter, its text cannot
+// end before its end. Older shells also lose track of documents in substitutions.
+func (p *printer) document(r *syntax.Redirect) {
+	p.bashOnly("here-documents")
+	if n := p.nested[r.Word]; n != nil {
+		p.str("<<< " + p.program(n))
+		return
+	}
+	pieces, ok := p.documentText(r)
+	switch {
+	case !ok:
+	case len(pieces) == 0:
+		p.str("< '/dev/null'")
+	default:
+		p.str("<<< " + p.join(pieces))
+	}
+}
+
+// program prints a text that is itself a program, as a quoted word.
+func (p *printer) program(n *nestedText) string {
+	inner := &printer{Form: p.Form, tree: p.tree, line: 1, posix: p.posix || n.posix, acted: true}
+	stmts := n.stmts
+	if n.script {
+		// A shell reads its input as it runs it, and so may its commands. It reads a group
+		// to its end before it runs any of it.
+		if block, ok := group(stmts); ok {
+			stmts = block
+		}
+		inner.body("{", stmts, "}")
+	} else {
+		inner.stmts(stmts)
+	}
+	if inner.why != "" {
+		p.none(inner.why)
+	}
+	text := inner.out.String()
+	p.line += strings.Count(text, "\n")
+	return p.quote(text)
+}
+
+// group returns the statements of a program that is a single group.
+func group(stmts []*syntax.Stmt) ([]*syntax.Stmt, bool) {
+	if len(stmts) != 1 || len(stmts[0].Redirs) > 0 || stmts[0].Negated || stmts[0].Background {
+		return nil, false
+	}
+	block, ok := stmts[0].Cmd.(*syntax.Block)
+	if !ok {
+		return nil, false
+	}
+	return block.Stmts, true
+}

@@ -1,0 +1,424 @@
+package cmdline
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// piece is a part of a word.
+type piece struct {
+	kind pieceKind
+	text string
+}
+
+type pieceKind int
+
+const (
+	quotedText pieceKind = iota
+	bareText             // without quotes, nothing in it is special
+	globText             // * ? or a class
+	braceText            // { } or , without quotes, before braces are expanded
+	expansion            // printed already
+)
+
+// wordFor says what happens to a word.
+type wordFor int
+
+const (
+	anArgument wordFor = iota // braces, ~ and globs are expanded, and what is expanded is split
+	aValue                    // ~ is expanded
+	aPattern                  // is matched
+)
+
+// words prints the words that a word becomes, each after a space. command is the name of the
+// command whose argument it is.
+func (p *printer) words(w *syntax.Word, command string) { p.str(p.list(w, command)) }
+
+func (p *printer) list(w *syntax.Word, command string) string {
+	if n := p.nested[w]; n != nil {
+		return " " + p.program(n)
+	}
+	var b strings.Builder
+	named := p.first
+	p.first = false
+	for _, pieces := range p.braces(p.pieces(w, anArgument)) {
+		if named && slices.ContainsFunc(pieces, func(x piece) bool { return x.kind == globText }) {
+			p.none("which command it runs is a glob")
+		}
+		pieces = p.tilde(pieces, false)
+		for _, text := range p.globbed(pieces, command) {
+			b.WriteString(" " + text)
+		}
+	}
+	return b.String()
+}
+
+// plainWord returns a word that must stay one: the file of a redirection.
+func (p *printer) plainWord(w *syntax.Word) []piece {
+	pieces := p.tilde(p.pieces(w, anArgument), false)
+	for i, piece := range pieces {
+		switch piece.kind {
+		case globText, braceText:
+			p.none("a glob stands where one name is wanted")
+		case bareText:
+			pieces[i].kind = quotedText
+		}
+	}
+	return pieces
+}
+
+// assigned returns the value of an assignment.
+func (p *printer) assigned(w *syntax.Word) []piece {
+	return p.tilde(p.pieces(w, aValue), true)
+}
+
+// pattern prints a word that others are matched against.
+func (p *printer) pattern(w *syntax.Word) string {
+	return p.join(p.tilde(p.pieces(w, aPattern), false))
+}
+
+// join prints pieces side by side.
+func (p *printer) join(pieces []piece) string {
+	var b, text strings.Builder
+	quoted := false
+	flush := func() {
+		if quoted {
+			b.WriteString(p.quote(text.String()))
+			text.Reset()
+			quoted = false
+		}
+	}
+	for _, piece := range pieces {
+		switch piece.kind {
+		case quotedText, bareText, braceText:
+			text.WriteString(piece.text)
+			quoted = quoted || piece.text != ""
+		case globText, expansion:
+			flush()
+			b.WriteString(piece.text)
+		}
+	}
+	flush()
+	if b.Len() == 0 {
+		return "''"
+	}
+	return b.String()
+}
+
+// quote prints a text in quotes.
+func (p *printer) quote(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// literal is a quoted piece, whose lines count.
+func (p *printer) literal(s string) piece {
+	p.line += strings.Count(s, "\n")
+	return piece{quotedText, s}
+}
+
+func (p *printer) pieces(w *syntax.Word, use wordFor) []piece {
+	switch lit := w.Lit(); lit {
+	case "{}", "[", "]": // which the shell leaves as they are
+		return []piece{{quotedText, lit}}
+	}
+	var out []piece
+	for i, part := range w.Parts {
+		lit, ok := part.(*syntax.Lit)
+		if !ok {
+			out = p.part(out, part, false)
+			continue
+		}
+		out = p.bare(out, lit.Value, use, i+1 == len(w.Parts))
+	}
+	return out
+}
+
+// part adds what is no bare text. inQuotes says that it stands in double quotes.
+func (p *printer) part(out []piece, part syntax.WordPart, inQuotes bool) []piece {
+	switch part := part.(type) {
+	case *syntax.Lit:
+		return append(out, p.literal(unquoted(part.Value, "$`\"\\\n")))
+	case *syntax.SglQuoted:
+		if !part.Dollar {
+			return append(out, p.literal(part.Value))
+		}
+		p.bashOnly("$' '")
+		text, ok := decodeEscapes(part.Value)
+		if !ok {
+			p.none("it has an escape in $' ' that eca does not print")
+		}
+		return append(out, p.literal(text))
+	case *syntax.DblQuoted:
+		if part.Dollar {
+			p.none(`it has a text to be translated ($"...")`)
+		}
+		out = append(out, piece{quotedText, ""})
+		for _, inner := range part.Parts {
+			out = p.part(out, inner, true)
+		}
+		return out
+	}
+	text := p.expansion(part)
+	if inQuotes {
+		text = `"` + text + `"`
+	}
+	return append(out, piece{expansion, text})
+}
+
+// unquoted resolves the backslashes before the characters in special.
+func unquoted(s, special string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte(special, s[i+1]) >= 0 {
+			if i++; s[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// decodeEscapes returns the value of a text in $' '. It knows the escapes of single letters.
+func decodeEscapes(s string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i++; i == len(s) {
+			return "", false
+		}
+		j := strings.IndexByte(`nt\'"?`, s[i])
+		if j < 0 {
+			return "", false
+		}
+		b.WriteByte("\n\t\\'\"?"[j])
+	}
+	return b.String(), true
+}
+
+// bare adds a text without quotes. last says that it ends its word.
+func (p *printer) bare(out []piece, s string, use wordFor, last bool) []piece {
+	start := 0
+	flush := func(end int) {
+		if end > start {
+			out = append(out, piece{bareText, s[start:end]})
+		}
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '\\':
+			flush(i)
+			switch i++; {
+			case i == len(s):
+				p.none("it ends in a backslash")
+			case s[i] != '\n':
+				out = append(out, piece{quotedText, s[i : i+1]})
+			}
+			start = i + 1
+		case use == aValue:
+		case c == '*' || c == '?':
+			flush(i)
+			out = append(out, piece{globText, s[i : i+1]})
+			start = i + 1
+		case c == '[' && (strings.Contains(s[i:], "]") || !last):
+			end := classEnd(s[i:])
+			if end == 0 {
+				p.none("it has a class of characters that eca does not print")
+				return out
+			}
+			flush(i)
+			out = append(out, piece{globText, s[i : i+end]})
+			i += end - 1
+			start = i + 1
+		case use == anArgument && (c == '{' || c == '}' || c == ','):
+			flush(i)
+			out = append(out, piece{braceText, s[i : i+1]})
+			start = i + 1
+		}
+	}
+	flush(len(s))
+	return out
+}
+
+// classEnd returns the length of the class of characters that a text begins with, if it is
+// one that every shell reads alike; else 0.
+func classEnd(s string) int {
+	end := strings.IndexByte(s, ']')
+	if end < 2 {
+		return 0
+	}
+	inner := s[1:end]
+	if inner[0] == '!' {
+		inner = inner[1:]
+	}
+	if inner == "" || strings.IndexFunc(inner, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.,:@%+=-", r)
+	}) >= 0 {
+		return 0
+	}
+	return end + 1
+}
+
+// tilde replaces a leading ~ by the home folder. assigned says that the word is the value of
+// an assignment.
+func (p *printer) tilde(pieces []piece, assigned bool) []piece {
+	for i, at := range pieces {
+		if at.kind != bareText {
+			continue
+		}
+		if assigned && strings.Contains(at.text, ":~") || i == 0 && !assigned && assignsHome(at.text) {
+			p.none("it has ~ within a word")
+		}
+	}
+	if len(pieces) == 0 || pieces[0].kind != bareText || pieces[0].text[0] != '~' {
+		return pieces
+	}
+	user, _, slash := strings.Cut(pieces[0].text, "/")
+	switch {
+	case !slash && len(pieces) > 1, user != "~", p.Home == "", strings.Contains(p.source, "HOME"):
+		p.none("it has a ~ that may be another folder than your home")
+		return pieces
+	}
+	out := append([]piece{{quotedText, p.Home}}, pieces...)
+	out[1].text = out[1].text[1:]
+	return out
+}
+
+// assignsHome says whether a word looks like an assignment with a ~ in its value, which bash
+// expands in arguments too.
+func assignsHome(s string) bool {
+	name, value, ok := strings.Cut(s, "=")
+	return ok && isName(strings.TrimSuffix(name, "+")) && strings.Contains("="+strings.ReplaceAll(value, ":", "="), "=~")
+}
+
+// globbed prints a word, or those that its globs match.
+func (p *printer) globbed(pieces []piece, command string) []string {
+	for len(pieces) > 1 && pieces[0].kind != globText && pieces[0].text == "" {
+		pieces = pieces[1:]
+	}
+	pattern, literal, expands, constant := "", "", false, true
+	for _, piece := range pieces {
+		switch piece.kind {
+		case globText:
+			expands = true
+			pattern += piece.text
+			literal += piece.text
+		case expansion:
+			constant = false
+		default:
+			pattern += escaper.Replace(piece.text)
+			literal += piece.text
+		}
+	}
+	if !expands {
+		return []string{p.join(pieces)}
+	}
+	dashed := strings.HasPrefix(literal, "-") // an option with a value, or a file that looks like one
+	if constant && p.Glob != nil && !p.acted && (p.dir != "" || strings.HasPrefix(literal, "/")) {
+		names, ok := p.Glob(p.dir, pattern)
+		switch {
+		case ok && len(names) == 0:
+			return []string{p.quote(literal)}
+		case dashed:
+			p.none("a glob that begins with a dash matches files")
+		case ok:
+			out := make([]string, len(names))
+			for i, name := range names {
+				if strings.HasPrefix(name, "-") {
+					name = "./" + name
+				}
+				p.line += strings.Count(name, "\n")
+				out[i] = p.quote(name)
+			}
+			return out
+		}
+	}
+	name, _, value := strings.Cut(literal, "=")
+	switch {
+	case dashed && (!value || strings.ContainsAny(name, "*?[")):
+		p.none("a glob stands behind a dash")
+	case pieces[0].kind == globText && searches(command):
+		p.none("what " + command + " is to look for is a glob without quotes")
+	case pieces[0].kind == globText: // a file's name cannot become an option
+		pieces = append([]piece{{quotedText, "./"}}, pieces...)
+	}
+	return []string{p.join(pieces)}
+}
+
+// escaper protects what is literal in a glob.
+var escaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`) //nolint:gochecknoglobals // a constant
+
+// searches tells commands whose patterns are often written without quotes.
+func searches(command string) bool {
+	switch command {
+	case "find", "grep", "egrep", "fgrep", "rg", "fd", "git":
+		return true
+	}
+	return false
+}
+
+// documentText returns the text of a here-document but for its last newline; nothing if it
+// is empty.
+func (p *printer) documentText(r *syntax.Redirect) (pieces []piece, ok bool) {
+	if r.Hdoc == nil {
+		return nil, true
+	}
+	p.inDocument = true
+	defer func() { p.inDocument = false }()
+	indented := r.Op == syntax.DashHdoc
+	start := true // of a line
+	for _, part := range r.Hdoc.Parts {
+		lit, isLit := part.(*syntax.Lit)
+		if !isLit {
+			before := p.line
+			pieces = p.part(pieces, part, true)
+			if indented && p.line != before {
+				p.none("an indented here-document has an expansion of several lines")
+			}
+			start = false
+			continue
+		}
+		text := lit.Value
+		if indented {
+			text = unindent(text, start)
+		}
+		start = strings.HasSuffix(lit.Value, "\n")
+		if !quoted(r.Word) {
+			text = unquoted(text, "$`\\\n")
+		}
+		pieces = append(pieces, p.literal(text))
+	}
+	if len(pieces) == 0 || len(pieces) == 1 && pieces[0].kind == quotedText && pieces[0].text == "" {
+		return nil, true
+	}
+	last := &pieces[len(pieces)-1]
+	if last.kind != quotedText || !strings.HasSuffix(last.text, "\n") {
+		p.none("its here-document does not end with a line")
+		return nil, false
+	}
+	last.text = strings.TrimSuffix(last.text, "\n")
+	p.line--
+	return pieces, true
+}
+
+// unindent takes the tabs from the beginnings of lines.
+func unindent(s string, start bool) string {
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		if start {
+			line = strings.TrimLeft(line, "\t")
+		}
+		b.WriteString(line)
+		start = true
+	}
+	return b.String()
+}

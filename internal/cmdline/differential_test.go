@@ -1,0 +1,370 @@
+//go:build unix
+
+package cmdline
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+)
+
+// programCount is how many programs of each kind the differential tests run.
+var programCount = flag.Int("programs", 10_000, "how many programs of each kind the differential tests run") //nolint:gochecknoglobals // a flag
+
+// driver runs each of its arguments as a program in a shell of its own. The programs' output
+// and exit codes end with NUL. What the programs run are functions, which cost no process.
+const driver = `
+p() { printf '<%s>' "$@"; printf '\n'; }
+cat() { if [ $# -gt 0 ]; then p file "$@"; else while IFS= read -r l || [ -n "$l" ]; do printf '%s\n' "$l"; done; fi; }
+grep() { p grep "$@"; cat; }
+head() { p head "$@"; IFS= read -r l; printf '%s\n' "$l"; }
+sort() { p sort "$@"; cat; }
+wc() { n=0; while read -r l; do n=$((n+1)); done; p "$n" "$@"; }
+ls() { p ls "$@"; }
+find() { p find "$@"; }
+git() { p git "$@"; return 3; }
+touch() { p touch "$@"; }
+for text; do
+( ulimit -t 1; set --; eval "$text"; c=$?; wait; exit $c ) </dev/null
+printf '\0%s\0' "$?"
+printf '\0' >&2
+done
+`
+
+// ran is what a program did.
+type ran struct{ out, code, err string }
+
+// lineNumber is where a shell's messages say where they come from; some go into pipes.
+var lineNumber = regexp.MustCompile(`line \d+: `) //nolint:gochecknoglobals // a constant
+
+// runAll runs programs in a shell, many at a time.
+func runAll(t *testing.T, shell, dir string, texts []string) []ran {
+	t.Helper()
+	out := make([]ran, len(texts))
+	const batch = 250
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 2)
+	for start := 0; start < len(texts); start += batch {
+		part := texts[start:min(start+batch, len(texts))]
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			limited, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(limited, shell, append([]string{"-c", driver, shell}, part...)...)
+			cmd.Dir, cmd.Env = dir, []string{"LC_ALL=C", "HOME=/home/u", "PATH=/nowhere", "x=val ue", "y=", "z=*"}
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			err := cmd.Run()
+			fields, errs := strings.Split(stdout.String(), "\x00"), strings.Split(stderr.String(), "\x00")
+			if err != nil || len(fields) != 2*len(part)+1 || len(errs) != len(part)+1 {
+				t.Errorf("%s: %v, %d answers for %d programs: %s", shell, err, len(fields)/2, len(part), stderr.String())
+				return
+			}
+			for i := range part {
+				out[start+i] = ran{fields[2*i], fields[2*i+1], errs[i]}
+			}
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// differentialWorld makes a folder with files whose names matter.
+func differentialWorld(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a.txt", "b.txt", "c.go", "sub/d.txt", "sub/-x", ".hidden", "a b.txt", "--output=f", "-rf", "q'uote", "[x]"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// writer writes shell programs at random.
+type writer struct {
+	*rand.Rand
+	odd  bool
+	b    strings.Builder
+	docs []string // bodies of here-documents that the next line begins with
+}
+
+func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
+
+func (w *writer) word() string {
+	plain := []string{
+		"a.txt", "'a b'", `"a b"`, `a\ b`, `"$x"`, "$x", "${x}", "$(p hi)", "`p hi`", "*.txt", "?.txt", "{a,b}.x", "{1..3}", "--", "-n", "-", "[ab].txt", "a#b", `"$(p "x  y")"`, "''", `""`, `x'y'"z"`, "sub/*", "~", "~/f", "'$x'", `\$x`, "'a\nb'",
+		`"a\$b"`, "{}", "a=b", "'#'", "a,b", "x{a,'b c'}y", "{a,b}{1,2}", "-*", "*", "$?", `"a'b"`, `'a"b'`, "\\'", "%s", "sub/../*.go", "--include=*.zip", "{01..03}", "{a,{b,c}}", "{a", "a}", "a{,}b", "${y:-d}", "${x%e}", "$((1 + 2))", "$'a\\tb'",
+	}
+	odd := []string{
+		`"a\"b"`, `"\\"`, `"a\\\"b"`, `$'a\'b'`, `$"a"`, "a\\\nb", "\"a\\\nb\"", "'a\\\nb'", `\\`, `\#`, "a\\\\", "[!a]*", "[[:alpha:]]*", "$y$y", `"${x}"'q'`, "`p \\`p in\\``", "`p \\$x`", "$(p 'a)b')", "$(p \"a)b\")", "\"$(p '\"')\"", "@(a|b)", "!(a)", "a[1]", "$(p a # c\n)", "$(p $(p $(p x)))",
+		"{a..c}", "{3..1}", "{1..9..4}", "{-1..1}", "{1..x}", "{a,b", "{a,b}}", "{{a,b}", "{a},{b}", "~root", "a:~", "x=~", "~+", "\"~\"", "${#x}", "${x/a/b}", "${x:1:2}", "${!x}", "$z", "\"$z\"", "\\\n", "$(cat <<E\nin $x\nE\n)", "\"$(cat <<'E'\n) ' \" \nE\n)\"", "*\\.txt", "'*'.txt", "\"*\"", "\\*", ".*", "s[u]b/*", "$((x))", "$[1+2]", "<(p a)", "$-", "$*", "\"$@\"", "$#", "$1",
+	}
+	if w.odd && w.IntN(3) == 0 {
+		if w.IntN(4) == 0 {
+			return w.soup()
+		}
+		return pick(w.Rand, odd...)
+	}
+	return pick(w.Rand, plain...)
+}
+
+// soup is a text of characters that mean something.
+func (w *writer) soup() string {
+	var b strings.Builder
+	for range 1 + w.IntN(6) {
+		b.WriteString(pick(w.Rand, "'", `"`, `\`, "\n", " ", "#", "$x", "`", "{", "}", "[", "]", "*", "~", "a", "b", "\\\n", "$(", ")", "x", "=", "!", "<", ";", "|"))
+	}
+	return b.String()
+}
+
+func (w *writer) simple() string {
+	var b strings.Builder
+	if w.IntN(25) == 0 {
+		b.WriteString(pick(w.Rand, "v=1 ", "v='a b' ", "LC_ALL=C ", "v=$x ", "v=~/q ", "v={a,b} ", "v=* "))
+	}
+	b.WriteString(pick(w.Rand, "p", "p", "p", "cat", "grep", "head", "sort", "wc", "ls", "find", "git", "touch", `\p`, "'p'", `"ls"`, "printf '%s\\n'", "echo", "nosuch"))
+	for range w.IntN(4) {
+		b.WriteString(" " + w.word())
+	}
+	if w.IntN(6) == 0 {
+		b.WriteString(" " + pick(w.Rand, "2>&1", ">/dev/null", "2>/dev/null", "</dev/null", "<a.txt", "<&-", "3<&0", "1>&2", ">&2", "<'a b.txt'", "&>/dev/null", "<<<$x", "<<<'a b'", "<<<{a,b}", "<<<~", "3<<<a", "0<<<b", "<none"))
+	}
+	if w.IntN(5) == 0 {
+		w.document(&b)
+	}
+	return b.String()
+}
+
+// document adds a here-document.
+func (w *writer) document(b *strings.Builder) {
+	for range 1 + w.IntN(8)/7 {
+		end := pick(w.Rand, "E", "EOF", "E_1", "a.b")
+		form := pick(w.Rand, "E", "'E'", `"E"`, `\E`, "E")
+		op := pick(w.Rand, "<<", "<<", "<<", "<<-", "<< ", "0<<", "3<<")
+		if w.odd && w.IntN(3) == 0 {
+			form = pick(w.Rand, `E"1"`, `""E`, "$'E'", "E\\\n1", `"E\"1"`, `'E"'`, "E'1'2", `$E`, "`E`", `"E 1"`, "!E")
+		}
+		b.WriteString(" " + op + strings.ReplaceAll(form, "E", end))
+		tabs := ""
+		if op == "<<-" && w.IntN(2) == 0 {
+			tabs = "\t"
+		}
+		var body strings.Builder
+		for range w.IntN(4) {
+			line := pick(w.Rand, "plain text", "a $x b", "`p cmd`", "$(p sub)", `\$x \\ \" \a`, "# comment", "'quoted", `"quoted`, "", end+" ", " "+end, "\ttab", "<<E", "*", "~", "${x}", "touch pwned", "a'b", `'\''`)
+			if w.odd && w.IntN(3) == 0 {
+				line = pick(w.Rand, "x \\", "E\\", end[:1]+"\\", "\\", "\\\\", "$(cat <<Q\nq\nQ\n)", "$((1+1))", "${x:-$(p a)}", "$", "`", "\\`", end+"\\", "$'a'", "\"$x\"", "E1", "E\"1\"")
+			}
+			body.WriteString(tabs + line + "\n")
+		}
+		ending := end
+		if w.odd && w.IntN(4) == 0 {
+			ending = end + "1"
+		}
+		w.docs = append(w.docs, body.String()+tabs+ending)
+	}
+}
+
+// newline ends a line.
+func (w *writer) newline() string {
+	comment := ""
+	if w.IntN(5) == 0 {
+		comment = pick(w.Rand, " # comment", " # it's", ` # "`, " #", " # `", " # $(")
+		if w.odd && w.IntN(3) == 0 {
+			comment = pick(w.Rand, ` # x\`, ` #\`, ` # \\`, " #'\\", `;# x\`)
+		}
+	}
+	out := comment + "\n"
+	for _, d := range w.docs {
+		out += d + "\n"
+	}
+	w.docs = nil
+	return out
+}
+
+func (w *writer) statement(depth int) string {
+	if depth == 0 {
+		return w.simple()
+	}
+	s := func() string { return w.statement(w.IntN(depth)) }
+	sep := func() string {
+		if len(w.docs) > 0 || w.IntN(3) == 0 {
+			return w.newline()
+		}
+		return "; "
+	}
+	switch w.IntN(18) {
+	case 0, 1:
+		return s() + " | " + s()
+	case 2:
+		return s() + " && " + s()
+	case 3:
+		return s() + " || " + s()
+	case 4:
+		return "if " + s() + sep() + "then " + s() + sep() + "else " + s() + sep() + "fi"
+	case 5:
+		return "for i in " + w.word() + " " + w.word() + "; do " + s() + sep() + "p $i; done"
+	case 6:
+		return "{ " + s() + sep() + "}"
+	case 7:
+		return "( " + s() + " )"
+	case 8:
+		return "! " + s()
+	case 9:
+		return "p \"$( " + s() + " )\""
+	case 10:
+		return s() + " |" + w.newline() + s()
+	case 11:
+		return "case " + w.word() + " in a*|b) " + s() + ";; *) " + s() + sep() + "esac"
+	case 12:
+		return s() + " |& cat"
+	case 13:
+		return "f() { " + s() + sep() + "}; f a b"
+	case 14:
+		return "while " + s() + sep() + "do " + s() + sep() + "break; done"
+	case 15:
+		return "[[ " + w.word() + " == " + w.word() + " ]] && " + s()
+	case 16:
+		return s() + " && cd sub && " + s()
+	}
+	return s() + " &&\\\n" + s()
+}
+
+// program writes a program of one to three statements.
+func (w *writer) program() string {
+	w.docs = nil
+	var b strings.Builder
+	for range 1 + w.IntN(3) {
+		b.WriteString(w.statement(w.IntN(3)))
+		if len(w.docs) > 0 || w.IntN(3) > 0 {
+			b.WriteString(w.newline())
+		} else {
+			b.WriteString("; ")
+		}
+	}
+	return b.String()
+}
+
+// What has a canonical form, and one reading, does the same as the text that it was printed
+// from: bash read what was judged. `go test -run CanonicalFormRunsTheSame -programs 100000`
+// looks longer.
+func TestCanonicalFormRunsTheSame(t *testing.T) {
+	needs.Long(t)
+	needs.Program(t, "bash", "bash")
+	dir := differentialWorld(t)
+	form := Form{Home: "/home/u", Dir: dir, Glob: globFor(t)}
+	for kind, odd := range map[string]bool{"plain": false, "odd": true} {
+		t.Run(kind, func(t *testing.T) {
+			seed := rand.Uint64()
+			w := &writer{Rand: rand.New(rand.NewPCG(seed, 0)), odd: odd}
+			counts, why := map[string]int{}, map[string]int{}
+			var written, printed []string
+			for len(written) < *programCount {
+				text := w.program()
+				p := Parse(text)
+				counts["programs"]++
+				out, _, none := p.Canonical(form)
+				switch {
+				case p.tree == nil:
+					counts["do not parse"]++
+				case p.TwoReadings != "":
+					counts["two readings"]++
+				case none != "":
+					counts["no form"]++
+					if strings.Contains(none, "printed form") && counts["x"] < 8 {
+						counts["x"]++
+						tx, wx := p.tree.print(form)
+						q := Parse(tx)
+						fg := form
+						fg.Glob = nil
+						t2 := ""
+						if q.tree != nil {
+							t2, _ = q.tree.print(fg)
+						}
+						t.Logf("XX %q\n  %q %s\n  %q\n %s | %s | %v", text, tx, wx, t2, q.Unresolved, q.TwoReadings, sameCommands(p, q))
+					}
+					why[none]++
+				default:
+					written, printed = append(written, text), append(printed, out)
+				}
+			}
+			was, is := runAll(t, "bash", dir, written), runAll(t, "bash", dir, printed)
+			for i := range written {
+				if strings.Contains(printed[i], "'./") { // before names that a glob matches
+					was[i].out, is[i].out = strings.ReplaceAll(was[i].out, "./", ""), strings.ReplaceAll(is[i].out, "./", "")
+				}
+				was[i].out, is[i].out = lineNumber.ReplaceAllString(was[i].out, ""), lineNumber.ReplaceAllString(is[i].out, "")
+				if strings.Contains(was[i].err, "syntax error") || strings.Contains(was[i].err, "unexpected ") {
+					counts["not for bash"]++ // of which it may have run a part
+					continue
+				}
+				if was[i].out != is[i].out || was[i].code != is[i].code {
+					counts["different"]++
+					if counts["different"] < 5 {
+						t.Errorf("seed %d:\n%q\nprinted %q\nbash: %q %s %q\nprinted: %q %s %q", seed, written[i], printed[i], was[i].out, was[i].code, was[i].err, is[i].out, is[i].code, is[i].err)
+					}
+					continue
+				}
+				counts["equal"]++
+				if was[i].err == is[i].err {
+					counts["equal, and so are the error messages"]++
+				}
+			}
+			t.Logf("%s: %v", kind, counts)
+			for _, reason := range slices.Sorted(func(yield func(string) bool) {
+				for r, n := range why {
+					if !yield(fmt.Sprintf("%6d %s", n, r)) {
+						return
+					}
+				}
+			}) {
+				t.Log(reason)
+			}
+		})
+	}
+}
+
+// globFor returns what expands globs: bash itself.
+func globFor(t *testing.T) func(dir, pattern string) ([]string, bool) {
+	t.Helper()
+	known := map[string][]string{}
+	return func(dir, pattern string) ([]string, bool) {
+		key := dir + "\x00" + pattern
+		if names, ok := known[key]; ok {
+			return names, true
+		}
+		cmd := exec.Command("bash", "-c", `IFS=; shopt -s nullglob; set -- $1; printf '%s\0' "$@"`, "bash", pattern)
+		cmd.Dir, cmd.Env = dir, []string{"LC_ALL=C"}
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, true // no such folder
+		}
+		names := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+		if len(names) == 1 && names[0] == "" {
+			names = nil
+		}
+		known[key] = names
+		return names, true
+	}
+}

@@ -1,0 +1,75 @@
+package cmdline
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// ambiguous notes that a shell may read the text differently from the parser.
+func (w *walker) ambiguous(why string) {
+	if w.out.TwoReadings == "" {
+		w.out.TwoReadings = why
+	}
+	w.unresolved("a shell may read it differently: " + why)
+}
+
+// comments finds comments that end in a backslash: the parser takes the next line for a part
+// of the line before the comment.
+func (w *walker) comments(text string) {
+	for i := strings.Index(text, "\\\n"); i >= 0; {
+		line := text[strings.LastIndexByte(text[:i], '\n')+1 : i]
+		for j := strings.IndexByte(line, '#'); j >= 0; {
+			if j == 0 || strings.IndexByte(" \t;&|()<>`", line[j-1]) >= 0 {
+				w.ambiguous("a comment ends in a backslash")
+				return
+			}
+			next := strings.IndexByte(line[j+1:], '#')
+			if next < 0 {
+				break
+			}
+			j += 1 + next
+		}
+		next := strings.Index(text[i+2:], "\\\n")
+		if next < 0 {
+			return
+		}
+		i += 2 + next
+	}
+}
+
+// documentAt is where a here-document is written.
+type documentAt struct{ line, op, body uint }
+
+// document checks that a shell ends a here-document where the parser does.
+func (w *walker) document(r *syntax.Redirect) {
+	end := w.source(r.Word)
+	plain := strings.TrimPrefix(end, `\`)
+	for _, quote := range []string{`'`, `"`} {
+		if len(end) > 2 && strings.HasPrefix(end, quote) && strings.HasSuffix(end, quote) {
+			plain = end[1 : len(end)-1]
+		}
+	}
+	if plain == "" || strings.IndexFunc(plain, func(c rune) bool { return !isName("a"+string(c)) && c != '.' && c != '-' }) >= 0 {
+		w.ambiguous("the word that ends a here-document is written in an unusual way")
+	}
+	here := documentAt{line: r.OpPos.Line(), op: r.OpPos.Offset()}
+	if r.Hdoc != nil {
+		here.body = r.Hdoc.Pos().Offset()
+	}
+	for _, other := range w.documents {
+		if other.line == here.line && (other.body == 0 || here.body == 0 || (other.op < here.op) != (other.body < here.body)) {
+			w.ambiguous("the here-documents of a line are not in its order")
+		}
+	}
+	w.documents = append(w.documents, here)
+	if w.substitutionEnd > 0 && w.compound > 0 {
+		w.ambiguous("a compound command in a substitution has a here-document")
+	}
+	if end, from := w.substitutionEnd, int(r.Word.End().Offset()); end > 0 && (from > end || end > len(w.src) || !strings.Contains(w.src[from:end], "\n") || r.Hdoc != nil && int(r.Hdoc.Pos().Offset()) > end) {
+		w.ambiguous("a here-document begins in a substitution that ends before it")
+	}
+	if r.Hdoc != nil && !quoted(r.Word) && strings.Contains(w.source(r.Hdoc), "\\\n") {
+		w.ambiguous("a line of a here-document ends in a backslash")
+	}
+}

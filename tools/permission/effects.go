@@ -1,0 +1,132 @@
+package permission
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// Limits of what a question says about the parts of a command.
+const (
+	maxEffects     = 20  // that are listed
+	maxEffectWords = 3   // that are named in the reason
+	maxEffectText  = 200 // bytes of one
+)
+
+// effectsOf lists what each part of a command would do, as far as that is known.
+func effectsOf(c *tools.Command) []event.Effect {
+	if c == nil {
+		return nil
+	}
+	program := c.Program
+	var out []event.Effect
+	for i, cmd := range program.Commands {
+		e := event.Effect{Command: clip(cmd.Source), Effect: event.EffectUnknown, Reason: clip(cmd.Why)}
+		switch inner := wrappedBy(program.Commands, i); {
+		case cmd.Effect == cmdline.Reads:
+			e.Effect = event.EffectReads
+		case cmd.Effect == cmdline.Changes:
+			e.Effect = event.EffectWrites
+		case inner != "":
+			e.Effect, e.Target, e.Reason = event.EffectRuns, clip(inner), ""
+		}
+		out = append(out, e)
+	}
+	for _, path := range program.Writes {
+		out = append(out, event.Effect{Command: clip("> " + path), Effect: event.EffectWrites, Target: clip(path)})
+	}
+	why := cmp.Or(program.Unresolved, program.Computed)
+	if why != "" && !slices.ContainsFunc(out, func(e event.Effect) bool { return e.Reason == why }) {
+		out = append(out, event.Effect{Effect: event.EffectUnknown, Reason: why})
+	}
+	return out[:min(len(out), maxEffects)]
+}
+
+// wrappedBy returns the command that the one with number i runs, if its words name one (env,
+// sudo, xargs).
+func wrappedBy(commands []cmdline.Command, i int) string {
+	for _, inner := range commands {
+		if inner.Text != commands[i].Text && len(inner.Demands) > 0 && strings.Contains(commands[i].Text, " "+inner.Text) {
+			return inner.Text
+		}
+	}
+	return ""
+}
+
+// effectWords says in words what of a command does not only read; empty if nothing is known.
+func effectWords(effects []event.Effect) string {
+	var out []string
+	more := 0
+	for _, e := range effects {
+		text := ""
+		switch {
+		case e.Effect == event.EffectReads:
+			continue
+		case e.Effect == event.EffectWrites && e.Target != "":
+			text = "writes " + e.Target
+		case e.Effect == event.EffectRuns:
+			text = fmt.Sprintf("`%s` runs `%s`", e.Command, e.Target)
+		case e.Command == "":
+			text = e.Reason
+		case e.Reason != "":
+			text = fmt.Sprintf("`%s`: %s", e.Command, e.Reason)
+		default:
+			text = "`" + e.Command + "`"
+		}
+		if len(out) == maxEffectWords {
+			more++
+			continue
+		}
+		out = append(out, text)
+	}
+	if more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, "; ")
+}
+
+// clip shortens a text for a question, to one line.
+func clip(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxEffectText {
+		text = strings.ToValidUTF8(text[:maxEffectText], "") + "..."
+	}
+	return text
+}
+
+// explain adds to a verdict on a command what the user is told about it: what its parts would
+// do if they are asked, and how it is bound if it runs.
+func (p *Policy) explain(call tools.Call, plan tools.Plan, v *tools.Verdict) {
+	if plan.Command == nil {
+		return
+	}
+	var shown event.ShellCommand
+	switch details := v.Details; {
+	case details != nil && details.ShellCommand != nil:
+		shown = *details.ShellCommand
+	case plan.Details != nil && plan.Details.ShellCommand != nil:
+		shown = *plan.Details.ShellCommand
+	default:
+		shown.Commands = []event.Command{}
+	}
+	switch v.Decision {
+	case tools.Ask:
+		shown.Effects = effectsOf(plan.Command)
+		if words := effectWords(shown.Effects); words != "" {
+			v.Reason += " (" + words + ")"
+		}
+	case tools.Allow:
+		if p.bounds != nil && plan.Command.Given == nil {
+			call.Grant.Rule = v.Rule
+			shown.Sandbox = p.bounds(call)
+		}
+	}
+	if len(shown.Effects) > 0 || shown.Sandbox != nil {
+		v.Details = &event.Details{ShellCommand: &shown}
+	}
+}

@@ -1,0 +1,47 @@
+package permission
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// A question says of each part of a command what it would do, as data and in words.
+func TestQuestionsSayWhatCommandsDo(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": ""})
+	p := real(t, `{}`, dir)
+	for command, want := range map[string][2]string{ // effects, and what the reason has
+		"npm test && cat a.txt":           {"unknown:npm test reads:cat a.txt", "(`npm test`: what npm does is not known)"},
+		"touch b":                         {"writes:touch b", "(`touch b`: touch is there to change something)"},
+		"npm test > out.txt":              {"unknown:npm test writes:> out.txt=out.txt", "writes out.txt"},
+		"sudo rm b":                       {"writes:rm b runs:sudo rm b=rm b", "`sudo rm b` runs `rm b`"},
+		"cat a.txt; $x":                   {"reads:cat a.txt unknown:$x", "which command it runs is computed"},
+		"echo 'unclosed":                  {"unknown:", "it is no program that can be parsed"},
+		"a1; a2; a3; a4; a5":              {"unknown:a1 unknown:a2 unknown:a3 unknown:a4 unknown:a5", "; and 2 more)"},
+		"npm " + strings.Repeat("x", 300): {"unknown:npm " + strings.Repeat("x", 196) + "...", "..."},
+	} {
+		v := judge(t, p, "code", dir, command)
+		if v.Decision != tools.Ask || v.Details == nil || v.Details.ShellCommand == nil || v.Details.ShellCommand.Commands == nil {
+			t.Errorf("%q: %+v", command, v)
+			continue
+		}
+		var got []string
+		for _, e := range v.Details.ShellCommand.Effects {
+			text := e.Effect + ":" + e.Command
+			if e.Target != "" {
+				text += "=" + e.Target
+			}
+			got = append(got, text)
+		}
+		if text := strings.Join(got, " "); text != want[0] || !strings.Contains(v.Reason, want[1]) || !strings.HasPrefix(v.Reason, "no rule names this call") {
+			t.Errorf("%q: %s, %q", command, text, v.Reason)
+		}
+	}
+	p.bounds = func(call tools.Call) *event.Sandbox { return &event.Sandbox{Level: call.Grant.Rule} }
+	v := judge(t, p, "code", dir, "ls")
+	if v.Details == nil || v.Details.ShellCommand.Sandbox == nil || v.Details.ShellCommand.Sandbox.Level != RuleReads || len(v.Details.ShellCommand.Effects) > 0 {
+		t.Errorf("a command that runs in the sandbox: %+v", v)
+	}
+}

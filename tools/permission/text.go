@@ -1,0 +1,150 @@
+package permission
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// Rules about the text of a command.
+const (
+	ruleTwoReadings = "two readings"
+	ruleNoText      = "no canonical form"
+	ruleProgram     = "program"
+)
+
+// print prints a command from its syntax tree.
+func (p *Policy) print(c *tools.Command) *tools.Printed {
+	if c == nil || c.Foreign {
+		return &tools.Printed{Why: "it is for another shell"}
+	}
+	text, judged, why := c.Program.Canonical(cmdline.Form{Home: os.Getenv("HOME"), Dir: c.Dir, Glob: globNames})
+	return &tools.Printed{Text: text, Program: judged, Why: why}
+}
+
+// holdToText makes sure that what runs is what was judged. What the user did not approve by
+// hand runs as it is printed; what cannot be printed asks, also with auto-approve. Rules of
+// the user that allow everything go on to do so: there the text was not what decided.
+func (p *Policy) holdToText(v tools.Verdict, call tools.Call, spec tools.Spec, plan tools.Plan, printed *tools.Printed) tools.Verdict {
+	if plan.Command == nil || plan.Command.Foreign {
+		return v
+	}
+	v.Printed = printed
+	all := p.allowsEverything(call, spec)
+	readOnly := strings.HasSuffix(v.Rule, ".readOnly")
+	switch two := plan.Command.Program.TwoReadings; {
+	case v.Decision == tools.Deny, all:
+		return v
+	case two != "" && (!v.Insist || readOnly):
+		v.Decision, v.Insist, v.Rule, v.Reason = tools.Ask, true, ruleTwoReadings, "a shell may read it differently from eca: "+two
+		return v
+	case printed.Text == "" && v.Decision == tools.Allow:
+		v.Decision, v.Insist, v.Rule, v.Reason = tools.Ask, true, ruleNoText, "eca cannot print it as it was judged: "+printed.Why
+		return v
+	case printed.Text == "":
+		v.Insist = true
+		return v
+	}
+	if v.Decision != tools.Allow || !readOnly && v.Rule != RuleReads {
+		return v
+	}
+	if why := p.programs.resolve(printed, p.inside); why != "" {
+		v.Decision, v.Insist, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, why
+	} else if plan.Command.Wrapped != "" {
+		v.Decision, v.Insist, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, "commands go through "+plan.Command.Wrapped+" (toolCall.shellCommand), and what that does is not known"
+	}
+	return v
+}
+
+// allowsEverything says that the user's rules allow a tool whatever its arguments.
+func (p *Policy) allowsEverything(call tools.Call, spec tools.Spec) bool {
+	r := p.rulesFor(call.Agent)
+	if p.readOnly[call.Agent] {
+		return false
+	}
+	return r.byDefault == tools.Allow || slices.ContainsFunc(r.allow, func(r rule) bool {
+		if !r.selects(spec) {
+			return false
+		}
+		for _, sources := range r.sources {
+			if slices.ContainsFunc(sources, func(s string) bool { return pattern{source: s}.everything() }) {
+				return true
+			}
+		}
+		return r.args == nil
+	})
+}
+
+// globNames lists what a glob matches as bash does: names that begin with a dot only where
+// the pattern says so.
+func globNames(dir, glob string) (names []string, ok bool) {
+	const most = 1000
+	names, left := []string{""}, maxLooked
+	rest := glob
+	if strings.HasPrefix(glob, "/") {
+		dir, names, rest = "/", []string{"/"}, strings.TrimLeft(glob, "/")
+	}
+	parts := strings.Split(rest, "/")
+	for i, part := range parts {
+		var next []string
+		for _, name := range names {
+			found, ok := globPart(filepath.Join(dir, name), name, part, i+1 < len(parts), &left)
+			if !ok || len(next)+len(found) > most {
+				return nil, false
+			}
+			next = append(next, found...)
+		}
+		names = next
+	}
+	sort.Strings(names)
+	return names, true
+}
+
+// globPart lists what one part of a glob matches in a folder, below the name that the folder
+// has in the words. folder says that others follow.
+func globPart(dir, name, part string, folder bool, left *int) (names []string, ok bool) {
+	end := ""
+	if folder {
+		end = "/"
+	}
+	plain := strings.NewReplacer(`\*`, "", `\?`, "", `\[`, "", `\]`, "", `\\`, "").Replace(part)
+	if !strings.ContainsAny(plain, "*?[") {
+		part = strings.NewReplacer(`\\`, `\`, `\`, "").Replace(part)
+		info, err := os.Stat(filepath.Join(dir, part))
+		if _, lerr := os.Lstat(filepath.Join(dir, part)); lerr != nil || folder && (err != nil || !info.IsDir()) {
+			return nil, true
+		}
+		return []string{name + part + end}, true
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, true
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, true // nor can bash read it
+	}
+	if *left -= len(entries); *left < 0 {
+		return nil, false
+	}
+	part = strings.ReplaceAll(part, "[!", "[^")
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(strings.TrimPrefix(part, `\`), ".") {
+			continue
+		}
+		if matches, err := filepath.Match(part, e.Name()); err != nil {
+			return nil, false
+		} else if !matches {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(dir, e.Name())); folder && (err != nil || !info.IsDir()) {
+			continue
+		}
+		names = append(names, name+e.Name()+end)
+	}
+	return names, true
+}

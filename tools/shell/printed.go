@@ -1,0 +1,162 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// command describes a command for the policy.
+func (o Options) command(text, dir string, program cmdline.Program) *tools.Command {
+	c := &tools.Command{Text: text, Dir: dir, Program: program, Foreign: !o.posix()}
+	if !c.Foreign && !o.plain() {
+		c.Wrapped = o.Path
+	}
+	return c
+}
+
+// plain says that commands go to a POSIX shell of this machine as they are.
+func (o Options) plain() bool {
+	path, args := o.shell()
+	return slices.Contains([]string{"bash", "sh", "dash"}, name(path)) && !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") })
+}
+
+// prepare says how a command of a call is run: as the user approved it, or else as it was
+// printed from what was judged.
+func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
+	printed := call.Printed
+	if call.Grant.Approved || printed == nil || printed.Text == "" {
+		spec := o.line(text, dir)
+		o.bind(&spec, call)
+		return spec, nil
+	}
+	spec := o.line(printed.Text, dir)
+	o.bind(&spec, call)
+	unasked := printed.Programs != nil || printed.Execute != nil
+	if runtime.GOOS == "windows" || o.Path != "" && !unasked {
+		return spec, nil
+	}
+	shell, err := o.Bash.path()
+	if err != nil {
+		if unasked {
+			return proc.Spec{}, err
+		}
+		return spec, nil // a rule of the user's; the shell is what it always was
+	}
+	// -p: no functions, start-up files and settings from the environment. The shell's messages
+	// begin with its name, which is that of the original.
+	spec.Path, spec.Args = shell, []string{"-p", "-c", pinned(printed) + printed.Text, originalBash}
+	if printed.Path != "" {
+		spec.Env = append(spec.Env, "PATH="+printed.Path)
+	}
+	return spec, nil
+}
+
+// pinned is what precedes a text, on its first line, so that names are the programs that
+// were judged. Commands that tell of that are left alone: PATH says the same.
+func pinned(printed *tools.Printed) string {
+	if slices.ContainsFunc(printed.Program.Commands, func(c cmdline.Command) bool { return c.Name == "type" || c.Name == "command" }) {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range printed.Programs {
+		fmt.Fprintf(&b, "hash -p %s %s; ", quote(p.Path), quote(p.Name))
+	}
+	return b.String()
+}
+
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+const originalBash = "/bin/bash"
+
+// Bash is a copy of bash that only eca uses. Commands that run unasked may execute it, and no
+// other shell.
+type Bash struct {
+	dir string
+
+	once sync.Once
+	file string
+	err  error
+}
+
+// NewBash keeps the copy below dir, and makes it when it is first used.
+func NewBash(dir string) *Bash { return &Bash{dir: dir} }
+
+// path returns the copy. Where it cannot be made, bash itself has to do.
+func (b *Bash) path() (string, error) {
+	if b == nil {
+		return existingBash()
+	}
+	b.once.Do(func() {
+		if b.file, b.err = existingBash(); b.err != nil {
+			return
+		}
+		if file, err := copyProgram(b.file, b.dir); err == nil && runs(file) {
+			b.file = file
+		}
+	})
+	return b.file, b.err
+}
+
+func existingBash() (string, error) {
+	if _, err := os.Stat(originalBash); err != nil {
+		return "", errors.New("commands that nobody approved run in " + originalBash + ", which is not here; approve the call")
+	}
+	return originalBash, nil
+}
+
+// copyProgram copies a program into a folder. What is there from another process stays if it
+// is the same.
+func copyProgram(from, dir string) (string, error) {
+	real, err := filepath.EvalSymlinks(from)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	to := filepath.Join(dir, filepath.Base(from))
+	if same(real, to) {
+		return to, nil
+	}
+	in, err := os.Open(real)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	out, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(out.Name())
+	_, err = io.Copy(out, in)
+	const executable = 0o500
+	if err := errors.Join(err, out.Chmod(executable), out.Close()); err != nil {
+		return "", err
+	}
+	return to, os.Rename(out.Name(), to)
+}
+
+// same says whether two files have the same content.
+func same(a, b string) bool {
+	x, errA := os.ReadFile(a)
+	y, errB := os.ReadFile(b)
+	return errA == nil && errB == nil && string(x) == string(y)
+}
+
+// runs says that a program may be executed where it is.
+func runs(file string) bool {
+	exit, err := proc.Run(context.Background(), proc.Spec{Path: file, Args: []string{"-p", "-c", "exit 7"}})
+	return err == nil && exit.Code == 7
+}
