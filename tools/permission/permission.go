@@ -73,7 +73,6 @@ type Options struct {
 	Protected []string               // eca's own folders and files, absolute: writing there always asks
 	Memory    *Memory                // outlives configurations
 	Sandbox   Sandbox
-	Getenv    func(string) string // where commands find programs; nil: anywhere
 
 	// Bounds says how a call is bound that the rule of its Grant lets run; nil if it is not.
 	// It may be nil.
