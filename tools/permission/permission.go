@@ -72,6 +72,7 @@ type Options struct {
 	Contains  func(real string) bool // says whether a path whose links are resolved belongs to the workspace
 	Protected []string               // eca's own folders and files, absolute: writing there always asks
 	Memory    *Memory                // outlives configurations
+	Getenv    func(string) string    // where commands find programs; nil: anywhere
 	Sandbox   Sandbox
 
 	// Bounds says how a call is bound that the rule of its Grant lets run; nil if it is not.
