@@ -104,7 +104,7 @@ func isTop(w *syntax.Word) bool {
 			return false
 		}
 	}
-	return call.Args[0].Lit() == "git" && call.Args[1].Lit() == "rev-parse" && call.Args[2].Lit() == "--show-toplevel"
+	return constant(call.Args[0]) == "git" && constant(call.Args[1]) == "rev-parse" && constant(call.Args[2]) == "--show-toplevel"
 }
 
 // plain says that an expansion is the value of a variable and nothing else.
