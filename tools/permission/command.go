@@ -248,6 +248,9 @@ func (p *Policy) pathsInside(c cmdline.Command, l *places) string {
 				continue // where git says that it is
 			}
 			full := under(dir, path.Name)
+			if full == os.DevNull {
+				continue
+			}
 			if !path.Glob {
 				if !p.inside(full) {
 					return outside(path.Name, full)

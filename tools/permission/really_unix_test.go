@@ -51,6 +51,11 @@ func TestAllowedOptionsOnlyRead(t *testing.T) {
 	runAllowed(t, newWorld(t, false), optioned(), 50)
 }
 
+// And for the scripts of sed and awk.
+func TestAllowedScriptsOnlyRead(t *testing.T) {
+	runAllowed(t, newWorld(t, false), scripted(), 20)
+}
+
 // runAllowed runs those of the generated programs that may run without asking; of too few, the
 // test would see little.
 func runAllowed(t *testing.T, w *world, programs *rapid.Generator[string], few int) {
