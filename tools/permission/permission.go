@@ -115,10 +115,11 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 	to := resolvePaths(plan)
 	gone := p.destroys(call.Roots, plan.Command)
 	printed := p.print(plan.Command)
-	v := p.holdToText(p.decide(call, spec, plan, to, gone, printed), call, spec, plan, printed)
+	v := p.decide(call, spec, plan, to, gone, printed)
 	if v.Decision == tools.Ask && !v.Insist && gone != "" {
 		v.Insist, v.Rule, v.Reason = true, "irreversible", gone+" ("+v.Reason+")"
 	}
+	v = p.holdToText(v, call, spec, plan, printed)
 	if v.Decision == tools.Ask {
 		v.Reason += destinations(call, plan, to, v.Reason)
 	}
