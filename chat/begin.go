@@ -133,6 +133,11 @@ func (t *turn) announce(o opening, meta Meta) {
 	for _, b := range blocks {
 		o.message.Context = append(o.message.Context, event.Block(b))
 	}
+	if len(problems) > 0 {
+		o.message.Context = append(o.message.Context, event.Block{
+			Label: "left out", Text: "The user points at what you cannot see: " + strings.Join(problems, "; ") + ".",
+		})
+	}
 	rights := int(t.cfg.Rights(t.agent))
 	t.emit(o.message, event.TurnStarted{Model: meta.Model, Agent: t.agent, Variant: meta.Variant, Trust: meta.Trust, Rights: &rights})
 	if t.missingAgent != "" && t.prompt.Parent == "" {

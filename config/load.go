@@ -171,6 +171,18 @@ func (l *Loaded) Configured() bool {
 // not set, so that it is empty, or not what it should be.
 func (l *Loaded) Unset(path ...string) []string { return l.unset[join(path)] }
 
+// UnsetBelow lists the paths at or below a path whose values are made of environment
+// variables that are not set.
+func (l *Loaded) UnsetBelow(path ...string) [][]string {
+	var out [][]string
+	for _, at := range slices.Sorted(maps.Keys(l.unset)) {
+		if keys := splitKey(at); len(keys) >= len(path) && slices.Equal(keys[:len(path)], path) {
+			out = append(out, keys)
+		}
+	}
+	return out
+}
+
 // Origin returns where the value at a path of keys came from. For an object it is
 // the highest layer that says something about it.
 func (l *Loaded) Origin(path ...string) (Origin, bool) {

@@ -111,7 +111,6 @@ func (l *Loaded) ValuesAt(path []string) ([]Value, error) {
 	var out []Value
 	for _, v := range l.Values() {
 		if len(v.Path) >= len(path) && slices.Equal(v.Path[:len(path)], path) {
-			v.Path = l.SpelledPath(v.Path...)
 			out = append(out, v)
 		}
 	}
@@ -122,7 +121,7 @@ func (l *Loaded) ValuesAt(path []string) ([]Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	unset := &UnsetError{Path: l.SpelledPath(path...)}
+	unset := &UnsetError{Path: path}
 	if schemaAt(s, path) == nil {
 		c := &checker{schema: s, paths: schemaKeys(s, nil)}
 		for i := range path {

@@ -1,6 +1,7 @@
 package contexts
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/pdftext"
+	"github.com/seed-dec29ce4/eca/internal/regular"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -36,6 +39,9 @@ func (r *resolver) path(ref Ref) error {
 		return nil
 	}
 	b, err := readFile(path, info)
+	if errors.Is(err, errPDF) {
+		b, err = readPDF(r.ctx, path)
+	}
 	if err != nil {
 		return fmt.Errorf("%s %w", path, err)
 	}
@@ -93,6 +99,26 @@ func without(s span, others []span) []span {
 
 func fileKey(path string) string { return "file " + path }
 
+// errPDF is the error of readFile for a PDF, whose text is more work to get.
+var errPDF = errors.New("is a PDF")
+
+// readPDF reads the text of a PDF, as much as one prompt takes.
+func readPDF(ctx context.Context, path string) (Block, error) {
+	data, err := regular.Read(path, maxRead)
+	if err != nil {
+		return Block{}, fmt.Errorf("can not be read: %w", regular.WithoutPath(err))
+	}
+	text, err := pdftext.Text(ctx, data)
+	if err != nil {
+		return Block{}, fmt.Errorf("is a PDF without a text that can be used: %w", err)
+	}
+	if len(text) > maxBlock {
+		const cut = "\n[the rest is left out]\n"
+		text = strings.ToValidUTF8(text[:maxBlock-len(cut)], "") + cut
+	}
+	return Block{Label: path, Text: text}, nil
+}
+
 // readFile reads a file's text, or an image. It may be larger than one prompt takes: who
 // wants a part of it gets that. The error completes a sentence that begins with the file's
 // name.
@@ -113,8 +139,10 @@ func readFile(path string, info fs.FileInfo) (Block, error) {
 	image, limit := workspace.ImageType(data), int64(maxRead)
 	if image != "" {
 		limit = maxImage
+	} else if pdftext.Is(data) {
+		return Block{}, errPDF
 	} else if _, text := decode(data); !text {
-		return Block{}, errors.New("is a binary file")
+		return Block{}, errors.New("is a binary file, which is not an image, a PDF or text")
 	}
 	if info.Size() > limit {
 		return Block{}, fmt.Errorf("has %d bytes, which is too much", info.Size())
@@ -131,7 +159,7 @@ func readFile(path string, info fs.FileInfo) (Block, error) {
 	}
 	text, ok := decode(data)
 	if !ok {
-		return Block{}, errors.New("is a binary file")
+		return Block{}, errors.New("is a binary file, which is not an image, a PDF or text")
 	}
 	return Block{Label: path, Text: text}, nil
 }

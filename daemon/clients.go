@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -164,6 +165,9 @@ func (m *models) limits(p config.Provider) llm.Limits {
 			}
 		}
 	}
+	if total := m.opts.RetryTotal; total > 0 && m.cfg.FirstByteTimeoutSeconds == nil && p.FirstByteTimeoutSeconds == nil {
+		l.FirstByte = min(l.FirstByte, total)
+	}
 	return l
 }
 
@@ -219,10 +223,18 @@ func (m *models) ask(ctx, limited context.Context, name string, p provider) (map
 	}
 	if err != nil {
 		m.opts.Log.Debug("models could not be listed", "provider", name, "err", err)
-		found.failed = err.Error()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	var failed *llm.Error
+	if unset := m.unsetText(name); errors.As(err, &failed) && failed.Kind == llm.ErrAuth && unset != "" {
+		told := *failed
+		told.Message += ". The value of " + unset
+		err = &told
+	}
+	if err != nil {
+		found.failed = err.Error()
+	}
 	still := sameModels(m.providers()[name].Provider, p.Provider)
 	if still && (err == nil || ctx.Err() == nil) { // being stopped says nothing of the provider
 		m.fetched[name] = found

@@ -76,7 +76,7 @@ type Options struct {
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
 
-	// RetryTotal bounds the sum of the waits before a request is repeated, where the
+	// RetryTotal bounds how long a request is waited for and repeated until it is answered, where the
 	// configuration does not say how often; 0 is no bound.
 	RetryTotal time.Duration
 
@@ -104,10 +104,10 @@ type Daemon struct {
 	models   *models
 	memory   *permission.Memory
 	jobs     *shell.Jobs
-	children *proc.Pool // starts all children, but those that outlive us
+	bash     *shell.Bash // runs what nobody approved by hand
+	children *proc.Pool  // starts all children, but those that outlive us
 	// isolation says which namespaces commands can have here; found out when first asked for.
 	isolation func() sandbox.Isolation
-	bash      *shell.Bash // runs what nobody approved by hand
 	// outputs are those of tools that are too long to be shown.
 	outputs *tools.Outputs
 	finder  workspace.Finder
@@ -179,9 +179,9 @@ func New(o Options) *Daemon {
 		store:    store.New(o.StateDir),
 		memory:   permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
 		jobs:     shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
+		bash:     shell.NewBash(filepath.Join(o.CacheDir, "shell")),
 		outputs:  tools.NewOutputs(filepath.Join(o.CacheDir, "toolCallOutputs"), o.Now),
 		logins:   newLogins(), servedLogins: newLogins(),
-		bash: shell.NewBash(filepath.Join(o.CacheDir, "shell")),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),
@@ -361,7 +361,7 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 	return shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Children: d.children, Jobs: d.jobs, Getenv: d.opts.Getenv, Bash: d.bash,
+		Executable: d.opts.Executable, Children: d.children, Bash: d.bash, Jobs: d.jobs, Getenv: d.opts.Getenv,
 		HeldBack: filepath.Join(d.opts.StateDir, "held-back"),
 		Sandbox:  func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
 		Environ:  func(call tools.Call) []string { return d.callEnvironment(d.Config(), call) },

@@ -51,7 +51,14 @@ func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 		one("Commands", "sandbox", d.checkSandbox),
 		one("Environment", "variables", d.checkEnvironment),
 	)
-	return doctor.Run(ctx, checkTime, checks).Map(redact.New(d.secrets()...).String)
+	report := doctor.Run(ctx, checkTime, checks)
+	clean := report.Map(redact.New(d.secrets()...).String)
+	for i, s := range report.Sections {
+		if s.Name == serversSection { // presentable already; each argument of a server counts as secret otherwise
+			clean.Sections[i] = s
+		}
+	}
+	return clean
 }
 
 func finding(s doctor.Status, subject, format string, args ...any) doctor.Finding {
@@ -107,7 +114,7 @@ func (d *Daemon) checkDefaultModel(context.Context) []doctor.Finding {
 	case wanted != "":
 		out = finding(doctor.Problem, "default model", "%s (%s) can not be used; %s is used", wanted, origin, id)
 	case id == demoModel:
-		out = finding(doctor.Warning, "default model", "%s: no provider can be used, answers are a script", id)
+		out = finding(doctor.Warning, "default model", "%s: no provider can be used, so answers are a script; log in to one (eca login PROVIDER) or set its key, such as ANTHROPIC_API_KEY", id)
 	}
 	return []doctor.Finding{out, finding(doctor.Note, "models to choose from", "%d (before the providers below were asked)", len(d.ModelChoice().IDs))}
 }
@@ -120,7 +127,7 @@ func (d *Daemon) checkCatalogue(offline bool) func(context.Context) []doctor.Fin
 		case offline:
 			return []doctor.Finding{finding(doctor.Note, "catalogue", "models.dev was not asked")}
 		}
-		return []doctor.Finding{finding(doctor.OK, "catalogue", "models.dev, as far as it is needed")}
+		return []doctor.Finding{finding(doctor.OK, "catalogue", "models.dev is up to date, or not needed")}
 	}
 }
 
@@ -202,7 +209,10 @@ func (d *Daemon) checkCredentials(context.Context) []doctor.Finding {
 	if err != nil {
 		return []doctor.Finding{finding(doctor.Problem, "credentials", "%s: %v", creds.Path(), err)}
 	}
-	return []doctor.Finding{finding(doctor.OK, "credentials", "%s: of %d providers", creds.Path(), len(entered))}
+	if len(entered) == 0 {
+		return []doctor.Finding{finding(doctor.OK, "credentials", "none stored")}
+	}
+	return []doctor.Finding{finding(doctor.OK, "credentials", "%s: of %s", creds.Path(), counted(len(entered), "provider"))}
 }
 
 func (d *Daemon) checkShell(ctx context.Context) []doctor.Finding {
@@ -240,7 +250,7 @@ func (d *Daemon) checkEnvironment(context.Context) []doctor.Finding {
 func reach(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return fmt.Errorf("the url is none")
+		return fmt.Errorf("the url is invalid")
 	}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -63,6 +63,8 @@ func (d *Daemon) checkKeychain(context.Context) []doctor.Finding {
 	}
 }
 
+const serversSection = "MCP servers"
+
 // serverChecks has a check for each MCP server. One that does not run is started, unless
 // nobody is to be asked.
 func (d *Daemon) serverChecks(offline bool) []doctor.Check {
@@ -70,7 +72,7 @@ func (d *Daemon) serverChecks(offline bool) []doctor.Check {
 	var out []doctor.Check
 	for _, name := range slices.Sorted(maps.Keys(cfg.MCPServers)) {
 		subject := "MCP server " + name
-		out = append(out, doctor.Check{Section: "MCP servers", Subject: subject, Run: func(ctx context.Context) []doctor.Finding {
+		out = append(out, doctor.Check{Section: serversSection, Subject: subject, Run: func(ctx context.Context) []doctor.Finding {
 			if cfg.MCPServers[name].Disabled {
 				return []doctor.Finding{finding(doctor.Note, subject, "disabled")}
 			}
@@ -80,7 +82,9 @@ func (d *Daemon) serverChecks(offline bool) []doctor.Check {
 			}
 			if s.State != mcp.Running {
 				var err error
-				if s, err = d.TryMCPServer(ctx, name); err != nil {
+				if s, err = d.TryMCPServer(ctx, name); err != nil && ctx.Err() != nil {
+					return nil // the report says that there was no answer
+				} else if err != nil {
 					return []doctor.Finding{finding(doctor.Problem, subject, "%s", d.Presentable(err.Error()))}
 				}
 			}
@@ -91,7 +95,7 @@ func (d *Daemon) serverChecks(offline bool) []doctor.Check {
 			if s.Offer != nil {
 				tools = len(s.Offer.Tools)
 			}
-			return []doctor.Finding{finding(doctor.OK, subject, "runs and offers %d tools", tools)}
+			return []doctor.Finding{finding(doctor.OK, subject, "runs and offers %s", counted(tools, "tool"))}
 		}})
 	}
 	return out

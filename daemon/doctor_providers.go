@@ -79,7 +79,11 @@ func (d *Daemon) checkProvider(ctx context.Context, described llm.Provider, offl
 	case offline:
 		return finding(doctor.OK, "", "%s, not asked", has)
 	case !listsModels(p.Provider):
-		if err := reach(ctx, client, p.URL); err != nil {
+		err := reach(ctx, client, p.URL)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return finding(doctor.Problem, "", "%s, no answer within %s", has, checkTime)
+		case err != nil:
 			return finding(doctor.Problem, "", "%s, does not answer: %v", has, netclient.Explain(err, ""))
 		}
 		return finding(doctor.OK, "", "%s (not tried), answers; has no list of models that is asked for, %d configured", has, len(p.Models))

@@ -67,6 +67,13 @@ func (d *Daemon) providerNamed(name string) string {
 	return name
 }
 
+// LoggedIn says whether a login to a provider is stored.
+func (d *Daemon) LoggedIn(name string) bool {
+	entered, _ := d.creds.Load().All() // the error is among the configuration's problems
+	_, ok := entered[d.providerNamed(name)]
+	return ok
+}
+
 // Login returns what a user does next to log in to a provider. An empty method means the
 // only one, or lets the user choose. A login by OAuth goes on in the background. The
 // error is an *auth.InvalidError, or ctx's.
@@ -235,7 +242,7 @@ func credential(fields []auth.Field, values map[string]string) (auth.Credential,
 	for _, f := range fields {
 		v := strings.TrimSpace(values[f.Key])
 		if v == "" {
-			return c, &auth.InvalidError{Reason: fmt.Sprintf("%s (%s) is missing: it is empty", f.Key, f.Label)}
+			return c, &auth.InvalidError{Reason: fmt.Sprintf("%s (%s) is empty; enter it", f.Key, f.Label)}
 		}
 		switch f.Key {
 		case fieldKey:

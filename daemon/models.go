@@ -397,14 +397,16 @@ func (m *models) missing(name string, p provider) string {
 	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the url may follow from who asks
 	case p.URL == "" && p.API == bedrock.API:
 		return "a region: set AWS_REGION, or " + m.keyPath(name, "url") + " to the region's runtime endpoint"
+	case p.URL == "" && len(m.cfg.Unset("providers", name, "url")) > 0:
+		return "a url: " + m.unsetText(name)
 	case p.URL == "" && name != copilot: // a login tells it
 		return "a url"
 	}
 	if p.auth.State == auth.Expired {
 		return "a new login: the last one has expired, or was for another server (/login " + m.cfg.Spelled(name) + ", or eca login " + m.cfg.Spelled(name) + ")"
 	}
-	if text := m.unsetKey(name); text != "" {
-		return text
+	if len(m.cfg.Unset("providers", name, "key")) > 0 {
+		return "a key: " + m.unsetText(name)
 	}
 	if name == copilot {
 		return "a login. " + notOffered(copilot, "")

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
@@ -151,6 +152,27 @@ func (m *models) describe() []llm.Provider {
 	}
 	slices.SortFunc(out, func(a, b llm.Provider) int { return strings.Compare(a.ID, b.ID) })
 	return out
+}
+
+// ModelHost is the host that a model's provider is reached at; empty if it is not reached
+// over the network.
+func (d *Daemon) ModelHost(id string) string {
+	provider, _, _ := strings.Cut(id, "/")
+	d.models.mu.Lock()
+	defer d.models.mu.Unlock()
+	u, err := url.Parse(d.models.providers()[provider].URL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// AnswerLimit is how long a model's provider may take to begin an answer; 0 is no limit.
+func (d *Daemon) AnswerLimit(id string) time.Duration {
+	provider, _, _ := strings.Cut(id, "/")
+	d.models.mu.Lock()
+	defer d.models.mu.Unlock()
+	return d.models.limits(d.models.providers()[provider].Provider).FirstByte
 }
 
 // label is what people call a provider, where that is not its name.

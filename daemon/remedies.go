@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -52,15 +53,41 @@ func (m *models) remedy(name string, e *llm.Error) string {
 	if !ok {
 		return ""
 	}
-	switch e.Kind {
-	case llm.ErrAuth:
+	unset := m.unsetText(name)
+	from := m.urlSource(name, p.Provider)
+	if from != "" {
+		from = "Its url comes from " + from + ": correct it there if it is wrong"
+	}
+	switch {
+	case unset != "" && !slices.Contains([]llm.ErrorKind{llm.ErrRateLimited, llm.ErrContextOverflow, llm.ErrInvalidImage}, e.Kind):
+		return "The value of " + unset
+	case e.Kind == llm.ErrAuth:
 		return m.keyRemedy(name, p)
-	case llm.ErrNetwork, llm.ErrUnreachable:
-		if from := m.urlSource(name, p.Provider); from != "" {
-			return "Its url comes from " + from
-		}
+	case e.Kind == llm.ErrNetwork, e.Kind == llm.ErrUnreachable:
+		return from
+	case e.Kind == llm.ErrTimeout:
+		return strings.TrimPrefix(from+". ", ". ") + "firstByteTimeoutSeconds and streamIdleTimeoutSeconds of the configuration say how long to wait"
+	case e.Address != "" && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed || e.Kind == llm.ErrProtocol):
+		return strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ") + ". `eca models` lists the models"
 	}
 	return ""
+}
+
+// unsetText names the environment variables that a provider's key, url or headers are made
+// of and that are not set; empty if there are none. m.mu is held.
+func (m *models) unsetText(name string) string {
+	var out []string
+	for _, path := range m.cfg.UnsetBelow("providers", name) {
+		if len(path) < 3 || !slices.Contains([]string{"key", "url", "extraHeaders"}, path[2]) || path[2] == "key" && m.providers()[name].Key != "" && m.cfg.Providers[name].Key == "" {
+			continue
+		}
+		origin, _ := m.cfg.Origin(path...)
+		if origin.Shared() { // it took the place of the text with the variable
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s of %s is made of the environment variable %s, which is not set", m.keyPath(name, path[2:]...), origin, strings.Join(m.cfg.Unset(path...), ", ")))
+	}
+	return strings.Join(out, "; ")
 }
 
 // keyRemedy says where a provider's key comes from and how another one takes its place.
@@ -182,14 +209,4 @@ func (m *models) insteadOfDemo() error {
 		return errors.New("choose another, such as " + m.cfg.SpelledModel(ids[0]))
 	}
 	return m.errNoModel()
-}
-
-// unsetKey says which variables a provider's key is made of that are not set.
-func (m *models) unsetKey(name string) string {
-	unset := m.cfg.Unset("providers", name, "key")
-	if len(unset) == 0 {
-		return ""
-	}
-	origin, _ := m.cfg.Origin("providers", name, "key")
-	return fmt.Sprintf("a key: %s of %s is made of the environment variable %s, which is not set", m.keyPath(name, "key"), origin, strings.Join(unset, ", "))
 }

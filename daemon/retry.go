@@ -39,7 +39,7 @@ func (m *models) retryPolicy(p config.Provider) llm.RetryPolicy {
 		}
 	}
 	if p.Retry.MaxRetries == nil {
-		r.Total = m.opts.RetryTotal
+		r.Total, r.Now = m.opts.RetryTotal, m.opts.Now
 	}
 	r.Jitter = m.opts.Random
 	return r

@@ -220,7 +220,7 @@ func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
 		out = append(out, finding(doctor.OK, "sandbox", "namespaces: protected places in the workspace are read-only, commands have processes of their own"))
 	}
 	for _, gap := range sandbox.Gaps() {
-		out = append(out, finding(doctor.Note, "sandbox", "not held: %s", gap))
+		out = append(out, finding(doctor.Note, "sandbox", "not enforced: %s", gap))
 	}
 	return out
 }

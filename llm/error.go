@@ -35,7 +35,8 @@ const (
 // cause and never contains a key.
 type Error struct {
 	Kind       ErrorKind
-	Status     int // HTTP status, 0 if none
+	Status     int    // HTTP status, 0 if none
+	Address    string // that answered so, without what may be secret; empty if it is not known
 	Message    string
 	Body       string        // what the provider answered, without secrets; for patterns, not for the user
 	Label      string        // what the user calls an ErrCustom

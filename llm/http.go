@@ -1,14 +1,15 @@
 package llm
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -98,7 +99,7 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	watched := dog.Body(resp.Body)
 	if ct := resp.Header.Get("Content-Type"); strings.HasPrefix(ct, "application/json") || strings.HasPrefix(ct, "text/html") {
 		text, _ := io.ReadAll(io.LimitReader(watched, maxErrorBody))
-		return &Error{Kind: ErrProtocol, Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Name(), ct, ErrorText(text))}
+		return &Error{Kind: ErrProtocol, Address: e.address(), Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Name(), ct, ErrorText(text))}
 	}
 	err = read(watched)
 	var typed *Error
@@ -136,6 +137,16 @@ func (e Endpoint) staying() *http.Client {
 	return &c
 }
 
+// address is the endpoint's URL without what may be secret in it.
+func (e Endpoint) address() string {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return ""
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
 // drainTime and drainSize bound how far an answer is read that is complete.
 const (
 	drainTime = 50 * time.Millisecond
@@ -158,6 +169,7 @@ func (e Endpoint) statusError(resp *http.Response) *Error {
 		text = fmt.Sprintf("it redirects to %s://%s, where nothing is sent: if that is the right server, configure its url", to.Scheme, to.Host)
 	}
 	out := StatusError(e.Name(), resp, text, e.Now())
+	out.Address = e.address()
 	out.Body = string(body)
 	if out.Kind == ErrRateLimited && out.RetryAfter == 0 && strings.Contains(out.Body, "insufficient_quota") {
 		out.Kind = ErrBadRequest // OpenAI's word for an account without credit, which no waiting fills

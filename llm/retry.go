@@ -20,10 +20,11 @@ type RetryPolicy struct {
 	Multiplier   float64
 	MaxDelay     time.Duration
 	MaxWait      time.Duration // longest Retry-After that is obeyed; beyond it, give up
-	Total        time.Duration // longest sum of the delays before repetitions of one request; 0: no bound
+	Total        time.Duration // longest sum of the delays before repetitions of one request, and by Now of the attempts that failed; 0: no bound
 	Rules        []RetryRule   // the user's, before every other classification
 
-	Jitter func() float64 // in [0,1); nil: random
+	Jitter func() float64   // in [0,1); nil: random
+	Now    func() time.Time // nil: attempts take no time
 }
 
 // DefaultRetry is the reference's policy (eca-features, Appendix B).
@@ -52,11 +53,13 @@ type retrying struct {
 func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		for n := (attempts{}); ; {
+			begin := r.policy.now()
 			delivered, stopped, err := r.once(ctx, req, yield)
 			if stopped || err == nil {
 				return
 			}
 			e := AsError(err)
+			n.waited += r.policy.now().Sub(begin)
 			info, again := r.policy.next(&n, e)
 			if delivered || !again || ctx.Err() != nil {
 				yield(Delta{}, err)
@@ -101,6 +104,13 @@ func (p RetryPolicy) classify(err error) error {
 		}
 	}
 	return err
+}
+
+func (p RetryPolicy) now() time.Time {
+	if p.Now == nil {
+		return time.Time{}
+	}
+	return p.Now()
 }
 
 // attempts counts what failed of one request.

@@ -327,3 +327,27 @@ func TestRetriesEndWithTheirTotal(t *testing.T) {
 		}
 	})
 }
+
+// Attempts that a provider leaves unanswered count into the time that repetitions may take.
+func TestRetryTotalCountsSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := modelFunc(func(ctx context.Context, _ Request) iter.Seq2[Delta, error] {
+			return func(yield func(Delta, error) bool) {
+				_ = Sleep(ctx, 50*time.Second)
+				yield(Delta{}, &Error{Kind: ErrTimeout})
+			}
+		})
+		begin := time.Now()
+		policy := DefaultRetry()
+		policy.Total, policy.Now = 2*time.Minute, time.Now
+		if _, _, err := drain(t.Context(), WithRetry(silent, policy)); err == nil || time.Since(begin) > 3*time.Minute {
+			t.Errorf("%v after %s", err, time.Since(begin))
+		}
+	})
+}
+
+type modelFunc func(context.Context, Request) iter.Seq2[Delta, error]
+
+func (f modelFunc) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
+	return f(ctx, req)
+}

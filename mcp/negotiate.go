@@ -63,6 +63,7 @@ func (m *Manager) openProgram(ctx context.Context, s *server, l Launch, c config
 	older := known.older()
 	for {
 		transport := newStdio(l, m.deps.Children, m.deps.Log.With("server", s.name))
+		transport.server = s.name
 		conn := m.newConnection(s.name, transport, l, c)
 		var info *wire.InitializeResult
 		err := conn.session.start(ctx)

@@ -293,6 +293,9 @@ func (s *server) down(c *connection, cause error) {
 	s.fail(cause)
 }
 
+// FailedMessage is what the log says of a server that failed, with its name and the reason.
+const FailedMessage = "MCP server failed"
+
 // fail records why a start or a life ended, and has it started again, if that may help.
 func (s *server) fail(err error) {
 	reason := err.Error()
@@ -300,7 +303,7 @@ func (s *server) fail(err error) {
 	if errors.Is(err, errUnauthorized) {
 		level = slog.LevelWarn // the user is asked to log in
 	}
-	s.m.deps.Log.Log(s.ctx, level, "MCP server failed", "server", s.name, "reason", reason)
+	s.m.deps.Log.Log(s.ctx, level, FailedMessage, "server", s.name, "reason", reason)
 	var permanent permanentError
 	next := Failed
 	switch wait, more := pause(s.restarts); {

@@ -3,6 +3,8 @@ package mcp
 import (
 	"bytes"
 	"log/slog"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -10,7 +12,8 @@ import (
 const (
 	maxLogLine = 2000      // bytes of a line in the log
 	maxLogged  = 256 << 10 // bytes of a connection's stderr in the log
-	keptTail   = 1000      // bytes of stderr that explain why a server ended
+	keptTail   = 16 << 10  // bytes of stderr in which the reason is looked for why a server ended
+	maxReason  = 300       // bytes of the line that is taken for the reason
 )
 
 // stderr takes what a server writes there: into the log, up to a limit, and the end of it is
@@ -62,6 +65,31 @@ func (s *stderr) flush() {
 		s.logged += len(line)
 	}
 }
+
+// reason returns the line of what was written last that probably says why a server ended:
+// the last that speaks of a failure, else the last that is no frame of a stack.
+func (s *stderr) reason() (line string, more bool) {
+	last := ""
+	lines := strings.Split(s.last(), "\n")
+	for _, l := range slices.Backward(lines) {
+		l = strings.TrimSpace(l)
+		switch {
+		case l == "" || noise.MatchString(l):
+		case failure.MatchString(l):
+			return cut(l, maxReason), len(lines) > 1
+		case last == "":
+			last = l
+		}
+	}
+	return cut(last, maxReason), len(lines) > 1
+}
+
+var (
+	// noise matches what programs write about a failure besides its reason.
+	noise = regexp.MustCompile(`^(at |File "|node:|Node\.js v|Traceback|goroutine |exit status |note: |\^|\.\.\. |[{}()\[\]]|from /)|complete log of this run|\.log$|^[a-zA-Z]+: ['\[{]`)
+	// failure matches what programs say of one.
+	failure = regexp.MustCompile(`(?i)error|exception|panic|fatal|cannot|can't|could not|couldn't|not found|no such|denied|refused|invalid|missing|required|failed|unknown|unable|usage:`)
+)
 
 // last returns the end of what was written, from the beginning of a line.
 func (s *stderr) last() string {

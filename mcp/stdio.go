@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 // stdio is a transport over a child's stdin and stdout: one message of JSON in a line. What
 // is no message is noise: it is logged and does no harm.
 type stdio struct {
+	server   string // its name
 	launch   Launch
 	children *proc.Pool
 	log      *slog.Logger
@@ -64,6 +68,12 @@ func (t *stdio) start(_ context.Context, hear func(envelope), over func(error)) 
 	})
 	if err != nil {
 		_, _ = in.Close(), out.Close()
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) || strings.Contains(err.Error(), "no such file"):
+			err = fmt.Errorf("the program %s was not found: install it, or correct the command", t.launch.Command)
+		case errors.Is(err, fs.ErrPermission):
+			err = fmt.Errorf("the program %s may not be executed: %w", t.launch.Command, err)
+		}
 		return permanentError{err}
 	}
 	t.in, t.out = in, out
@@ -119,8 +129,12 @@ func (t *stdio) farewell() error {
 	if t.child.Wait().Code < 0 {
 		text = "it was killed"
 	}
-	if last := t.stderr.last(); last != "" {
-		text += ": " + last
+	line, more := t.stderr.reason()
+	if line != "" {
+		text += ": " + line
+	}
+	if more {
+		text += fmt.Sprintf(" (`eca mcp test %s --log-level info` shows all that it wrote)", t.server)
 	}
 	return errors.New(text)
 }

@@ -47,6 +47,34 @@ func TestHookRedactsResult(t *testing.T) {
 	}.check(t, model, client)
 }
 
+// A hook that replaces results only where a test in it says yes leaves the others alone, and
+// nobody is told of a failure. What is silent for another reason is still withheld.
+func TestHookThatFindsNothingLeavesTheResult(t *testing.T) {
+	for name, c := range map[string]struct {
+		shell  string
+		passes bool
+	}{
+		"grep":              {`grep -q rose && echo '{"replacedOutput":"clean"}'`, true},
+		"variable":          {`text=$(cat); echo "$text" | grep -q rose && echo '{"replacedOutput":"clean"}'`, true},
+		"test":              {`[[ $(cat) == *rose* ]] && printf '{"replacedOutput":"clean"}'`, true},
+		"a match":           {`grep -q tulip && echo '{"replacedOutput":"clean"}'`, false},
+		"another program":   {`sh -c 'exit 1' && echo '{"replacedOutput":"clean"}'`, false},
+		"hidden failure":    {`grep -q rose none 2>/dev/null || test -z x && echo '{"replacedOutput":"clean"}'`, false},
+		"a message":         {`echo broken >&2; grep -q rose && echo '{"replacedOutput":"clean"}'`, false},
+		"exit":              {`echo '{"replacedOutput":"clean"}' > out.json; exit 1`, false},
+		"a program by name": {`g=false; $g && echo '{"replacedOutput":"clean"}'`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model, client := redact(t, map[string]any{"shell": c.shell}, map[string]string{})
+			if c.passes {
+				hookOutcome{model: []string{"tulip42"}, noModel: []string{"withheld", "failed"}, client: []string{"tulip42"}, noClient: []string{"withheld", "failed after"}}.check(t, model, client)
+				return
+			}
+			hookOutcome{noModel: []string{"tulip42"}, noClient: []string{"tulip42"}}.check(t, model, client)
+		})
+	}
+}
+
 // A hook that replaces results and fails does not let the result through: the user and the
 // model get to know why there is none.
 func TestFailedHookWithholdsResult(t *testing.T) {

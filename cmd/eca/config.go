@@ -119,7 +119,11 @@ func checkConfig(cfg *config.Loaded, asJSON bool, stdout io.Writer) error {
 
 func showConfig(cfg *config.Loaded, path []string, origin bool, stdout io.Writer) error {
 	values, err := cfg.ValuesAt(path)
-	if err != nil {
+	var unset *config.UnsetError
+	switch {
+	case errors.As(err, &unset) && unset.Unknown && unset.Meant == "":
+		return fmt.Errorf("%w; `eca config schema` describes all keys", err)
+	case err != nil:
 		return err
 	}
 	if !origin {

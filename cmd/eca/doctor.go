@@ -32,7 +32,9 @@ func doctorCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			defer d.Close()
+			waiting := noticeLater(stderr, "Waiting for providers and MCP servers to answer")
 			report := d.Doctor(cmd.Context(), offline)
+			waiting.Stop()
 			if err := cmd.Context().Err(); err != nil {
 				return err
 			}
@@ -61,5 +63,5 @@ func doctorLogLevel(level string, asked bool) string {
 	if asked {
 		return level
 	}
-	return "error"
+	return forPeople
 }

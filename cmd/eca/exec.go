@@ -42,7 +42,8 @@ Tool calls that need approval are decided by --approve:
 The model is told about a refusal and goes on.
 
 --json prints lines of JSON: first {"type":"start"} with chatId, model, agent, folder and
-version; then every notification about the chat ({"method", "params"}); at last
+version; then every notification about the chat ({"method", "params"}), and
+{"type":"waiting"} while the provider is silent; at last
 {"type":"result"} with text (the final answer), exitReason, exitCode, error (why it failed),
 chatId, model, tokens and cost in dollars where they are known, and kept (whether the chat
 is stored).
@@ -72,8 +73,11 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 		Short: "Run one turn in this directory and print the answer",
 		Long:  execHelp,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
+			switch {
+			case len(args) > 1:
 				return usage.Errorf("the prompt is one argument: quote it")
+			case len(args) == 1 && args[0] == "":
+				return errNoPrompt()
 			}
 			return nil
 		},
@@ -83,13 +87,13 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			}
 			level := sf.logLevel
 			if !cmd.Flags().Changed("log-level") {
-				level = "error" // stderr is for people here
+				level = forPeople
 			}
 			log, err := logger(level, stderr)
 			if err != nil {
 				return err
 			}
-			in, err := newExecInput(f, args, stdin)
+			in, err := newExecInput(f, args, stdin, stderr)
 			var wrong *usage.Error
 			if errors.As(err, &wrong) {
 				return err
@@ -99,7 +103,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 				code, err = runExec(cmd.Context(), *sf, f, in, log, stdout, stderr)
 			}
 			if err != nil {
-				fmt.Fprintln(stderr, "eca exec:", err)
+				fmt.Fprintln(stderr, "eca exec:", usage.Message(err))
 			}
 			if code != 0 {
 				return exitError{code}
@@ -170,15 +174,34 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 // later are nobody's.
 const serverPatience = 10 * time.Second
 
-// prepare waits for what the prompt needs, since there is no later one.
+// prepare waits for what the flags may name: agents of plugins, models of local servers.
 func (c *execClient) prepare(ctx context.Context) {
 	c.daemon.SyncPlugins(ctx)
-	ctx, cancel := context.WithTimeout(ctx, serverPatience)
-	defer cancel()
 	if c.daemon.ModelChoice().Default == "" { // a local server's models are known when it was asked
+		defer c.awaiting(func() string { return waitingForModels })()
+		ctx, cancel := context.WithTimeout(ctx, serverPatience)
+		defer cancel()
 		c.daemon.SyncModels(ctx)
 	}
+}
+
+// waitingForModels is said while providers are asked for their models.
+const waitingForModels = "Waiting for providers to list their models"
+
+// startServers waits for the MCP servers, and says which the prompt goes on without.
+func (c *execClient) startServers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	defer cancel()
+	stop := c.awaiting(func() string {
+		names := c.startingServers()
+		if len(names) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("Waiting for MCP servers to start, up to %s: %s", serverPatience, printable(strings.Join(names, ", ")))
+	})
 	c.daemon.StartMCPServers(ctx)
+	stop()
+	c.missingServers()
 }
 
 // check looks at what the flags and the configuration name before anything is asked of a
@@ -228,6 +251,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 
 // checkModel looks at the model that the flags, or else the configuration, name.
 func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continued bool) error {
+	defer c.awaiting(func() string { return waitingForModels })()
 	if c.flags.model != "" {
 		_, err := c.daemon.CheckModel(ctx, c.flags.model)
 		return err

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/term"
 
@@ -43,6 +44,7 @@ type execClient struct {
 	usage   execUsage         // what was told of it last
 	begun   bool              // the first line of JSON is out
 	early   []json.RawMessage // lines of JSON from before
+	wait    modelWait
 }
 
 // execUsage is what a chat has used.
@@ -87,6 +89,7 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 	if err != nil {
 		return exitFailed, err
 	}
+	c.startServers(ctx)
 	end, err := c.turn(ctx, alive, chatID, in.prompt, in.contexts)
 	if err != nil {
 		return exitFailed, err
@@ -180,8 +183,12 @@ func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, con
 	}
 	c.begin(chatID, res.Model)
 	end := turnEnd{model: res.Model}
+	look := time.NewTimer(silentAfter)
+	defer look.Stop()
 	for {
 		select {
+		case <-look.C:
+			look.Reset(c.lookForSilence(res.Model))
 		case call := <-c.asking:
 			approve, asked := c.decide(ctx, call)
 			method := "chat/toolCallApprove"
@@ -342,6 +349,9 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 	var v execContent
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return err
+	}
+	if !subagent {
+		c.wait.heed(v, time.Now())
 	}
 	call := chatID + " " + v.ID
 	switch v.Type {

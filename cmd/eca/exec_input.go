@@ -29,8 +29,10 @@ type execInput struct {
 }
 
 // newExecInput reads what the command line points at.
-func newExecInput(f execFlags, args []string, stdin io.Reader) (*execInput, error) {
+func newExecInput(f execFlags, args []string, stdin io.Reader, stderr io.Writer) (*execInput, error) {
+	notice := noticeLater(stderr, "Reading stdin until it ends; without text for it, run with < /dev/null")
 	piped, err := pipedInput(stdin)
+	notice.Stop()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read stdin: %w", err)
 	}
@@ -42,7 +44,7 @@ func newExecInput(f execFlags, args []string, stdin io.Reader) (*execInput, erro
 		}
 	}
 	if strings.TrimSpace(in.prompt) == "" {
-		return nil, usage.Errorf("the prompt is empty; give it as an argument, or on stdin")
+		return nil, errNoPrompt()
 	}
 	if in.folder, err = execFolder(f.folder); err != nil {
 		return nil, err
@@ -63,11 +65,17 @@ func newExecInput(f execFlags, args []string, stdin io.Reader) (*execInput, erro
 	if f.output != "" { // what cannot be written must not cost a turn
 		if info, err := os.Stat(filepath.Dir(f.output)); err != nil {
 			return nil, fmt.Errorf("--output: cannot write %s: %w", f.output, err)
+		} else if target, err := os.Stat(f.output); err == nil && target.IsDir() {
+			return nil, fmt.Errorf("--output: cannot write %s: it is a directory; name a file", f.output)
 		} else if !info.IsDir() {
 			return nil, fmt.Errorf("--output: cannot write %s: %s is not a directory", f.output, filepath.Dir(f.output))
 		}
 	}
 	return in, nil
+}
+
+func errNoPrompt() error {
+	return usage.Errorf("the prompt is empty; give it as an argument, or on stdin")
 }
 
 // pipedInput reads stdin when something is piped into it.
@@ -80,8 +88,11 @@ func pipedInput(stdin io.Reader) (string, error) {
 	}
 	const limit = 256 << 10
 	data, err := io.ReadAll(io.LimitReader(stdin, limit+1))
-	if len(data) > limit {
-		return "", fmt.Errorf("more than %d bytes", limit)
+	switch {
+	case len(data) > limit:
+		return "", fmt.Errorf("it has more than %d KiB; save it to a file, and name the file in the prompt", limit>>10)
+	case bytes.IndexByte(data, 0) >= 0:
+		return "", errors.New("it is binary data, not text; an image is given with --image FILE")
 	}
 	return strings.ToValidUTF8(string(data), "�"), err
 }

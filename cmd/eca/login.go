@@ -40,7 +40,7 @@ func loginCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *c
 			if len(args) == 0 {
 				return listLogins(d, stdout)
 			}
-			l := login{d: d, provider: args[0], in: bufio.NewReader(stdin), out: stdout}
+			l := login{d: d, provider: args[0], in: bufio.NewReader(stdin), out: stdout, notices: stderr}
 			if f, ok := stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 				l.terminal = f
 			}
@@ -67,11 +67,16 @@ func logoutCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			defer d.Close()
+			loggedIn := d.LoggedIn(args[0])
 			notice, err := d.Logout(cmd.Context(), args[0])
 			if err != nil {
 				return knownProvider(d, args[0], err)
 			}
-			fmt.Fprintf(stdout, "Logged out of %s.\n", args[0])
+			if loggedIn {
+				fmt.Fprintf(stdout, "Logged out of %s.\n", args[0])
+			} else {
+				fmt.Fprintf(stdout, "There was no login to %s.\n", args[0])
+			}
 			if notice != "" {
 				fmt.Fprintln(stdout, notice)
 			}
@@ -113,6 +118,7 @@ type login struct {
 	provider string
 	in       *bufio.Reader
 	out      io.Writer
+	notices  io.Writer
 	terminal *os.File // nil: nobody can be asked, but values may be read
 }
 
@@ -176,7 +182,9 @@ func (l login) enter(ctx context.Context, fields []auth.Field) (string, error) {
 			return "", err
 		}
 	}
+	waiting := noticeLater(l.notices, "Waiting for "+l.provider+" to check the key")
 	outcome, err := l.d.CheckKey(ctx, l.provider, values)
+	waiting.Stop()
 	if err != nil {
 		return "", err
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
+	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/server"
 )
 
@@ -65,10 +66,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if code, ok := err.(exitError); ok { //nolint:errorlint // never wrapped
 		return code.code
 	}
-	if usage.Report(stderr, err) && called.Name() != "read-chat" { // whose errors all are 1, as hooks know it
+	switch {
+	case !usage.Report(stderr, err):
+		fmt.Fprintln(stderr, "eca:", usage.Message(err))
+	case called.Name() != "read-chat": // whose errors all are 1, as hooks know it
 		return usage.ExitCode
 	}
-	fmt.Fprintln(stderr, "eca:", err)
 	return 1
 }
 
@@ -100,7 +103,6 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root.SetVersionTemplate("eca {{.Version}}\n")
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
 	flags.StringVar(&f.logLevel, "log-level", "info", "how much to log to stderr: error, warn, info or debug")
 	flags.BoolVar(&f.verbose, "verbose", false, "log every protocol message to stderr")
@@ -108,9 +110,10 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	flags.StringVar(&f.record, "record", "", "record the models' answers as cassettes into this directory")
 	root.Flags().BoolVar(&f.stdio, "stdio", false, "the same as the command server")
 	root.AddCommand(&cobra.Command{
-		Use:   "server",
-		Short: "Serve an editor over stdin and stdout",
-		Args:  cobra.NoArgs,
+		Use:         "server",
+		Short:       "Serve an editor over stdin and stdout",
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{usage.Lenient: ""},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), f, stdin, stdout, stderr)
 		},
@@ -181,9 +184,38 @@ type logs struct {
 	clean  atomic.Pointer[func(string) string]
 }
 
+// forPeople is the level of commands whose stderr people read, unless they ask for another:
+// errors, but for those of MCP servers, which these commands tell in their own words.
+const forPeople = "people"
+
+// withoutServers is a handler that leaves out failures of MCP servers.
+type withoutServers struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (h withoutServers) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == mcp.FailedMessage {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h withoutServers) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return withoutServers{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h withoutServers) WithGroup(name string) slog.Handler {
+	return withoutServers{h.Handler.WithGroup(name)}
+}
+
 // logger returns logs to stderr.
 func logger(level string, stderr io.Writer) (*logs, error) {
 	var l slog.Level
+	people := level == forPeople
+	if people {
+		level = "error"
+	}
 	if err := usage.Choice("log-level", level, "error", "warn", "info", "debug"); err != nil {
 		return nil, err
 	}
@@ -194,7 +226,11 @@ func logger(level string, stderr io.Writer) (*logs, error) {
 	looks := redact.New().String
 	out.clean.Store(&looks)
 	out.stderr = redact.Writer(stderr, out.without)
-	out.Logger = slog.New(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: l}))
+	var handler slog.Handler = slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: l})
+	if people {
+		handler = withoutServers{handler}
+	}
+	out.Logger = slog.New(handler)
 	return out, nil
 }
 

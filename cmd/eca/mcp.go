@@ -8,21 +8,23 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/mcp"
 )
 
 const mcpAddHelp = `Adds an MCP server to the global configuration file, or with --workspace to
 .eca/config.json of this folder. Comments of the file stay. A server is a program with its
-arguments, behind --, or a --url:
+arguments, after --, or an address:
 
   eca mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
-  eca mcp add tickets --url https://tickets.example/mcp --header 'Authorization=Bearer ${env:TICKETS}'`
+  eca mcp add tickets https://tickets.example/mcp --header 'Authorization=Bearer ${env:TICKETS}'`
 
 const mcpTestHelp = `Starts one MCP server as it is configured, also if it is disabled, and shows what it is
 and what it has. The exit code is 1 if it does not run, with the reason. A server that is
@@ -36,11 +38,12 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	}
 	var s config.MCPServer
 	var workspace bool
+	var transport string
 	add := &cobra.Command{
-		Use: "add NAME [flags] -- COMMAND [ARG...] | NAME --url URL", Short: "Add a server", Long: mcpAddHelp, Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				s.Command, s.Args = args[1], args[2:]
+		Use: "add NAME [flags] -- COMMAND [ARG...] | NAME URL", Short: "Add a server", Long: mcpAddHelp, Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := takeServer(&s, transport, args, cmd.ArgsLenAtDash()); err != nil {
+				return err
 			}
 			if err := fitting(s); err != nil {
 				return err
@@ -57,6 +60,7 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	}
 	flags := add.Flags()
 	flags.StringVar(&s.URL, "url", "", "address of a remote server")
+	flags.StringVarP(&transport, "transport", "t", "", "http, sse or stdio, as other programs ask for it; here the address or the command says it")
 	flags.StringToStringVar(&s.Env, "env", nil, "NAME=VALUE for the program; several times")
 	flags.StringToStringVar(&s.Headers, "header", nil, "NAME=VALUE of requests to the url; several times")
 	flags.BoolVar(&s.Disabled, "disabled", false, "add it without having it started")
@@ -83,8 +87,8 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		&cobra.Command{
 			Use: "test NAME", Short: "Start a server and show what it has, or why it does not run", Long: mcpTestHelp, Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return withServers(*sf, stderr, func(d *daemon.Daemon) error {
-					status, err := d.TryMCPServer(cmd.Context(), args[0])
+				return withServers(*sf, cmd, stderr, func(d *daemon.Daemon) error {
+					status, err := tryServer(cmd.Context(), d, args[0], stderr)
 					if err != nil {
 						return err
 					}
@@ -93,18 +97,46 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "allow NAME", Short: "Agree to a server as it is now: how it is started, and what its tools say", Args: cobra.ExactArgs(1),
+			Use: "allow NAME", Short: "Approve a server's current command and tools", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return withServers(*sf, stderr, func(d *daemon.Daemon) error { return allowServer(cmd.Context(), d, args[0], stdout) })
+				return withServers(*sf, cmd, stderr, func(d *daemon.Daemon) error { return allowServer(cmd.Context(), d, args[0], stdout, stderr) })
 			},
 		})
 	return cmd
 }
 
+// tryServer starts a server, and says what is awaited if that takes long.
+func tryServer(ctx context.Context, d *daemon.Daemon, name string, stderr io.Writer) (mcp.Status, error) {
+	if s, known := d.Config().MCPServers[name]; known {
+		how := strings.Join(append([]string{s.Command}, s.Args...), " ")
+		if s.URL != "" {
+			how = s.URL
+		}
+		limit := ""
+		if seconds := d.Config().MCPTimeoutSeconds; seconds > 0 {
+			limit = fmt.Sprintf(", up to %s", time.Duration(seconds*float64(time.Second)))
+		}
+		defer noticeLater(stderr, fmt.Sprintf("Waiting for the MCP server %s to start%s: %s", printable(name), limit, printable(d.Presentable(how)))).Stop()
+	}
+	status, err := d.TryMCPServer(ctx, name)
+	if _, known := d.Config().MCPServers[name]; err == nil || known {
+		return status, err
+	}
+	hint := suggest.DidYouMean(name, slices.Sorted(maps.Keys(d.Config().MCPServers)))
+	switch {
+	case hint != "":
+	case len(d.Untrusted()) > 0:
+		hint = "; this folder is not trusted, so its own servers have no effect: eca trust shows them and asks"
+	default:
+		hint = "; `eca mcp list` lists those that are configured"
+	}
+	return status, fmt.Errorf("%w%s", err, hint)
+}
+
 // withServers calls fn with a daemon for this folder that can start MCP servers, and ends
 // them.
-func withServers(sf serverFlags, stderr io.Writer, fn func(*daemon.Daemon) error) error {
-	sf.logLevel = "error" // what is wrong is told in another way
+func withServers(sf serverFlags, cmd *cobra.Command, stderr io.Writer, fn func(*daemon.Daemon) error) error {
+	sf.logLevel = doctorLogLevel(sf.logLevel, cmd.Flags().Changed("log-level")) // what is wrong is told in another way
 	d, err := hereDaemon(sf, stderr)
 	if err != nil {
 		return err
@@ -114,15 +146,52 @@ func withServers(sf serverFlags, stderr io.Writer, fn func(*daemon.Daemon) error
 	return fn(d)
 }
 
+// takeServer understands what a server is from the arguments, also in the forms of other
+// programs: an address in place of a command, the transport before it. dash is how many
+// arguments stand before --, -1 without one.
+func takeServer(s *config.MCPServer, transport string, args []string, dash int) error {
+	transports := []string{"http", "https", "sse", "stdio", "streamable-http", "streamableHttp"}
+	if transport != "" && !slices.Contains(transports, transport) {
+		return usage.Choice("transport", transport, "http", "sse", "stdio")
+	}
+	name, rest := args[0], args[1:]
+	verbatim := dash == 1 // the command is marked
+	if !verbatim && len(rest) > 1 && slices.Contains(transports, rest[0]) && s.URL == "" {
+		transport, rest = rest[0], rest[1:]
+	}
+	remote := transport != "" && transport != "stdio"
+	switch {
+	case dash == 0 || address(name) || slices.Contains(transports, name) && len(rest) > 0 && address(rest[0]):
+		return usage.Errorf("the server needs a name first: eca mcp add NAME -- COMMAND [ARG...], or eca mcp add NAME URL")
+	case len(rest) == 0:
+	case !verbatim && s.URL == "" && (remote || address(rest[0])):
+		if len(rest) > 1 {
+			return usage.Errorf("after the address %s nothing may follow: %s; headers are given with --header NAME=VALUE", rest[0], strings.Join(rest[1:], " "))
+		}
+		s.URL = rest[0]
+	default:
+		s.Command, s.Args = rest[0], rest[1:]
+	}
+	if remote && s.Command != "" {
+		return usage.Errorf("--transport %s is for an address: eca mcp add %s URL", transport, name)
+	}
+	return nil
+}
+
+// address says whether an argument is a URL.
+func address(arg string) bool {
+	return strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://")
+}
+
 // fitting checks flags that belong to one kind of server.
 func fitting(s config.MCPServer) error {
 	switch {
 	case s.Command == "" && s.URL == "":
-		return usage.Errorf("say what the server is: eca mcp add NAME -- COMMAND [ARG...], or --url URL")
+		return usage.Errorf("say what the server is: eca mcp add NAME -- COMMAND [ARG...], or eca mcp add NAME URL")
 	case s.URL != "" && len(s.Env) > 0:
-		return usage.Errorf("--env is for programs, not for a --url")
+		return usage.Errorf("--env is for programs, not for an address")
 	case s.Command != "" && len(s.Headers) > 0:
-		return usage.Errorf("--header is for a --url, not for a program")
+		return usage.Errorf("--header is for an address, not for a program")
 	}
 	return nil
 }
@@ -200,14 +269,14 @@ func showServer(s mcp.Status, clean func(string) string, stdout io.Writer) error
 }
 
 // allowServer agrees to a server, which has to be started to be known.
-func allowServer(ctx context.Context, d *daemon.Daemon, name string, stdout io.Writer) error {
-	status, err := d.TryMCPServer(ctx, name)
+func allowServer(ctx context.Context, d *daemon.Daemon, name string, stdout, stderr io.Writer) error {
+	status, err := tryServer(ctx, d, name, stderr)
 	if err != nil {
 		return err
 	}
 	if status.State != mcp.Running {
 		d.AllowMCPServer(name)
-		if status, err = d.TryMCPServer(ctx, name); err != nil {
+		if status, err = tryServer(ctx, d, name, stderr); err != nil {
 			return err
 		}
 	}

@@ -37,7 +37,9 @@ func modelsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Long:  modelsHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			waiting := noticeLater(stderr, waitingForModels)
 			providers, err := knownProviders(cmd.Context(), *sf, stderr)
+			waiting.Stop()
 			if err != nil {
 				return err
 			}

@@ -11,11 +11,12 @@ import (
 
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 const explainHelp = `Says what would become of a shell command in this directory: whether it is allowed,
 denied, or asked for, which rule decides and why, and which commands it consists of.
-The command is not run. Several words are joined by spaces.
+The command is not run. Several words are joined by spaces; flags of eca stand before them.
 
 With --text, only the text that runs when you did not approve the command by hand: printed
 from what was judged, with all words quoted.
@@ -35,11 +36,14 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 	var agent string
 	var asJSON, text bool
 	explain := &cobra.Command{
-		Use:   "explain [--agent A] [--json] [--text] -- COMMAND...",
-		Short: "Say what would become of a shell command, and why",
+		Use:   "explain [--agent A] [--json] [--text] COMMAND...",
+		Short: "Explain whether a shell command would be allowed",
 		Long:  explainHelp,
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(strings.Join(args, "")) == "" {
+				return usage.Errorf("the command is empty")
+			}
 			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
 				e, err := d.ExplainCommand(cmd.Context(), agent, strings.Join(args, " "))
 				if err != nil {
@@ -56,6 +60,7 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 			})
 		},
 	}
+	explain.Flags().SetInterspersed(false) // what follows the command's name is the command's
 	explain.Flags().StringVar(&agent, "agent", "", "judge as for this agent (default: defaultAgent)")
 	explain.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	explain.Flags().BoolVar(&text, "text", false, "print only the text that runs unless you approve the command by hand")
@@ -97,7 +102,7 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 				key := strings.Join(args, " ")
 				existed, err := d.Forget(key)
 				if err == nil && !existed {
-					err = fmt.Errorf("%q is not remembered", key)
+					err = fmt.Errorf("%q is not remembered; `eca permission list` shows what is", key)
 				}
 				return err
 			})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -55,6 +56,7 @@ func withPlugins(ctx context.Context, sf serverFlags, stdout, stderr io.Writer, 
 	if err != nil {
 		return err
 	}
+	text = strings.NewReplacer("`/plugin-install <name>`", "`eca plugin install NAME`", "`/plugins ", "`eca plugin list ").Replace(text)
 	_, err = io.WriteString(stdout, visible.Text(d.Clean(text)))
 	return err
 }

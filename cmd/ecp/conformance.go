@@ -27,7 +27,7 @@ Exit codes: 0 it does; 1 it does not; 2 wrong usage.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if target == "" {
-				return usage.Errorf("conformance needs --target: a command line or a URL")
+				return usage.Errorf("--target is missing: a command line or a URL")
 			}
 			limit, err := callTimeout(timeout)
 			if err != nil {

@@ -80,6 +80,6 @@ func run(ctx context.Context, args []string, s streams) int {
 	case usage.Report(s.err, err):
 		return usage.ExitCode
 	}
-	fmt.Fprintln(s.err, "CRITICAL ERROR:", err)
+	fmt.Fprintln(s.err, "CRITICAL ERROR:", usage.Message(err))
 	return exitError
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 func validateCommand(s streams) *cobra.Command {
@@ -20,7 +21,7 @@ func validateCommand(s streams) *cobra.Command {
 				fmt.Fprintln(s.err, warnings[i].Error())
 			}
 			if err != nil {
-				fmt.Fprintln(s.err, err)
+				fmt.Fprintln(s.err, usage.Message(err))
 				return exitCode(exitError)
 			}
 			scenarios, steps, graders := m.Summary()

@@ -204,7 +204,7 @@ func canonicalizeCommand(f *files) *cobra.Command {
 	var typed bool
 	c := &cobra.Command{
 		Use:   "canonicalize FILE",
-		Short: "Print a document's canonical JSON, without a newline behind it",
+		Short: "Print a document's canonical JSON, without a trailing newline",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			doc, err := f.read(args[0])

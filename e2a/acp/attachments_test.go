@@ -3,6 +3,8 @@ package acp_test
 import (
 	"encoding/base64"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -38,10 +40,18 @@ func TestAttachments(t *testing.T) {
 	blob := func(uri, media, data string) object {
 		return object{"type": "resource", "resource": object{"uri": uri, "mimeType": media, "blob": encoded([]byte(data))}}
 	}
+	dir := t.TempDir()
+	link := func(name, content string) object {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return object{"type": "resource_link", "name": name, "uri": "file://" + filepath.ToSlash(path)}
+	}
 	for name, v := range map[string]struct {
 		block object
 		model string // what the model must be sent
-		user  string // what the user must be told, if the attachment is left out; alone, it is refused with that
+		user  string // what the user must be told, if the attachment is left out; alone, it is refused with that, but for links
 	}{
 		"PDF":             {blob("file:///spec.pdf", "application/pdf", onePagePDF("the secret word is plum")), "the secret word is plum", ""},
 		"PDF by content":  {blob("file:///spec", "", onePagePDF("the secret word is pear")), "the secret word is pear", ""},
@@ -55,6 +65,10 @@ func TestAttachments(t *testing.T) {
 		"unknown block":   {object{"type": "hologram", "uri": "x:1"}, "hologram", "hologram"},
 		"no base64":       {object{"type": "resource", "resource": object{"uri": "file:///b.bin", "blob": "***"}}, "resource.blob", "resource.blob"},
 		"no content":      {object{"type": "resource", "resource": object{"uri": "file:///c"}}, "resource.blob", "resource.blob"},
+		"link to a PDF":   {link("linked.pdf", onePagePDF("the secret word is fig")), "the secret word is fig", ""},
+		"link to no PDF":  {link("bad.pdf", "%PDF-1.4\x00 nothing"), "bad.pdf is a PDF without a text", "bad.pdf"},
+		"link to binary":  {link("tool.bin", "\x7fELF\x00\x00"), "tool.bin is a binary file", "tool.bin"},
+		"link to no file": {object{"type": "resource_link", "name": "x", "uri": "file:///none/at/all"}, "does not exist", "does not exist"},
 		"link to nothing": {object{"type": "resource_link", "name": "x"}, "uri is missing", "uri is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +88,7 @@ func TestAttachments(t *testing.T) {
 			if v.user != "" != strings.Contains(told, "Left out") || !strings.Contains(told, v.user) {
 				t.Errorf("the user was told %q", told)
 			}
-			if v.user == "" {
+			if uri, _ := v.block["uri"].(string); v.user == "" || strings.HasPrefix(uri, "file://") {
 				return
 			}
 			code, message := c.fails("session/prompt", object{"sessionId": id, "prompt": []any{v.block}})

@@ -3,6 +3,7 @@ package acp
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -91,17 +92,27 @@ func (s mcpServer) options() object {
 
 // checkFolder says why sessions cannot run in a folder. A path that is not absolute is left
 // to place.
-func checkFolder(path string) error {
+func checkFolder(member, path string) error {
 	if !filepath.IsAbs(path) {
 		return nil
 	}
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		return failure(codeParams, "cwd: the folder %s does not exist", path)
+		return failure(codeParams, "%s: the folder %s does not exist", member, path)
 	case err != nil:
-		return failure(codeParams, "cwd: the folder cannot be used: %v", err)
+		return failure(codeParams, "%s: the folder cannot be used: %v", member, err)
 	case !info.IsDir():
-		return failure(codeParams, "cwd: %s is not a folder", path)
+		return failure(codeParams, "%s: %s is not a folder", member, path)
+	}
+	return nil
+}
+
+// checkAdditional refuses additional folders that do not exist.
+func (w where) checkAdditional() error {
+	for i, folder := range w.Folders.Value {
+		if err := checkFolder(fmt.Sprintf("additionalDirectories[%d]", i), folder.Value); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -125,7 +125,10 @@ func (a *agent) sessionNew(c *call) (any, error) {
 	if err := decode(c.Params, &w); err != nil {
 		return nil, err
 	}
-	if err := checkFolder(w.Cwd); err != nil {
+	if err := checkFolder("cwd", w.Cwd); err != nil {
+		return nil, err
+	}
+	if err := w.checkAdditional(); err != nil {
 		return nil, err
 	}
 	p, err := a.open(w)
@@ -160,6 +163,9 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 	if w.SessionID == "" {
 		return nil, failure(codeParams, "sessionId is missing")
 	}
+	if err := w.checkAdditional(); err != nil {
+		return nil, err
+	}
 	p, err := a.open(w.where)
 	if err != nil {
 		return nil, err
@@ -168,7 +174,7 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 	if _, err := p.do(c.ctx, a.envelope(c, e2a.MethodSessionLoad, nil), nil); err != nil {
 		return nil, err
 	}
-	if err := checkFolder(w.Cwd); err != nil { // a session that does not exist is the first thing to say
+	if err := checkFolder("cwd", w.Cwd); err != nil { // a session that does not exist is the first thing to say
 		return nil, err
 	}
 	s, err := a.begin(c.ctx, c, p, w.SessionID)
@@ -249,7 +255,7 @@ func (a *agent) listing(cwd string) (*place, error) {
 	if p != nil {
 		return p, nil
 	}
-	if err := checkFolder(cwd); err != nil {
+	if err := checkFolder("cwd", cwd); err != nil {
 		return nil, err
 	}
 	return a.open(where{Cwd: cwd})

@@ -3,6 +3,8 @@ package acp_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -249,6 +251,28 @@ func TestFoldersThatDoNotExist(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A folder that does not exist is refused among the additional ones as well, and named.
+func TestAdditionalDirectoriesMustExist(t *testing.T) {
+	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
+	c := r.connect()
+	there := t.TempDir()
+	file := filepath.Join(there, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := c.start(r, nil)
+	c.call("session/close", object{"sessionId": id})
+	for folder, says := range map[string]string{filepath.Join(there, "none"): "does not exist", file: "is not a folder", "sub": "absolute"} {
+		for _, method := range []string{"session/new", "session/load", "session/resume"} {
+			code, why := c.fails(method, object{"cwd": r.Root, "mcpServers": []any{}, "sessionId": id, "additionalDirectories": []any{there, folder}})
+			if code != -32602 || !strings.Contains(why, says) || !strings.Contains(why, "additionalDirectories") {
+				t.Errorf("%s with %s: %d %s", method, folder, code, why)
+			}
+		}
+	}
+	c.call("session/new", object{"cwd": r.Root, "mcpServers": []any{}, "additionalDirectories": []any{there}})
 }
 
 // Errors name the members of the protocol, with JSON's types, and nothing of Go.

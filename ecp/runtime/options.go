@@ -75,7 +75,7 @@ type Event struct {
 func ParseTimeout(text string) (time.Duration, error) {
 	s, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(s) || math.IsInf(s, 0) || s <= 0 {
-		return 0, fmt.Errorf("%q is no number of seconds above 0", text)
+		return 0, fmt.Errorf("it must be a number of seconds above 0, not %q", text)
 	}
 	return duration(s), nil
 }

@@ -32,6 +32,9 @@ func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r ran, said o
 		s.replaced.Store(a.name, true)
 		return
 	}
+	if foundNothing(a, c.Roots[0], r) {
+		return
+	}
 	rewrites := s.rewrites(a, c.Roots[0], r)
 	cause := failure(r, said, rewrites)
 	if cause == "" {

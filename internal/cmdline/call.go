@@ -113,7 +113,7 @@ func (w *walker) command(r run) {
 			c.Effect, c.Why = Reads, ""
 		}
 	} else if len(r.demands) == 0 && j.option == "" && gone.why == "" && len(gone.deletes) == 0 {
-		c.Key = key(r.words, c.Effect == Reads)
+		c.Key = key(r.words, c.Effect == Reads && !scripted(first.text))
 	}
 	w.add(c)
 }
@@ -141,7 +141,7 @@ func (w *walker) wrapper(r run) (kind wrapping, ok bool) {
 		switch {
 		case name == "command" && own.has("-v", "-V"):
 			return opaque, false
-		case own.loose, own.has("-S"), own.why != "" && own.mark == 0:
+		case own.loose, own.globbed, own.has("-S"), own.why != "" && own.mark == 0:
 			w.unresolved("what " + name + " runs is not known")
 		}
 		if len(own.operands) == 0 || own.loose || own.has("-S") {

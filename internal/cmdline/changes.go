@@ -67,8 +67,13 @@ func runsByOption(name string, args []word) string {
 		if slices.ContainsFunc(args[:max(i, 0)], func(a word) bool { return strings.HasPrefix(a.text, "-c") }) {
 			return "-c" // sets the configuration
 		}
-		if sub == "rebase" {
+		switch sub {
+		case "rebase":
 			p.options += " !-x=X"
+		case "clone":
+			p.options += " !-u=X !-c,--config=X"
+		case "difftool":
+			p.options += " !-x,--extcmd=X"
 		}
 	}
 	return p.parse(args).refused

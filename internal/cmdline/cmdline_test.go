@@ -152,7 +152,7 @@ func TestChanges(t *testing.T) {
 func TestDemands(t *testing.T) {
 	for line, want := range map[string]string{
 		"npm test": "", "npm test > x": ">", "LD_PRELOAD=x npm test": "LD_PRELOAD=", "git log --output=x": "--output", "sudo rm x": "rm", "find . -delete": "-delete", `find . -exec rm {} \;`: "rm -exec",
-		"X=1": "X=", "for i in a; do npm test; done": "for ", "LC_ALL=C npm test": "", "tar --to-command=sh -x": "--to-command",
+		"X=1": "X=", "for i in a; do npm test; done": "for ", "LC_ALL=C npm test": "", "tar --to-command=sh -x": "--to-command", "tar cIf ./x a b": "cIf", "tar -xIf ./x a": "-xIf", "rsync -ave ./x a b": "-ave", "curl -sK x": "-sK", "git clone -u ./x a": "-u", "git clone -c core.fsmonitor=./x a": "-c", "git difftool -x ./x": "-x", "fd -HIx ./x": "-HIx", "go test --exec=./x": "--exec",
 	} {
 		p := Parse(line)
 		got := slices.Clone(p.Demands)

@@ -47,7 +47,7 @@ func judgeGit(args []word) judgement {
 		return judgement{effect: Reads, git: true}
 	case len(args) == 0:
 		return judgement{why: "git without a subcommand"}
-	case front.loose, front.ended, dirs > 1:
+	case front.loose, front.globbed, front.ended, dirs > 1:
 		return judgement{why: "where git runs, and what, is not known"}
 	}
 	sub, args := args[0].text, args[1:]
@@ -100,7 +100,7 @@ func gitOperands(sub string, g given) (option, why string) {
 	why = "git " + sub + " " + first + " may change something"
 	switch {
 	case sub == "remote" && first != "" && first != "get-url",
-		(sub == "stash" || sub == "worktree") && first != "list",
+		sub == "stash" && first != "list" && first != "show", sub == "worktree" && first != "list",
 		sub == "reflog" && (first == "expire" || first == "delete" || first == "drop" || first == "write"),
 		sub == "symbolic-ref" && len(g.operands) != 1,
 		(sub == "var" || sub == "show-branch") && first != "":
@@ -109,9 +109,10 @@ func gitOperands(sub string, g given) (option, why string) {
 	return "", ""
 }
 
-// checkGitList refuses names without an option that asks for a list: they are created.
+// checkGitList refuses names without an option that asks for a list: they are created. The -l
+// of branch is none in an older git.
 func checkGitList(g given) (option, why string) {
-	if len(g.operands) > 0 && !g.has("-l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at") {
+	if len(g.operands) > 0 && !g.has("--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at") {
 		return g.operands[0].text, "it may create " + g.operands[0].text
 	}
 	return "", ""

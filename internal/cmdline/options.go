@@ -28,9 +28,9 @@ type program struct {
 	first     bool // options end at the first operand
 	separate  bool // values are never attached to letters
 	open      bool // the table has only the options that matter; others are passed over
-	noDash    bool // no separate value begins with a dash
+	noDash    bool // no separate value begins with a dash, but patterns (-e)
 	follows   bool // looks into folders among its operands, and follows the links there
-	edits     bool // is known to change files too, so a user's pattern for it covers that
+	scripted  bool // runs a script, which may change files: a user's pattern for it covers that, and it is not remembered
 	check     func(given) (option, why string)
 }
 
@@ -57,6 +57,7 @@ type given struct {
 	ended    bool   // there is a --
 	loose    bool   // a word may turn out to be an option
 	globbed  bool   // a value is a glob, which may become several words
+	late     bool   // an option is behind an operand, where some systems read none
 
 	// The first option that is refused, as it is written.
 	refused string
@@ -118,6 +119,7 @@ func (p program) parse(args []word) given {
 				return g
 			}
 		default:
+			g.late = g.late || len(g.operands) > 0
 			i += p.option(&g, a, args[i+1:])
 		}
 	}
@@ -154,7 +156,9 @@ func (p program) option(g *given, a word, next []word) (used int) {
 			continue // some of the others may be refused
 		}
 		if o.values == "" {
-			p.take(g, o, a, word{}, false, nil)
+			if p.take(g, o, a, word{}, false, nil); o.mark == differs && j+1 == len(a.text) && len(next) > 0 && strings.HasPrefix(next[0].text, "-") {
+				g.refuse(a, 0, "has a value on some systems")
+			}
 			continue
 		}
 		rest := a.text[j+1:]
@@ -199,7 +203,7 @@ func (p program) take(g *given, o option, written, value word, attached bool, ne
 		switch {
 		case !value.known, value.glob && value.loose():
 			g.loose = true
-		case strings.HasPrefix(value.text, "-") && (o.mark == differs || p.noDash && value.text != "-"):
+		case strings.HasPrefix(value.text, "-") && (o.mark == differs || p.noDash && value.text != "-" && o.name != "-e"):
 			g.refuse(written, 0, "has a value that may be taken for an option")
 		}
 		g.globbed = g.globbed || value.glob

@@ -25,7 +25,9 @@ func TestOptionsAreParsed(t *testing.T) {
 		// Values that are refused, other grammars, and systems that differ.
 		"date -d tomorrow", "date -f a", "date 0101", "date +%s 0101", "date -s x", "find -E -follow", "find -files0-from a", "find . -newerXY", "find . -name", "find . -fprint F", "find . -fprintf F x", "ls -I -LR a", "ls -I -- -R -L", "ls -T -R -L", "stat -t --nothing a",
 		"jq -n '$ENV'", "jq -- . a", "jq * a", "jq --arg a . env", "jq -rf a", "grep -e", "jq --slurpfile a", "test -f a -a -v 'x[1]'", "printf -v x y", "command -p ./x", "command", "free -c 1 --nothing", "cksum -a sm3 -c x", "strings -n 4 @x", "strings --target @x a",
-		"git -C a -C b log", "git -- log", "git log --format %G?", "git for-each-ref --format '%(signature)'", "git tag --sort signature", "git branch -l x --nothing", "git branch x", "git tag x", "git stash show", "git stash list --output=F", "git remote get-url --nothing x", "git rev-parse --parseopt",
+		"git -C a -C b log", "git -- log", "git log --format %G?", "git for-each-ref --format '%(signature)'", "git tag --sort signature", "git branch -l x --nothing", "git branch x", "git tag x", "git stash pop", "git stash show --output=F", "git stash list --output=F", "git remote get-url --nothing x", "git rev-parse --parseopt",
+		"xxd -ps a b", "xxd -bc a b", "xxd a -b", "xxd -l16 a", "xxd -r a", "uniq a -c", "uniq a -w 3", "sed 'w pwn' a -e p", "sed -n p a -n", "date +%s -u", "date -r a*", "printf a* PATH", "git -C l* log", "nice -n a* ls", "timeout a* ls", "stdbuf -o a* ls",
+		"ls -D -- -LR a", "stat -f -- -x a", "grep --context -R x", "grep -C -- -R x", "rg -g -z x", "rg -A -z x", "git branch -l x", "tree --sort -o a", "find l* -name", "column -n -- a -x", "df -T -- -x",
 		"git diff -O./order", "git log --textconv", "git shortlog --output=F", "git worktree list --nothing", "git log --end-of-options x --output=F", "git grep --no-index x", "git cat-file --textconv HEAD:a", "git rev-parse --resolve-git-dir /x",
 		"nice --nothing ./x", "stdbuf -o0 -x ls", "time -o F ls 2>/dev/null | time ls", "ionice -c 2 -p 1 ls", "env -S 'ls -l'", "env -vS ls", "env -0 ls", "env -L x ls", "xargs -0a list echo", "xargs -l1 echo", "xargs -p echo",
 	} {
@@ -39,7 +41,7 @@ func TestOptionsAreParsed(t *testing.T) {
 		"jq -r --arg a env .a b", "jq -rc '.[] | .a' b", "jq --tab . a", "rg -n -g '!x' -t go foo a", "rg --files -g '*.go'", "rg -e -x a", "rg -uu --hidden -C3 foo", "date", "date -u +%F", "date -Iseconds", "date -r a +%s", "find . -newermt 2020-01-01", "find . -type f ! -name x -a '(' -size +1k -o -empty ')'", "find a b -maxdepth 2 -print0",
 		"git log -5 --oneline --graph", "git log -n 5 --since '2 days ago' --author x -- a", "git log -S foo -p -- a", "git diff --stat --cached -- a", "git diff -U5 -w HEAD", "git show HEAD:a", "git show --name-only --format=%H HEAD", "git status -sb", "git status --porcelain=v1 -uno", "git branch -a --contains HEAD",
 		"git branch --list 'x'", "git tag -l 'v1' --sort=-v:refname", "git tag -n", "git remote get-url origin", "git rev-parse --abbrev-ref HEAD", "git rev-parse --show-toplevel", "git ls-files -o --exclude-standard", "git blame -L 1,5 a", "git shortlog -sn", "git for-each-ref --sort=-committerdate --format='%(refname)' refs/heads",
-		"git grep -n -e foo --and -e bar -- a", "git reflog -5", "git stash list -p", "git describe --tags --abbrev=0", "git --no-pager log -1", "git cat-file -p HEAD", "git ls-tree -r --name-only HEAD", "git diff main...HEAD -- '*.go'",
+		"git grep -n -e foo --and -e bar -- a", "git reflog -5", "git stash list -p", "git stash show -p", "git describe --tags --abbrev=0", "git --no-pager log -1", "git cat-file -p HEAD", "git ls-tree -r --name-only HEAD", "git diff main...HEAD -- '*.go'",
 		"timeout -k 1 -s KILL 5 ls -la", "timeout --signal=KILL 5 ls", "nice -n 5 ls", "nice -5 ls", "stdbuf -oL ls", "env LC_ALL=C ls", "xargs -0 -n1 echo", "xargs -tn 1 echo", "command -pv ls", "printf -- '-%s\\n' a", "cd -- a", "type -a ls", "ls -lLa a", "ls -R a", "grep -rn --include='*.go' foo .", "grep -A3 -B 3 foo a", "grep -5 foo a",
 	} {
 		if ok, why := Parse(line).Reads(); !ok {
@@ -64,6 +66,27 @@ func TestSedScripts(t *testing.T) {
 		"sed -i 1d a", "sed -ni 1p a", "sed -n -i.bak 1p a", "sed --in-place 1d a", "sed 1d a -i", "sed -n 'w x' a", "sed '1w x' a", "sed 's/a/b/w x' a", "sed s/a/b/gw\\ x a", "sed s/a/b/e a", "sed 's/a/b/pe' a", "sed e a", "sed '1e ls' a", "sed 'r /etc/passwd' a", "sed '$r x' a", "sed 'R x' a", "sed 'W x' a",
 		"sed -f x a", "sed -n --file=x a", "sed -nf x a", "sed '1p\nw x' a", "sed '1p;w x' a", "sed '{w x' a", "sed -e 1p -e 'w x' a", "sed 's/[/]w x;/b/' a", "sed 's/a/b\\' a", "sed 's/a\\\nb/c/' a", "sed '\\cacw x' a", "sed 's/[\\/]/x/' a", "sed '1i x' a", "sed 'a w x' a", "sed 'c\\' a", "sed -n '# x' a",
 		"sed -n '/a/w x' a", "sed -n '/a/Iw x' a", "sed *", "sed -n *p a", "sed -e * a", "sed -n '1,5p' -- a -i.x --in-place x $x", "sed 's/a/b/ w x' a", "sed '}' a", "sed '{p' a", "sed 'v' a", "sed sxaxbxe a", "sed 's\na\nb\nw x' a", "sed -l 5 1p a", "sed -n --follow-symlinks 1p a", "sed 's/a/\\cb/' a", "sed '1,w x' a", "sed ':a w x' a", "sed 'b;w x' a", "sed 's/[[:alpha:/]/b/w x' a",
+	} {
+		if ok, _ := Parse(line).Reads(); ok {
+			t.Errorf("%q passes for reading", line)
+		}
+	}
+}
+
+// A program of awk that only computes and prints is a read.
+func TestAwkPrograms(t *testing.T) {
+	for _, line := range []string{
+		"awk '{print $1}' a", "awk -F: '{print $1, $NF}' a b", "awk -F , '{print $2}' a", "ls -l | awk '{print $9}'", "awk 'NR>=10 && NR<=20' a", "awk 'NR==5' a", "awk '/foo/ {print $2}' a", "awk '{s+=$1} END {print s}' a", "awk '{print \"a\" $1 \"\\n\"}' a", "awk 'length($0) > 80' a", "awk '$1 > 5 || !/x/ {print $0; next}' a",
+		"awk 'NR % 2 == 0 {print FILENAME \":\" FNR}' a", "awk '{print substr($0, 1, 10)}' a", "awk '{ if ($1 < 3) print $1*2; else print $(NF-1) }' a", "awk '{printf \"%s %d\\n\", $1, NR}' a", "awk '!/x/ && $1 ~ /y/' a", "awk 'BEGIN{print 1}'", "awk -F'\t' '{print NF}' a", "awk '/a/,/b/' a",
+	} {
+		if ok, why := Parse(line).Reads(); !ok {
+			t.Errorf("%q: %s", line, why)
+		}
+	}
+	for _, line := range []string{
+		"awk '{print > \"x\"}' a", "awk '{print $1 >> \"x\"}' a", "awk '{print | \"sh\"}' a", "awk '{\"id\" | getline}' a", "awk '{getline < \"/etc/passwd\"; print}' a", "awk 'BEGIN{system(\"id\")}'", "awk 'BEGIN{print ENVIRON[\"A\"]}'", "awk '{print |& \"x\"}' a", "awk -f x a", "awk -v a=b '{print a}' a", "awk -i inplace '{print}' a", "awk '@include \"x\"' a",
+		"awk '@load \"x\"' a", "awk 'function f(x) {}' a", "awk '{ARGV[1]=\"/etc/passwd\"}' a", "awk '{print}' a FS=x", "awk *", "awk a* b", "awk -F a* '{print}' b", "awk '/[/]{print > \"x\"}/' a", "awk '/a\\/{print > \"x\"}/' a", "awk '{print 1/2 > \"x/\"}' a", "awk '{x = 1 / 2; print > \"y/\"}' a", "awk '{print \"\\\" > \"x\"}' a",
+		"awk --file=x a", "awk -E x", "awk -e '{print}' a", "awk -Wexec=x", "awk '{print' a", "awk '}{print' a", "awk '{print # x}' a", "awk -- '{print}' -f x && rm y", "gawk '{print}' a -i inplace", "awk '{print $1\n\"x\" | \"sh\"}' a", "awk '{close(\"x\")}' a", "awk '{printf(\"%s\", $1) > \"x\"}' a", "awk '{print a++ /1>\"x\"/ b}' a", "awk '{if (1) /\"/; print > \"x\"; /\"/}' a", "awk '{exit /\"/; print > \"x\"; /\"/}' a", "awk '{print $1/2}' a", "awk '{length /\"/; print > \"x\"; /\"/}' a", "awk '{print (1)>\"x\"}' a", "awk '{print a /1>\"x\"/ b}' a",
 	} {
 		if ok, _ := Parse(line).Reads(); ok {
 			t.Errorf("%q passes for reading", line)

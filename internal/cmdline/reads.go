@@ -71,7 +71,7 @@ func judge(name string, args []word, loose bool) judgement {
 func (p program) judge(name string, args []word) judgement {
 	g := p.parse(args)
 	if j := g.refusal(name); j.why != "" {
-		if p.edits {
+		if p.scripted {
 			j.option = ""
 		}
 		return j
@@ -117,6 +117,12 @@ func (g given) refusal(name string) judgement {
 		return judgement{why: g.refused + " makes " + name + " do more than read, or read what its words do not name", option: bare(g.refused)}
 	}
 	return judgement{why: "the option " + g.refused + " of " + name + " " + g.why}
+}
+
+// scripted says whether a command runs a script that is among its words.
+func scripted(name string) bool {
+	p, known := reader(name)
+	return known && p.scripted
 }
 
 // anyWords says whether a command only reads whatever words it is given.

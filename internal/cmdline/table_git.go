@@ -49,7 +49,7 @@ func gitTable(sub string) (p program, known bool) {
 		return program{text: true, check: checkGitList, options: `-a,--all -r,--remotes -v,-vv,--verbose -q,--quiet -l --list --show-current --color[=WHEN] --no-color -i,--ignore-case --column[=OPTIONS] --no-column --sort=KEY --format=FORMAT
 			--abbrev=N --no-abbrev --contains=C --no-contains=C --merged=C --no-merged=C --points-at=O`}, true
 	case "tag":
-		return program{text: true, check: checkGitList, options: `-l,--list -n[=N] --color[=WHEN] -i,--ignore-case --column[=OPTIONS] --no-column --sort=KEY --format=FORMAT --contains=C --no-contains=C --merged=C --no-merged=C
+		return program{text: true, check: checkGitList, options: `--list,-l -n[=N] --color[=WHEN] -i,--ignore-case --column[=OPTIONS] --no-column --sort=KEY --format=FORMAT --contains=C --no-contains=C --merged=C --no-merged=C
 			--points-at=O`}, true
 	case "remote":
 		return program{options: "-v,--verbose --all --push"}, true

@@ -11,16 +11,18 @@ func searchers(name string) (p program, known bool) {
 		return program{anyWords: true, firstText: true, textBy: "-e -f", options: `-NUM -E,--extended-regexp -F,--fixed-strings -G,--basic-regexp -P,--perl-regexp -e,--regexp=PATTERN -f,--file=FILE -i,--ignore-case -y --no-ignore-case
 			-v,--invert-match -w,--word-regexp -x,--line-regexp -c,--count --color[=WHEN] --colour[=WHEN] -L,--files-without-match -l,--files-with-matches -m,--max-count=N -o,--only-matching
 			-q,--quiet,--silent -s,--no-messages -b,--byte-offset -H,--with-filename -h,--no-filename --label=TEXT -n,--line-number -T,--initial-tab -Z,--null -A,--after-context=N -B,--before-context=N
-			-C,--context=N --group-separator=TEXT --no-group-separator -a,--text --binary-files=TYPE -D,--devices=ACTION -d,--directories=ACTION --exclude=GLOB --exclude-from=FILE --exclude-dir=GLOB
+			~-C,--context=N --group-separator=TEXT --no-group-separator -a,--text --binary-files=TYPE -D,--devices=ACTION -d,--directories=ACTION --exclude=GLOB --exclude-from=FILE --exclude-dir=GLOB
 			-I --include=GLOB --include-dir=GLOB -r,--recursive !-R,--dereference-recursive --line-buffered -U,--binary -u,--unix-byte-offsets -z,--null-data -V,--version --help`}, true
 	case "rg":
-		return program{exact: true, firstText: true, textBy: "-e -f --files --type-list", options: ripgrepOptions}, true
+		return program{exact: true, noDash: true, firstText: true, textBy: "-e -f --files --type-list", options: ripgrepOptions}, true
 	case "jq":
 		return program{exact: true, anyWords: true, firstText: true, check: checkJq, options: `-n,--null-input -R,--raw-input -s,--slurp -c,--compact-output -r,--raw-output --raw-output0 -j,--join-output -a,--ascii-output -S,--sort-keys
 			-C,--color-output -M,--monochrome-output --tab --indent=N --unbuffered --stream --stream-errors --seq !-f,--from-file !-L,--library-path=DIR -e,--exit-status --arg=NAME:TEXT --argjson=NAME:TEXT
 			--slurpfile=NAME:FILE --rawfile=NAME:FILE --argfile=NAME:FILE --args --jsonargs -h,--help -V,--version --build-configuration`}, true
+	case "awk": // which one it is the system says, so that only what all have is here
+		return program{exact: true, first: true, scripted: true, firstText: true, check: checkAwk, options: "~-F=TEXT"}, true
 	case "sed":
-		return program{edits: true, firstText: true, textBy: "-e", check: checkSed, options: sedOptions}, true
+		return program{scripted: true, firstText: true, textBy: "-e", check: checkSed, options: sedOptions}, true
 	}
 	return program{}, false
 }

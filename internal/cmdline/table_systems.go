@@ -43,8 +43,11 @@ func systemReaders(name string) (p program, known bool) {
 
 // checkDate refuses to set the time: a word that is no format does.
 func checkDate(g given) (option, why string) {
+	if g.late || g.globbed {
+		return "", "words of date may turn out to be a time that is set"
+	}
 	for _, w := range g.operands {
-		if w.loose() || !strings.HasPrefix(w.text, "+") {
+		if w.loose() || w.glob || !strings.HasPrefix(w.text, "+") {
 			return w.text, "date may set the time to '" + w.text + "'"
 		}
 	}

@@ -52,10 +52,10 @@ func textReaders(name string) (p program, known bool) {
 			-R,--random-sort --random-source=FILE -r,--reverse --sort=WORD -V,--version-sort --batch-size=N -c --check[=HOW] -C !--compress-program=PROGRAM --debug !--files0-from=FILE -k,--key=KEY -m,--merge
 			>-o,--output=FILE -s,--stable -S,--buffer-size=SIZE -t,--field-separator=CHAR !-T,--temporary-directory=FILE --parallel=N -u,--unique -z,--zero-terminated --help --version`}, true
 	case "uniq":
-		return program{check: checkUniq, options: `-c,--count -d,--repeated -D --all-repeated[=HOW] -f,--skip-fields=N --group[=HOW] -i,--ignore-case -s,--skip-chars=N -u,--unique -w,--check-chars=N -z,--zero-terminated
+		return program{first: true, check: checkUniq, options: `-c,--count -d,--repeated -D --all-repeated[=HOW] -f,--skip-fields=N --group[=HOW] -i,--ignore-case -s,--skip-chars=N -u,--unique -w,--check-chars=N -z,--zero-terminated
 			--help --version`}, true
 	case "xxd":
-		return program{exact: true, check: checkUniq, options: "-a -b -C -c=N -E -e -g=N -h -i -l=N -n=NAME -o=N -p -ps -plain -R=WHEN -s=N -u -v"}, true
+		return program{whole: true, first: true, check: checkUniq, options: "-a -b -c=N -d -E -e -g=N -i -l=N -o=N -p -ps -s=N -u"}, true
 	case "diff":
 		return program{follows: true, check: checkDiff, options: `-NUM --normal -q,--brief -s,--report-identical-files -c -C,--context=N -u -U,--unified=N -e,--ed -f,--forward-ed -n,--rcs -y,--side-by-side -W,--width=N --left-column --suppress-common-lines
 			-p,--show-c-function -F,--show-function-line=REGEX --label=TEXT -L=TEXT -t,--expand-tabs -T,--initial-tab --tabsize=N --suppress-blank-empty !-l,--paginate -r,--recursive --no-dereference -N,--new-file
@@ -75,8 +75,8 @@ func checkPrintf(g given) (option, why string) {
 	} else if len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
 		return args[0].text, args[0].text + " makes printf do more than print"
 	}
-	for _, w := range args {
-		if w.loose() {
+	for i, w := range args {
+		if w.loose() || i == 0 && w.glob {
 			return "", "words of printf may turn out to be its format"
 		}
 	}

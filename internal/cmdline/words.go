@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -104,7 +105,22 @@ func isTop(w *syntax.Word) bool {
 			return false
 		}
 	}
-	return call.Args[0].Lit() == "git" && call.Args[1].Lit() == "rev-parse" && call.Args[2].Lit() == "--show-toplevel"
+	return slices.EqualFunc(call.Args, []string{"git", "rev-parse", "--show-toplevel"}, func(w *syntax.Word, is string) bool {
+		text := w.Lit()
+		if len(w.Parts) == 1 {
+			switch quoted := w.Parts[0].(type) {
+			case *syntax.SglQuoted:
+				text = quoted.Value
+			case *syntax.DblQuoted:
+				if len(quoted.Parts) == 1 {
+					if lit, ok := quoted.Parts[0].(*syntax.Lit); ok {
+						text = lit.Value
+					}
+				}
+			}
+		}
+		return text == is
+	})
 }
 
 // plain says that an expansion is the value of a variable and nothing else.

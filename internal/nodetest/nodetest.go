@@ -56,18 +56,30 @@ func Server(modules, name string) string {
 // address. It ends with the test.
 func Everything(t testing.TB, node, modules, transport string) (url string) {
 	t.Helper()
+	address := OnPort(t, " on port ", func(port string) []string { return []string{node, Server(modules, "everything"), transport} })
+	path := "/mcp"
+	if transport == "sse" {
+		path = "/sse"
+	}
+	return address + path
+}
+
+// OnPort starts a server on a port of this machine, which argv and the variable PORT tell it, and
+// returns its address. It has started when it prints ready with the port. It ends with the test.
+func OnPort(t testing.TB, ready string, argv func(port string) []string) (address string) {
+	t.Helper()
 	said := ""
-	for range 3 { // somebody else may have the port by the time the server wants it
-		if url, said = everything(t, node, modules, transport); url != "" {
-			return url
+	for range 3 { // another process may have the port by the time the server wants it
+		if address, said = onPort(t, ready, argv); address != "" {
+			return address
 		}
 	}
-	t.Fatalf("the server everything does not start:\n%s", said)
+	t.Fatalf("the server does not start:\n%s", said)
 	return ""
 }
 
-// everything is one try; the URL is empty if the server ends.
-func everything(t testing.TB, node, modules, transport string) (url, said string) {
+// onPort is one try; the address is empty if the server ends.
+func onPort(t testing.TB, ready string, argv func(port string) []string) (address, said string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -79,7 +91,7 @@ func everything(t testing.TB, node, modules, transport string) (url, said string
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := os.StartProcess(node, []string{node, Server(modules, "everything"), transport}, &os.ProcAttr{
+	p, err := os.StartProcess(argv(port)[0], argv(port), &os.ProcAttr{
 		Env: append(os.Environ(), "PORT="+port), Files: []*os.File{nil, w, w},
 	})
 	_ = w.Close()
@@ -94,16 +106,12 @@ func everything(t testing.TB, node, modules, transport string) (url, said string
 		_ = r.Close()
 	})
 	lines := bufio.NewReader(r)
-	for !strings.Contains(said, " on port "+port) {
+	for !strings.Contains(said, ready+port) {
 		line, err := lines.ReadString('\n')
 		if said += line; err != nil {
 			return "", said
 		}
 	}
 	work.Go(func() { _, _ = io.Copy(io.Discard, lines) })
-	path := "/mcp"
-	if transport == "sse" {
-		path = "/sse"
-	}
-	return "http://127.0.0.1:" + port + path, said
+	return "http://127.0.0.1:" + port, said
 }

@@ -11,7 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,6 +57,7 @@ func Choice(flag, value string, choices ...string) error {
 // report that a command is missing when they are called alone.
 func Strict(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.HiddenDefaultCmd = true
 	strict(root)
 }
 
@@ -77,7 +81,10 @@ func strict(cmd *cobra.Command) {
 					return within(cmd, groupError(err))
 				}
 			}
-			return within(cmd, argumentError(given, args(cmd, given)))
+			if err := argumentError(given, args(cmd, given)); err != nil {
+				return within(cmd, err)
+			}
+			return within(cmd, emptyError(cmd, given))
 		}
 	}
 	if run != nil {
@@ -91,13 +98,47 @@ func strict(cmd *cobra.Command) {
 // together matches what cobra says about flags that exclude each other.
 var together = regexp.MustCompile(`\[([^\]]*)\] were all set$`)
 
+// missing matches what cobra says about flags that are required.
+var missing = regexp.MustCompile(`^required flag\(s\) "(.*)" not set$`)
+
 // groupError explains flags that are missing, or that exclude each other.
 func groupError(err error) error {
+	if m := missing.FindStringSubmatch(err.Error()); m != nil {
+		return Errorf("--%s is required", strings.Join(strings.Split(m[1], `", "`), " and --"))
+	}
 	m := together.FindStringSubmatch(err.Error())
 	if m == nil {
 		return New(err)
 	}
 	return Errorf("--%s cannot be used together", strings.Join(strings.Fields(m[1]), " and --"))
+}
+
+// Lenient is the annotation of a command that takes empty values, as editors may send them.
+const Lenient = "lenient"
+
+// emptyError refuses empty values: they come from variables that are not set, and would
+// count as if the flag, or the argument, were not there.
+func emptyError(cmd *cobra.Command, args []string) error {
+	if _, lenient := cmd.Annotations[Lenient]; lenient {
+		return nil
+	}
+	var out error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		empty := f.Value.Type() == "string" && f.Value.String() == ""
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			empty = slices.Contains(list.GetSlice(), "")
+		}
+		if empty && out == nil {
+			out = Errorf("--%s is empty; give it a value, or leave it out: %s", f.Name, f.Usage)
+		}
+	})
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		args = args[:dash]
+	}
+	if out == nil && slices.Contains(args, "") {
+		out = Errorf("an argument is empty")
+	}
+	return out
 }
 
 // within notes in which command a usage error was found.
@@ -156,6 +197,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	var missing *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError
 	hint := "; see " + cmd.CommandPath() + " --help"
+	if strings.Contains(cmd.Use, "-- COMMAND") {
+		hint = "; if it belongs to the command, put -- before the command"
+	}
 	switch {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
@@ -175,9 +219,43 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		return within(cmd, Errorf("--%s needs a value: %s", missing.GetFlag().Name, missing.GetFlag().Usage))
 	case errors.As(err, &invalid):
-		return within(cmd, Errorf("--%s cannot be %q: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap()))
+		return within(cmd, Errorf("--%s cannot be %q: it must be %s", invalid.GetFlag().Name, invalid.GetValue(), kind(invalid.GetFlag(), invalid.Unwrap())))
 	}
 	return within(cmd, New(err))
+}
+
+// kind says in words what a flag takes; cause is why it did not take a value.
+func kind(f *pflag.Flag, cause error) string {
+	texts := map[string]string{
+		"bool": "true or false", "duration": "a duration such as 30s, 5m or 1h", "stringToString": "NAME=VALUE",
+	}
+	text, known := texts[f.Value.Type()]
+	switch {
+	case known:
+	case strings.HasPrefix(f.Value.Type(), "uint"):
+		text = "a whole number that is not negative"
+	case strings.HasPrefix(f.Value.Type(), "int"), f.Value.Type() == "count":
+		text = "a whole number"
+	case strings.HasPrefix(f.Value.Type(), "float"):
+		text = "a number"
+	default:
+		text = "a valid value (" + cause.Error() + ")"
+	}
+	if errors.Is(cause, strconv.ErrRange) {
+		text += " of ordinary size"
+	}
+	return text
+}
+
+// Message is the text of an error for people: a file is named without the system call that
+// failed.
+func Message(err error) string {
+	text := err.Error()
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		text = strings.Replace(text, path.Op+" "+path.Path+": ", path.Path+": ", 1)
+	}
+	return text
 }
 
 // Report writes a usage error. It reports whether err is one; the program then ends with

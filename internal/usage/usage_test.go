@@ -17,6 +17,9 @@ func tree(ran *string) *cobra.Command {
 		return usage.Choice("color", args[0], "red", "green", "blue")
 	}}
 	leaf.Flags().Int("count", 1, "how many")
+	leaf.Flags().String("name", "", "whose it is")
+	leaf.Flags().StringArray("each", nil, "one of several")
+	leaf.Flags().Duration("limit", 0, "how long")
 	leaf.Flags().Bool("all", false, "all of them")
 	leaf.MarkFlagsMutuallyExclusive("count", "all")
 	group.AddCommand(leaf)
@@ -27,21 +30,27 @@ func tree(ran *string) *cobra.Command {
 
 func TestWrongCommandLines(t *testing.T) {
 	for line, want := range map[string]string{
-		"":                               `p: a command is missing; p --help lists them`,
-		"group":                          `p group: a command is missing; p group --help lists them`,
-		"gruop":                          `p: unknown command "gruop"; did you mean group?`,
-		"zebra":                          `p: unknown command "zebra"; p --help lists the commands`,
-		"group leav":                     `p group: unknown command "leav"; did you mean leaf?`,
-		"group leaf":                     `p group leaf: an argument is missing`,
-		"group leaf a b":                 `p group leaf: wrong arguments: "a" "b"`,
-		"group leaf --cuont 2 red":       `p group leaf: unknown flag --cuont; did you mean --count?`,
-		"group leaf -x red":              `p group leaf: unknown flag -x; see p group leaf --help`,
-		"group leaf red --count":         `p group leaf: --count needs a value: how many`,
-		"group leaf --count x red":       `p group leaf: --count cannot be "x": strconv.ParseInt: parsing "x": invalid syntax`,
-		"group leaf --count=2 --all red": `p group leaf: --all and --count cannot be used together`,
-		"group leaf gren":                `p group leaf: --color must be red, green or blue, not "gren"; did you mean green?`,
-		"group leaf red":                 ``,
-		"group leaf --count=2 blue":      ``,
+		"":                         `p: a command is missing; p --help lists them`,
+		"group":                    `p group: a command is missing; p group --help lists them`,
+		"gruop":                    `p: unknown command "gruop"; did you mean group?`,
+		"zebra":                    `p: unknown command "zebra"; p --help lists the commands`,
+		"group leav":               `p group: unknown command "leav"; did you mean leaf?`,
+		"group leaf":               `p group leaf: an argument is missing`,
+		"group leaf a b":           `p group leaf: wrong arguments: "a" "b"`,
+		"group leaf --cuont 2 red": `p group leaf: unknown flag --cuont; did you mean --count?`,
+		"group leaf -x red":        `p group leaf: unknown flag -x; see p group leaf --help`,
+		"group leaf red --count":   `p group leaf: --count needs a value: how many`,
+		"group leaf --count x red": `p group leaf: --count cannot be "x": it must be a whole number`,
+		"group leaf --count 99999999999999999999 red": `p group leaf: --count cannot be "99999999999999999999": it must be a whole number of ordinary size`,
+		"group leaf --limit abc red":                  `p group leaf: --limit cannot be "abc": it must be a duration such as 30s, 5m or 1h`,
+		"group leaf --all=2x red":                     `p group leaf: --all cannot be "2x": it must be true or false`,
+		"group leaf --name= red":                      `p group leaf: --name is empty; give it a value, or leave it out: whose it is`,
+		"group leaf --each= red":                      `p group leaf: --each is empty; give it a value, or leave it out: one of several`,
+		"group leaf --name=x --each=y red":            ``,
+		"group leaf --count=2 --all red":              `p group leaf: --all and --count cannot be used together`,
+		"group leaf gren":                             `p group leaf: --color must be red, green or blue, not "gren"; did you mean green?`,
+		"group leaf red":                              ``,
+		"group leaf --count=2 blue":                   ``,
 	} {
 		var ran string
 		root := tree(&ran)

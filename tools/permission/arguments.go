@@ -112,7 +112,11 @@ func destinations(call tools.Call, plan tools.Plan, to resolved, reason string) 
 	if u, err := url.Parse(plan.Address); err == nil && u.Host != "" {
 		out = "; the host is " + u.Host + ", the address " + plan.Address
 	}
+	parents := map[string]string{}
 	note := func(name, path string) {
+		if resolveIn(parents, path) == path {
+			return
+		}
 		real := destination(to.of(path), call.Roots)
 		if real == filepath.Clean(path) || strings.Contains(reason+out, " leads to "+real) || named == maxDestinations {
 			return

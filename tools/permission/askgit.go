@@ -3,10 +3,12 @@ package permission
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // gitAnswers asks git which repository a folder belongs to and what configurations say, and
@@ -22,20 +25,28 @@ import (
 // as the same is read.
 type gitAnswers struct {
 	children *proc.Pool
+	inside   func(path string) bool
+	getenv   func(string) string // nil: git is found, and asked, as we would run it
 	timeout  time.Duration
 
 	mu           sync.Mutex
-	settings     map[string]settingsAnswer   // by the text of a configuration
-	repositories map[string]repositoryAnswer // by folder and what was found there
+	settings     map[digest]settingsAnswer   // by the text of a configuration
+	repositories map[digest]repositoryAnswer // by folder and what was found there
 }
 
 const (
 	gitTimeout = 5 * time.Second
-	maxAnswers = 500
+	maxAnswers = 100
 )
 
-func newGitAnswers(children *proc.Pool) *gitAnswers {
-	return &gitAnswers{children: children, timeout: gitTimeout, settings: map[string]settingsAnswer{}, repositories: map[string]repositoryAnswer{}}
+// digest stands for what an answer depends on.
+type digest = [sha256.Size]byte
+
+func newGitAnswers(o Options) *gitAnswers {
+	return &gitAnswers{
+		children: o.Children, inside: func(path string) bool { return o.Contains(workspace.Resolve(path)) }, getenv: o.Getenv, timeout: gitTimeout,
+		settings: map[digest]settingsAnswer{}, repositories: map[digest]repositoryAnswer{},
+	}
 }
 
 // setting is a line of a configuration: section.name.key=value, section and key in small letters.
@@ -51,8 +62,9 @@ func (g *gitAnswers) read(text []byte) ([]setting, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
+	key := sha256.Sum256(text)
 	g.mu.Lock()
-	a, known := g.settings[string(text)]
+	a, known := g.settings[key]
 	g.mu.Unlock()
 	if known {
 		return a.list, a.err
@@ -67,7 +79,7 @@ func (g *gitAnswers) read(text []byte) ([]setting, error) {
 	if len(g.settings) == maxAnswers {
 		clear(g.settings)
 	}
-	g.settings[string(text)] = a
+	g.settings[key] = a
 	return a.list, a.err
 }
 
@@ -98,7 +110,7 @@ type repositoryAnswer struct {
 // repository asks git which repository a folder belongs to. seen is all that the answer
 // depends on, as far as it was read.
 func (g *gitAnswers) repository(dir, seen string) repositoryAnswer {
-	key := dir + "\x00" + seen
+	key := sha256.Sum256([]byte(dir + "\x00" + seen))
 	g.mu.Lock()
 	a, known := g.repositories[key]
 	g.mu.Unlock()
@@ -130,12 +142,20 @@ var errGitAway = errors.New("git does not answer")
 
 // ask runs git; err is what it says if it fails.
 func (g *gitAnswers) ask(dir string, stdin *bytes.Reader, args ...string) (string, error) {
+	path, err := g.program()
+	if err != nil {
+		return "", err
+	}
+	getenv := g.getenv
+	if getenv == nil {
+		getenv = func(string) string { return "" }
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), g.timeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	spec := proc.Spec{
-		Path: "git", Args: args, Dir: dir, Stdout: &stdout, Stderr: &stderr,
-		Sandbox: sandbox.Policy{Level: sandbox.ReadOnly}, Env: cmdline.GitEnv(os.Getenv, cmdline.HarmlessGit()...),
+		Path: path, Args: args, Dir: dir, Stdout: &stdout, Stderr: &stderr,
+		Sandbox: sandbox.Policy{Level: sandbox.ReadOnly}, Env: cmdline.GitEnv(getenv, cmdline.HarmlessGit()...),
 	}
 	if stdin != nil {
 		spec.Stdin = stdin
@@ -151,4 +171,25 @@ func (g *gitAnswers) ask(dir string, stdin *bytes.Reader, args ...string) (strin
 		return stdout.String(), errors.New("git says: " + reason)
 	}
 	return stdout.String(), nil
+}
+
+// program returns the git that PATH finds outside of the workspace.
+func (g *gitAnswers) program() (string, error) {
+	name := "git"
+	if g.getenv == nil {
+		return name, nil
+	}
+	if runtime.GOOS == "windows" {
+		name = "git.exe"
+	}
+	for _, dir := range filepath.SplitList(g.getenv("PATH")) {
+		path := filepath.Join(dir, name)
+		if !filepath.IsAbs(dir) || g.inside(path) {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%w: it is not in PATH, or only in the workspace", errGitAway)
 }

@@ -34,12 +34,26 @@ func TestGitThatHangsAsks(t *testing.T) {
 		}
 	}
 
+	// A git of the workspace is not asked, though it is first in PATH.
+	own := makeFiles(t, map[string]string{"bin/git": "#!/bin/sh\n: >\"${0%/*}/ran\"\n", ".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n\tbare = false\n", ".git/objects/x": "", ".git/refs/x": ""})
+	if err := os.Chmod(filepath.Join(own, "bin/git"), 0o700); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
+	}
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", filepath.Join(own, "bin")+string(filepath.ListSeparator)+path)
+	if v := judge(t, real(t, `{}`, own), "plan", own, "git log"); v.Decision != tools.Allow {
+		t.Errorf("a git in the workspace: %+v", v)
+	}
+	if _, err := os.Stat(filepath.Join(own, "bin/ran")); err == nil {
+		t.Error("a git in the workspace was asked")
+	}
+
 	// A git that never ends.
 	bin := makeFiles(t, map[string]string{"git": "#!/bin/sh\nexec sleep 60\n"})
 	if err := os.Chmod(filepath.Join(bin, "git"), 0o700); err != nil { //nolint:gosec // it is a program
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	t.Setenv("PATH", bin+string(filepath.ListSeparator)+path)
 	dir := makeFiles(t, map[string]string{".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n\tbare = false\n", ".git/objects/x": "", ".git/refs/x": ""})
 	p := real(t, `{}`, dir)
 	p.git.timeout = 200 * time.Millisecond

@@ -25,7 +25,7 @@ func real(t testing.TB, options string, roots ...string) *Policy {
 	if len(cfg.Problems) > 0 {
 		t.Fatal(cfg.Problems)
 	}
-	p, errs := New(cfg.Config, Options{Contains: workspace.New(roots...).ContainsResolved, Memory: NewMemory(""), Children: children(t)})
+	p, errs := New(cfg.Config, Options{Contains: workspace.New(roots...).ContainsResolved, Memory: NewMemory(""), Getenv: os.Getenv, Children: children(t)})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -246,7 +246,7 @@ func TestPathsAreFollowedByName(t *testing.T) {
 		"git grep -f link/../secret": tools.Ask, "cat -- --pre=x ../x": tools.Ask, "head -n 1 -- link/a.txt": tools.Ask, "grep x -- link/a.txt": tools.Ask, "git -C sub grep -f ../../x": tools.Ask, "cd link && cat a.txt": tools.Ask, "cd link/.. && cat secret": tools.Ask, "cd sub && cat ../../x": tools.Ask,
 		"cd su?/back && cat a.txt": tools.Allow, "cd sub*": tools.Ask, "cd sub* && cat a.txt": tools.Ask, "cd l* && cat a.txt": tools.Ask, "cd ./li?k/.. && cat secret": tools.Ask, "cd opts && ls *": tools.Ask, "cd opts && wc -l ?*": tools.Ask, "ls opts/*": tools.Allow,
 		"pushd link; cat a.txt": tools.Ask, "cd; cat a.txt": tools.Ask, "cd sub b; cat a.txt": tools.Ask, "cd -P link/..; cat secret": tools.Ask, "command cd link; cat a.txt": tools.Ask, "builtin cd link && cat a.txt": tools.Ask, "eval 'cd link'; cat a.txt": tools.Ask, "cd -@ sub": tools.Ask,
-		"diff a.txt list": tools.Allow, "diff sub d": tools.Ask, "diff --no-dereference sub d": tools.Allow, "diff sub/* d/x": tools.Ask, "grep -rn x .": tools.Allow, "grep x *": tools.Ask, "jq . *": tools.Ask, "wc -l *.txt": tools.Allow, "cat -?*": tools.Ask,
+		"diff a.txt list": tools.Allow, "diff /dev/null a.txt": tools.Allow, "grep x a.txt /dev/null": tools.Allow, "cat /dev/zero": tools.Ask, "cat /dev/null/../zero": tools.Ask, "diff sub d": tools.Ask, "diff --no-dereference sub d": tools.Allow, "diff sub/* d/x": tools.Ask, "grep -rn x .": tools.Allow, "grep x *": tools.Ask, "jq . *": tools.Ask, "wc -l *.txt": tools.Allow, "cat -?*": tools.Ask,
 	} {
 		if v := judge(t, p, "plan", dir, command); v.Decision != want {
 			t.Errorf("%q: %+v", command, v)
@@ -294,6 +294,19 @@ func TestGitIsAsked(t *testing.T) {
 		}
 	}
 
+	// Parts of a repository may be links.
+	linked := makeFiles(t, valid(".git/", nil))
+	for path, want := range map[string]tools.Decision{".git/logs": tools.Allow, ".git/objects/pack": tools.Ask} {
+		to := map[tools.Decision]string{tools.Allow: linked, tools.Ask: outside}[want]
+		needs.Symlink(t, to, filepath.Join(linked, filepath.FromSlash(path)))
+		if v := judge(t, real(t, `{}`, linked), "plan", linked, "git log"); v.Decision != want {
+			t.Errorf("%s is a link to %s: %+v", path, to, v)
+		}
+		if err := os.Remove(filepath.Join(linked, filepath.FromSlash(path))); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	// A linked work tree's repository names it in turn.
 	dir := makeFiles(t, map[string]string{".git": "gitdir: " + outside + "/repo/.git/worktrees/w\n"})
 	for _, c := range []struct {
@@ -324,7 +337,7 @@ func TestGitIsAsked(t *testing.T) {
 	}
 	// To the top of the repository.
 	for command, want := range map[string]tools.Decision{
-		`cd "$(git rev-parse --show-toplevel)" && cat sub/x`: tools.Allow, `cd "$(git rev-parse --show-toplevel 2>/dev/null)" && git status`: tools.Allow, `cd sub && cd "$(git rev-parse --show-toplevel)" && cat ../x`: tools.Ask,
+		`cd "$(git rev-parse --show-toplevel)" && cat sub/x`: tools.Allow, `'cd' "$('git' "rev-parse" '--show-toplevel' 2>'/dev/null')" && cat 'sub/x'`: tools.Allow, `cd "$(git rev-parse --show-toplevel 2>/dev/null)" && git status`: tools.Allow, `cd sub && cd "$(git rev-parse --show-toplevel)" && cat ../x`: tools.Ask,
 		`cd $(git rev-parse --show-toplevel) && ls`: tools.Ask, `cd "$(git rev-parse --show-toplevel)/.." && ls`: tools.Ask, `cd "$(git rev-parse --show-toplevel; echo /)" && ls`: tools.Ask, `cd "$(git rev-parse --show-toplevel >x)" && ls`: tools.Deny, `cd "$(git -C / rev-parse --show-toplevel)" && ls`: tools.Ask,
 	} {
 		if v := judge(t, p, "plan", sub, command); v.Decision != want {

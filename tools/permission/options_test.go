@@ -11,11 +11,8 @@ import (
 
 // tabled are the programs whose options are made up from their tables.
 func tabled() []string {
-	var out []string
-	for _, name := range strings.Fields("ls cat head tail stat du wc realpath readlink file tree md5sum sha256sum b2sum cksum cut tr nl tac rev fold paste join expand unexpand column cmp comm od strings seq sort uniq xxd diff" +
-		" pwd whoami arch df id uname nproc which basename dirname sleep free uptime date grep egrep fgrep rg jq sed find") {
-		out = append(out, name)
-	}
+	out := strings.Fields("ls cat head tail stat du wc realpath readlink file tree md5sum sha256sum b2sum cksum cut tr nl tac rev fold paste join expand unexpand column cmp comm od strings seq sort uniq xxd diff" +
+		" pwd whoami arch df id uname nproc which basename dirname sleep free uptime date grep egrep fgrep rg jq sed awk find")
 	for _, sub := range strings.Fields("log show whatchanged rev-list diff-tree reflog shortlog diff diff-index diff-files status blame annotate grep ls-files ls-tree describe rev-parse merge-base name-rev branch tag remote stash worktree cat-file for-each-ref show-ref count-objects check-ignore cherry symbolic-ref show-branch") {
 		out = append(out, "git "+sub)
 	}
@@ -77,5 +74,23 @@ func optioned() *rapid.Generator[string] {
 		}
 		wrapper := rapid.SampledFrom([]string{"", "", "", "", "timeout -s KILL 20 ", "timeout 20 -- ", "nice -n 5 -- ", "env LC_ALL=C -- ", "stdbuf -oL ", "command -- ", "cd sub/back && ", "cd su? && "}).Draw(t, "wrapper")
 		return wrapper + strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
+	})
+}
+
+// scripted makes up scripts of sed and awk out of pieces that mean another thing in another
+// place: delimiters, quotes, and what writes, reads or runs.
+func scripted() *rapid.Generator[string] {
+	pieces := map[string][]string{
+		"sed":    {"1", "$", "/a/", "/", "[", "]", "[/]", `\`, `\/`, "s", "s/a/b/", "s|a|b|", "y/a/b/", "p", "d", "n", "N", "w pwn", "w", "r sub/key", "e", "e ./x.sh", "g", "I", ",", "~", "+", "!", ";", "\n", "{", "}", " ", "a", ":a", "t", "q", "#", "2", "M", "^", "]", "[^]]", "[[:space:]]", "c", "i"}, // no b, which may go on for ever
+		"sed -n": {"1", "$", "/b/", "p", ";", "s/b/c/", "w pwn", "{", "}", "e", "I", "/", "[", `\`},
+		"awk":    {"{", "}", "print", "printf", "$1", "$0", ">", `"pwn"`, `"`, "/", "/a/", "/\"/", " ", ";", "\n", "NR", "==", "1", "|", `"sh"`, `"./x.sh"`, "(", ")", "if", "else", "exit", "length", "++", "a", "=", "<", "getline", `"sub/key"`, `\`, "[", "]", ",", "&&", "||", "!", "~", "system", "BEGIN", "END", "#", "-", "?", ":"},
+	}
+	return rapid.Custom(func(t *rapid.T) string {
+		name := rapid.SampledFrom([]string{"sed", "sed -n", "awk"}).Draw(t, "program")
+		script := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces[name]), 1, 9).Draw(t, "pieces"), "")
+		if name == "awk" && rapid.Bool().Draw(t, "in braces") {
+			script = "{print " + script + "}"
+		}
+		return "timeout -s KILL 20 " + name + " '" + script + "' a.txt b.txt"
 	})
 }

@@ -72,8 +72,8 @@ type Options struct {
 	Contains  func(real string) bool // says whether a path whose links are resolved belongs to the workspace
 	Protected []string               // eca's own folders and files, absolute: writing there always asks
 	Memory    *Memory                // outlives configurations
+	Getenv    func(string) string    // where commands find programs; nil: anywhere
 	Sandbox   Sandbox
-	Getenv    func(string) string // where commands find programs; nil: anywhere
 
 	// Bounds says how a call is bound that the rule of its Grant lets run; nil if it is not.
 	// It may be nil.
@@ -89,7 +89,7 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
 		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
-		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o.Children), programs: newPrograms(o.Getenv),
+		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o), programs: newPrograms(o.Getenv),
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))

@@ -46,7 +46,7 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 	if path := s.getenv("PATH"); path != s.path || s.dirs == nil {
 		s.path, s.dirs = path, trustedDirs(path, inside)
 	}
-	printed.Execute = []string{} // also if there is nothing but what bash itself has
+	printed.Programs = []tools.NamedProgram{} // there may be none
 	var used []string
 	add := func(name string, needed bool) string {
 		file, found := s.find(name, inside)

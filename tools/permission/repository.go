@@ -136,8 +136,11 @@ func (p *Policy) repository(dir string) (r repo, err error) {
 		}
 		if info, err := os.Stat(filepath.Join(r.dir, "HEAD")); err == nil && !info.Mode().IsRegular() {
 			return r, errors.New("the repository has a HEAD that git can not read")
-		} else if err == nil {
-			seen = "HEAD"
+		}
+		for _, name := range []string{"HEAD", "objects", "refs"} {
+			if _, err := os.Stat(filepath.Join(r.common, name)); err == nil {
+				seen += name
+			}
 		}
 		seen = strings.Join([]string{r.dir, r.common, r.top, string(r.config), string(r.own), seen}, "\x00")
 	}
@@ -169,6 +172,17 @@ func (p *Policy) bounded(r repo) (why string) {
 		return "the repository's " + r.dir + " is outside the workspace"
 	case r.common != r.dir && !p.inside(r.common) && !within(workspace.Resolve(r.dir), filepath.Join(workspace.Resolve(r.common), "worktrees")):
 		return "the repository's " + r.common + " is outside the workspace"
+	}
+	for _, name := range []string{"objects", "objects/pack", "objects/info", "refs", "refs/heads", "packed-refs", "logs", "index", "HEAD"} {
+		for _, dir := range []string{r.common, r.dir} {
+			path := filepath.Join(dir, name)
+			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 && !p.inside(path) {
+				return outside(path, path)
+			}
+			if r.dir == r.common {
+				break
+			}
+		}
 	}
 	return p.alternates(filepath.Join(r.common, "objects"), maxAlternates)
 }
@@ -307,6 +321,6 @@ func bare(dir string) bool {
 
 // readConfig reads a small regular file.
 func readConfig(path string) ([]byte, error) {
-	const most = 1 << 20
+	const most = 256 << 10
 	return regular.Read(path, most)
 }

@@ -24,7 +24,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
-	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -54,6 +53,9 @@ type Options struct {
 	// Sandbox says how what a call runs is bound; nil binds nothing.
 	Sandbox func(tools.Call) sandbox.Policy
 
+	// Bash is the copy of bash that runs what the user did not approve by hand.
+	Bash *Bash
+
 	// HeldBack is the folder for protected places that a bound command has made. Restore asks
 	// the user whether they come back; nil asks nobody.
 	HeldBack string
@@ -62,9 +64,6 @@ type Options struct {
 	// Environ returns the environment of what a call runs, nil for our own; nil is our own for
 	// all.
 	Environ func(tools.Call) []string
-
-	// Bash is the copy of bash that runs what the user did not approve by hand.
-	Bash *Bash
 }
 
 // bind bounds what a call runs, and says what it gets of the environment.
@@ -132,9 +131,6 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	spec, err := o.prepare(call, a.Command, dir)
 	if err != nil {
 		return tools.Result{}, err
-	}
-	if spec.Sandbox.Level == sandbox.ReadOnly {
-		spec.Env = append(spec.Env, cmdline.GitCeilings(call.Roots))
 	}
 	if a.Background != "" {
 		label := strings.Join(strings.Fields(a.Background), " ")
