@@ -102,7 +102,7 @@ func TestUnaskedReadsStartNothingElse(t *testing.T) {
 	raw, _ := json.Marshal(map[string]string{"command": "cat a.txt; tac a.txt"})
 	for _, text := range []string{"tac a.txt", "/usr/bin/tac a.txt", "/bin/sh -c 'echo text'", "python3 -c 'print(\"text\")'", "cat ../home/secret"} {
 		write(t, filepath.Join(j.root, "..", "home", "secret"), "text\n")
-		call := tools.Call{ID: "c", ChatID: "chat", Roots: []string{j.root}, Arguments: raw, Grant: tools.Grant{Rule: "sandbox.reads"}, Printed: &tools.Printed{Text: text, Execute: []string{"/usr/bin/cat"}}}
+		call := tools.Call{ID: "c", ChatID: "chat", Roots: []string{j.root}, Arguments: raw, Grant: tools.Grant{Rule: "sandbox.reads"}, Printed: &tools.Printed{Text: text, Programs: []tools.NamedProgram{}, Execute: []string{"/usr/bin/cat"}}}
 		res, err := j.tool.Run(t.Context(), call, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -197,9 +196,7 @@ func (i *identifier) program(target string) string {
 	words := strings.FieldsFunc(target, func(r rune) bool { return strings.ContainsRune(" \t\r\n'\"`;|&()<>=$", r) })
 	for n, word := range words {
 		if n == 0 && !strings.ContainsAny(word, `/\`) {
-			if found, err := exec.LookPath(word); err == nil {
-				word = found
-			}
+			word = i.find(word)
 		}
 		info, err := os.Stat(word)
 		if err != nil || !info.Mode().IsRegular() {
@@ -215,6 +212,16 @@ func (i *identifier) program(target string) string {
 	sum := hex.EncodeToString(h.Sum(nil))
 	i.programs[target] = sum
 	return sum
+}
+
+// find returns the file of a program in PATH, or its name if there is none.
+func (i *identifier) find(program string) string {
+	for _, dir := range filepath.SplitList(i.opts.Path) {
+		if file := filepath.Join(dir, program); isFile(file) {
+			return file
+		}
+	}
+	return program
 }
 
 // canonical is a value as text, the same for equal values.

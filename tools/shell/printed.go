@@ -55,6 +55,9 @@ func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	// -p: no functions, start-up files and settings from the environment. The shell's messages
 	// begin with its name, which is that of the original.
 	spec.Path, spec.Args = shell, []string{"-p", "-c", pinned(printed) + printed.Text, originalBash}
+	if real, err := filepath.EvalSymlinks(shell); err == nil && spec.Sandbox.Read != nil {
+		spec.Sandbox.Read = append(slices.Clone(spec.Sandbox.Read), real) // the system reads what it executes
+	}
 	if unasked {
 		spec.Env = append(spec.Env, "PATH="+printed.Path)
 		if spec.Sandbox.Level == sandbox.ReadOnly {
