@@ -110,7 +110,7 @@ type Daemon struct {
 	loopbacks loopbacks
 	trimmed   sync.Map       // workspaces whose private caches were trimmed
 	trims     sync.WaitGroup // of those
-	bash      *shell.Bash // runs what nobody approved by hand
+	bash      *shell.Bash    // runs what nobody approved by hand
 	// outputs are those of tools that are too long to be shown.
 	outputs *tools.Outputs
 	finder  workspace.Finder
