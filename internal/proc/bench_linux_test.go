@@ -24,6 +24,12 @@ func BenchmarkCommand(b *testing.B) {
 	// cold is a pool that keeps nothing.
 	cold := NewPool(stock.supervisor, 0)
 	b.Cleanup(cold.Close)
+	inNamespaces := func(p sandbox.Policy) func() error { // a stock of their own: it is ready for the last kind
+		pool := NewPool(stock.supervisor, 1)
+		b.Cleanup(pool.Close)
+		p.Isolate, p.OwnProcesses, p.Loopback = true, true, p.Level == sandbox.Workspace
+		return run(pool, p)
+	}
 	kinds := []struct {
 		name string
 		run  func() error
@@ -32,6 +38,8 @@ func BenchmarkCommand(b *testing.B) {
 		{"supervised", run(stock, sandbox.Policy{})},
 		{"read-only", run(stock, sandbox.Policy{Level: sandbox.ReadOnly})},
 		{"workspace", run(stock, sandbox.Policy{Level: sandbox.Workspace})},
+		{"read-only-namespaces", inNamespaces(sandbox.Policy{Level: sandbox.ReadOnly})},
+		{"workspace-namespaces", inNamespaces(sandbox.Policy{Level: sandbox.Workspace})},
 		{"cold-read-only", run(cold, sandbox.Policy{Level: sandbox.ReadOnly})},
 	}
 	took := make([][]time.Duration, len(kinds))
