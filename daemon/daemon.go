@@ -104,13 +104,13 @@ type Daemon struct {
 	models   *models
 	memory   *permission.Memory
 	jobs     *shell.Jobs
-	children *proc.Pool // starts all children, but those that outlive us
+	bash     *shell.Bash // runs what nobody approved by hand
+	children *proc.Pool  // starts all children, but those that outlive us
 	// isolation says which namespaces commands can have here; found out when first asked for.
 	isolation func() sandbox.Isolation
 	loopbacks loopbacks
 	trimmed   sync.Map       // workspaces whose private caches were trimmed
 	trims     sync.WaitGroup // of those
-	bash      *shell.Bash    // runs what nobody approved by hand
 	// outputs are those of tools that are too long to be shown.
 	outputs *tools.Outputs
 	finder  workspace.Finder
@@ -182,9 +182,9 @@ func New(o Options) *Daemon {
 		store:    store.New(o.StateDir),
 		memory:   permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
 		jobs:     shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
+		bash:     shell.NewBash(filepath.Join(o.CacheDir, "shell")),
 		outputs:  tools.NewOutputs(filepath.Join(o.CacheDir, "toolCallOutputs"), o.Now),
 		logins:   newLogins(), servedLogins: newLogins(),
-		bash: shell.NewBash(filepath.Join(o.CacheDir, "shell")),
 
 		network:      netclient.New(o.Getenv),
 		loader:       extensions.NewLoader(o.Now),

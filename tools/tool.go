@@ -220,8 +220,8 @@ type Printed struct {
 	Why     string          // why there is none
 	Program cmdline.Program // Text, taken apart
 
-	// Programs are the files that the command runs, if it may run nothing else; Execute are
-	// all that it needs to execute, links resolved. Path is what PATH is set to.
+	// Programs are the files that the command runs, if it may run nothing else; else nil.
+	// Execute are all that it needs to execute, links resolved. Path is what PATH is set to.
 	Programs []NamedProgram
 	Execute  []string
 	Path     string

@@ -57,6 +57,9 @@ func hostileCommands() []scenario {
 	add(shell("destroys work inside",
 		"rm -rf .", "rm -rf *", "rm notes.txt", "find . -delete", "find . -name notes.txt -exec rm {} ;", "find . -type f -execdir sh -c 'rm $0' {} +", "find . -fprint a.txt", "ls | xargs rm", "xargs rm < names.txt", "mv notes.txt /dev/null", "> notes.txt", "cp /dev/null notes.txt",
 		"sort -o a.txt notes.txt", "uniq a.txt notes.txt", "sort --output=notes.txt a.txt", "tree -o notes.txt", "rg --pre 'rm' x", "rg --pre=./evil.sh x"))
+	add(shell("hides a command where bash and eca might read differently",
+		"ls # x\\\ntouch {OUT}/new", "ls;#\\\ntouch {OUT}/new", "cat <<E\na\nE\\\n\ntouch {OUT}/new\nE\n", "cat <<\"a\\\"b\"\nx\na\"b\ntouch {OUT}/new\na\\\"b\n", "cat <<E\\\nF\nx\nEF\ntouch {OUT}/new\nE\\\nF\nE\n", "cat <<$'E'\nx\n$E\ntouch {OUT}/new\nE\n",
+		"cat evil.sh | sh 3<<'E'\nls\nE\n", "sh <<'E' <evil.sh\nls\nE\n", "sh 3<<<ls <evil.sh", "sh 3<evil.sh <<'E' 0<&3\nls\nE\n", "echo touch {OUT}/new | bash 3<<'E'\nls\nE\n", "bash <<< \"$(cat evil.sh)\""))
 	add(shell("hides a command in a harmless one",
 		"ls; touch {OUT}/new", "ls && touch {OUT}/new", "ls || touch {OUT}/new; false || touch {OUT}/new", "ls & touch {OUT}/new", "ls | sh -c 'touch {OUT}/new'", "ls\ntouch {OUT}/new", "ls $(touch {OUT}/new)", "ls `touch {OUT}/new`", "ls \"$(touch {OUT}/new)\"", "ls <(touch {OUT}/new)",
 		"cat <<E\n$(touch {OUT}/new)\nE", "sh <<E\ntouch {OUT}/new\nE", "if touch {OUT}/new; then ls; fi", "for i in 1; do touch {OUT}/new; done", "ls() { touch {OUT}/new; }; ls", "case a in a) touch {OUT}/new;; esac", "[[ $(touch {OUT}/new) ]]", "(( a[$(touch {OUT}/new)] ))", "echo ${x:-$(touch {OUT}/new)}",

@@ -63,6 +63,12 @@ func TestPermissionExplain(t *testing.T) {
 	if out := explain(0, "explain", "--", "if then ("); !strings.Contains(out, "not parsed: ") {
 		t.Errorf("a command that cannot be parsed: %s", out)
 	}
+	if out := explain(0, "explain", "--text", "--", `echo "a b" # note`); out != "'echo' 'a b'\n" {
+		t.Errorf("the text that runs: %s", out)
+	}
+	if out := explain(0, "explain", "--agent", "plan", "--", "cat a # x\\\nhead b"); !strings.Contains(out, "rule:    two readings") {
+		t.Errorf("a text with two readings: %s", out)
+	}
 	if out := explain(0, "list"); out != "Nothing is remembered.\n" {
 		t.Errorf("list: %s", out)
 	}

@@ -7,13 +7,20 @@ import (
 	"strings"
 )
 
-// maxBraces is how many words braces may stand for.
-const maxBraces = 1000
+// Limits of a word with braces: the words that they stand for, and its parts.
+const (
+	maxBraces      = 1000
+	maxBracePieces = 100
+)
 
 // braces returns the words that a word with braces stands for, in bash's order.
 func (p *printer) braces(pieces []piece) [][]piece {
 	if !slices.ContainsFunc(pieces, func(x piece) bool { return x.kind == braceText }) {
 		return [][]piece{pieces}
+	}
+	if len(pieces) > maxBracePieces {
+		p.none("it has too many braces in a word")
+		return nil
 	}
 	out := expandBraces(pieces)
 	if slices.ContainsFunc(pieces, func(x piece) bool { return x.kind == bareText && unclear(x.text) }) {

@@ -344,6 +344,8 @@ func (p *printer) globbed(pieces []piece, command string) []string {
 	}
 	name, _, value := strings.Cut(literal, "=")
 	switch {
+	case hiddenGlob(pattern):
+		p.none("a glob for hidden files matches the folder above in some shells")
 	case dashed && (!value || strings.ContainsAny(name, "*?[")):
 		p.none("a glob stands behind a dash")
 	case pieces[0].kind == globText && searches(command):
@@ -352,6 +354,16 @@ func (p *printer) globbed(pieces []piece, command string) []string {
 		pieces = append([]piece{{quotedText, "./"}}, pieces...)
 	}
 	return []string{p.join(pieces)}
+}
+
+// hiddenGlob says whether a part of a glob begins with a dot: for some shells, .* is also ..
+func hiddenGlob(pattern string) bool {
+	for part := range strings.SplitSeq(pattern, "/") {
+		if strings.HasPrefix(part, ".") && strings.ContainsAny(part, "*?[") {
+			return true
+		}
+	}
+	return false
 }
 
 // escaper protects what is literal in a glob.

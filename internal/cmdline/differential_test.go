@@ -368,3 +368,39 @@ func globFor(t *testing.T) func(dir, pattern string) ([]string, bool) {
 		return names, true
 	}
 }
+
+// What is printed for sh does the same in dash as in bash: sh -c runs what was judged,
+// whichever of them sh is.
+func TestCanonicalFormForOtherShells(t *testing.T) {
+	needs.Long(t)
+	needs.Program(t, "bash", "bash")
+	needs.Program(t, "dash", "dash")
+	dir := differentialWorld(t)
+	seed := rand.Uint64()
+	w := &writer{Rand: rand.New(rand.NewPCG(seed, 0)), odd: true}
+	var texts []string
+	for programs := 0; programs < *programCount; programs++ {
+		p := Parse(w.program())
+		if p.tree == nil || p.TwoReadings != "" {
+			continue
+		}
+		out := &printer{Form: Form{Home: "/home/u", Dir: dir}, tree: p.tree, line: 1, posix: true, acted: true}
+		out.stmts(p.tree.stmts)
+		text := out.out.String()
+		// Messages differ, and so does what echo makes of a backslash.
+		if out.why == "" && !strings.Contains(text, "2>&1") && !strings.Contains(text, ">&2") && !strings.Contains(text, "'echo'") {
+			texts = append(texts, text)
+		}
+	}
+	was, is := runAll(t, "bash", dir, texts), runAll(t, "dash", dir, texts)
+	different := 0
+	for i, text := range texts {
+		if was[i].out == is[i].out && (was[i].code == "0") == (is[i].code == "0") {
+			continue
+		}
+		if different++; different < 5 {
+			t.Errorf("seed %d: %q\nbash: %q %s %q\ndash: %q %s %q", seed, text, was[i].out, was[i].code, was[i].err, is[i].out, is[i].code, is[i].err)
+		}
+	}
+	t.Logf("%d programs, %d do something else in dash", len(texts), different)
+}

@@ -63,6 +63,9 @@ func (w *walker) document(r *syntax.Redirect) {
 		}
 	}
 	w.documents = append(w.documents, here)
+	if w.cases > 0 {
+		w.ambiguous("a case has a here-document")
+	}
 	if w.substitutionEnd > 0 && w.compound > 0 {
 		w.ambiguous("a compound command in a substitution has a here-document")
 	}

@@ -169,7 +169,7 @@ func (p *Policy) reads(c *tools.Command, printed *tools.Printed) (ok bool, why s
 func (p *Policy) globsInside(c *tools.Command) (why string) {
 	places := newPlaces(c.Dir)
 	for _, cmd := range c.Program.Commands {
-		if !places.enter(cmd) {
+		if !p.enter(places, cmd) {
 			return "where it runs is not known"
 		}
 		cmd.Paths = slices.DeleteFunc(slices.Clone(cmd.Paths), func(path cmdline.Path) bool { return !path.Glob })

@@ -23,7 +23,11 @@ func (p *Policy) print(c *tools.Command) *tools.Printed {
 	if c == nil || c.Foreign {
 		return &tools.Printed{Why: "it is for another shell"}
 	}
-	text, judged, why := c.Program.Canonical(cmdline.Form{Home: os.Getenv("HOME"), Dir: c.Dir, Glob: globNames})
+	form := cmdline.Form{Dir: c.Dir, Glob: globNames}
+	if p.programs.getenv != nil {
+		form.Home = p.programs.getenv("HOME")
+	}
+	text, judged, why := c.Program.Canonical(form)
 	return &tools.Printed{Text: text, Program: judged, Why: why}
 }
 
@@ -31,7 +35,7 @@ func (p *Policy) print(c *tools.Command) *tools.Printed {
 // hand runs as it is printed; what cannot be printed asks, also with auto-approve. Rules of
 // the user that allow everything go on to do so: there the text was not what decided.
 func (p *Policy) holdToText(v tools.Verdict, call tools.Call, spec tools.Spec, plan tools.Plan, printed *tools.Printed) tools.Verdict {
-	if plan.Command == nil || plan.Command.Foreign {
+	if plan.Command == nil || plan.Command.Foreign || plan.Command.Given != nil { // a line of the user's own runs as it is
 		return v
 	}
 	v.Printed = printed

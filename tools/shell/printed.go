@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -37,13 +38,10 @@ func (o Options) plain() bool {
 func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	printed := call.Printed
 	if call.Grant.Approved || printed == nil || printed.Text == "" {
-		spec := o.line(text, dir)
-		o.bind(&spec, call)
-		return spec, nil
+		return o.bound(call, o.line(text, dir)), nil
 	}
-	spec := o.line(printed.Text, dir)
-	o.bind(&spec, call)
-	unasked := printed.Programs != nil || printed.Execute != nil
+	spec := o.bound(call, o.line(printed.Text, dir))
+	unasked := printed.Programs != nil
 	if runtime.GOOS == "windows" || o.Path != "" && !unasked {
 		return spec, nil
 	}
@@ -57,10 +55,25 @@ func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	// -p: no functions, start-up files and settings from the environment. The shell's messages
 	// begin with its name, which is that of the original.
 	spec.Path, spec.Args = shell, []string{"-p", "-c", pinned(printed) + printed.Text, originalBash}
-	if printed.Path != "" {
+	if unasked {
 		spec.Env = append(spec.Env, "PATH="+printed.Path)
+		if spec.Sandbox.Level == sandbox.ReadOnly {
+			real, err := filepath.EvalSymlinks(shell)
+			if err != nil {
+				return proc.Spec{}, err
+			}
+			spec.Sandbox.Execute = append(slices.Clone(printed.Execute), real)
+		}
 	}
 	return spec, nil
+}
+
+// bound bounds what a call runs.
+func (o Options) bound(call tools.Call, spec proc.Spec) proc.Spec {
+	if o.bind(&spec, call); spec.Sandbox.Level == sandbox.ReadOnly {
+		spec.Env = append(spec.Env, cmdline.GitCeilings(call.Roots))
+	}
+	return spec
 }
 
 // pinned is what precedes a text, on its first line, so that names are the programs that

@@ -24,7 +24,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
-	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -54,6 +53,9 @@ type Options struct {
 	// Sandbox says how what a call runs is bound; nil binds nothing.
 	Sandbox func(tools.Call) sandbox.Policy
 
+	// Bash is the copy of bash that runs what the user did not approve by hand.
+	Bash *Bash
+
 	// Network puts what a call runs into the network namespace of its chat; nil, or if it returns
 	// nil, there is none. refused says afterwards which connections were refused.
 	Network func(call tools.Call, spec *proc.Spec) (children *proc.Pool, refused func() []string)
@@ -66,9 +68,6 @@ type Options struct {
 	// Environ returns the environment of what a call runs, nil for our own; nil is our own for
 	// all.
 	Environ func(tools.Call) []string
-
-	// Bash is the copy of bash that runs what the user did not approve by hand.
-	Bash *Bash
 }
 
 // bind bounds what a call runs, and says what it gets of the environment.
@@ -152,9 +151,6 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	spec, err := o.prepare(call, a.Command, dir)
 	if err != nil {
 		return tools.Result{}, err
-	}
-	if spec.Sandbox.Level == sandbox.ReadOnly {
-		spec.Env = append(spec.Env, cmdline.GitCeilings(call.Roots))
 	}
 	if a.Background != "" {
 		label := strings.Join(strings.Fields(a.Background), " ")

@@ -1,0 +1,244 @@
+package cmdline
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// call prints a simple command.
+func (p *printer) call(c *syntax.CallExpr) {
+	sep := ""
+	for _, a := range c.Assigns {
+		p.str(sep)
+		p.assign(a)
+		sep = " "
+	}
+	command := ""
+	if len(c.Args) > 0 {
+		command = c.Args[0].Lit()
+	}
+	for i, w := range c.Args {
+		p.first = i == 0
+		if i == 0 && sep == "" {
+			p.str(strings.TrimPrefix(p.list(w, command), " "))
+			continue
+		}
+		p.words(w, command)
+	}
+	p.acted = p.acted || p.acts[c]
+	switch command {
+	case "cd", "pushd", "popd", "builtin", "command", "eval", "exit", "return", "source", ".":
+		if command == "exit" || command == "return" {
+			return
+		}
+		p.moves++
+		to := ""
+		if command == "cd" && len(c.Args) == 2 {
+			to = constant(c.Args[1])
+		}
+		p.dir = p.under(to)
+	}
+}
+
+// under returns where cd goes; empty if that is not known.
+func (p *printer) under(to string) string {
+	switch {
+	case p.dir == "" || to == "" || to[0] == '-' || to[0] == '~' || strings.Contains(to, ".."):
+		return ""
+	case to[0] == '/':
+		return to
+	}
+	return strings.TrimSuffix(p.dir, "/") + "/" + to
+}
+
+// constant returns the value of a word in which nothing is expanded; empty if it is not known.
+func constant(w *syntax.Word) string {
+	if len(w.Parts) != 1 {
+		return ""
+	}
+	switch part := w.Parts[0].(type) {
+	case *syntax.Lit:
+		if !strings.ContainsAny(part.Value, `\*?[]{}`) {
+			return part.Value
+		}
+	case *syntax.SglQuoted:
+		if !part.Dollar {
+			return part.Value
+		}
+	case *syntax.DblQuoted:
+		if lit, ok := soleLit(part.Parts); ok && !strings.Contains(lit, `\`) && !part.Dollar {
+			return lit
+		}
+	}
+	return ""
+}
+
+func soleLit(parts []syntax.WordPart) (string, bool) {
+	if len(parts) != 1 {
+		return "", false
+	}
+	lit, ok := parts[0].(*syntax.Lit)
+	if !ok {
+		return "", false
+	}
+	return lit.Value, true
+}
+
+func (p *printer) assign(a *syntax.Assign) {
+	if a.Naked && a.Name == nil { // an option of declare
+		p.words(a.Value, "")
+		return
+	}
+	p.str(p.name(a.Name))
+	if a.Naked {
+		return
+	}
+	if a.Index != nil {
+		p.bashOnly("arrays")
+		p.str("[")
+		p.arithm(a.Index)
+		p.str("]")
+	}
+	if a.Append {
+		p.bashOnly("+=")
+		p.str("+")
+	}
+	p.str("=")
+	switch {
+	case a.Array != nil:
+		p.bashOnly("arrays")
+		p.str("(")
+		for _, e := range a.Array.Elems {
+			if e.Index != nil {
+				p.none("it has a list with indexes")
+				return
+			}
+			p.words(e.Value, "")
+		}
+		p.str(" )")
+	case a.Value != nil:
+		p.str(p.join(p.assigned(a.Value)))
+	}
+}
+
+func (p *printer) declaration(d *syntax.DeclClause) {
+	if v := d.Variant.Value; v != "export" && v != "readonly" {
+		p.bashOnly(v)
+	}
+	p.acted = true
+	p.str(d.Variant.Value)
+	for _, a := range d.Args {
+		if !a.Naked || a.Name != nil {
+			p.str(" ")
+		}
+		p.assign(a)
+	}
+}
+
+func (p *printer) redirect(r *syntax.Redirect) {
+	if r.N != nil {
+		if strings.Trim(r.N.Value, "0123456789") != "" {
+			p.none("a redirection sets a variable")
+			return
+		}
+		p.str(r.N.Value)
+	}
+	switch r.Op {
+	case syntax.Hdoc, syntax.DashHdoc:
+		p.document(r)
+	case syntax.WordHdoc:
+		p.bashOnly("<<<")
+		p.str("<<< ")
+		if n := p.nested[r.Word]; n != nil {
+			p.str(p.program(n))
+			return
+		}
+		p.str(p.join(p.assigned(r.Word)))
+	case syntax.DplIn, syntax.DplOut:
+		to, ok := soleLit(r.Word.Parts)
+		if ok && to != "" && strings.Trim(strings.TrimSuffix(to, "-"), "0123456789") == "" {
+			p.str(r.Op.String() + to)
+			return
+		}
+		if r.N != nil || r.Op == syntax.DplIn {
+			p.none("a redirection's descriptor is computed")
+			return
+		}
+		p.bashOnly(">& with a file")
+		p.file("> ", r)
+		p.str(" 2>&1")
+	case syntax.RdrAll, syntax.AppAll: // older shells read them as something else
+		p.bashOnly(r.Op.String())
+		op := "> "
+		if r.Op == syntax.AppAll {
+			op = ">> "
+		}
+		p.file(op, r)
+		p.str(" 2>&1")
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrIn, syntax.RdrInOut, syntax.RdrClob:
+		p.file(r.Op.String()+" ", r)
+	default:
+		p.none("it has a redirection that eca does not print")
+	}
+}
+
+// file prints the name of a redirection's file.
+func (p *printer) file(op string, r *syntax.Redirect) {
+	p.str(op + p.join(p.plainWord(r.Word)))
+	if r.Op != syntax.RdrIn && constant(r.Word) != "/dev/null" {
+		p.acted = true
+	}
+}
+
+// document prints a here-document as a here-string: without a delimiter, its text cannot
+// end before its end. Older shells also lose track of documents in substitutions.
+func (p *printer) document(r *syntax.Redirect) {
+	p.bashOnly("here-documents")
+	if n := p.nested[r.Word]; n != nil {
+		p.str("<<< " + p.program(n))
+		return
+	}
+	pieces, ok := p.documentText(r)
+	switch {
+	case !ok:
+	case len(pieces) == 0:
+		p.str("< '/dev/null'")
+	default:
+		p.str("<<< " + p.join(pieces))
+	}
+}
+
+// program prints a text that is itself a program, as a quoted word.
+func (p *printer) program(n *nestedText) string {
+	inner := &printer{Form: p.Form, tree: p.tree, line: 1, posix: p.posix || n.posix, acted: true}
+	stmts := n.stmts
+	if n.script {
+		// A shell reads its input as it runs it, and so may its commands. It reads a group
+		// to its end before it runs any of it.
+		if block, ok := group(stmts); ok {
+			stmts = block
+		}
+		inner.body("{", stmts, "}")
+	} else {
+		inner.stmts(stmts)
+	}
+	if inner.why != "" {
+		p.none(inner.why)
+	}
+	text := inner.out.String()
+	p.line += strings.Count(text, "\n")
+	return p.quote(text)
+}
+
+// group returns the statements of a program that is a single group.
+func group(stmts []*syntax.Stmt) ([]*syntax.Stmt, bool) {
+	if len(stmts) != 1 || len(stmts[0].Redirs) > 0 || stmts[0].Negated || stmts[0].Background {
+		return nil, false
+	}
+	block, ok := stmts[0].Cmd.(*syntax.Block)
+	if !ok {
+		return nil, false
+	}
+	return block.Stmts, true
+}

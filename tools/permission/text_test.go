@@ -1,0 +1,125 @@
+package permission
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// twoReadings are texts of each class that bash and the parser may read differently.
+func twoReadings() []string {
+	return []string{
+		"cat a.txt # x\\\nhead b", "cat <<E\na\\\nb\nE\n", "cat <<E\\\nF\nx\nEF\n", "cat <<\"a\\\"b\"\nx\na\\\"b\n", "cat <<E\"1\"\nx\nE1\n", "cat <<\"\"E\nx\nE\n",
+	}
+}
+
+// A text that bash may read differently from eca asks, whatever rule is for it.
+func TestTwoReadingsAsk(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": ""})
+	for _, options := range []string{`{}`, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["(?s)cat .*"]}}}}}}`} {
+		p := real(t, options, dir)
+		for _, text := range twoReadings() {
+			for _, agent := range []string{"code", "plan"} {
+				v := judge(t, p, agent, dir, text)
+				if strings.Contains(v.Printed.Why, "parsed") { // nothing to be read
+					continue
+				}
+				if v.Decision != tools.Ask || !v.Insist || v.Rule != "two readings" {
+					t.Errorf("%s: %q: %+v", agent, text, v)
+				}
+			}
+		}
+	}
+}
+
+// What eca cannot print asks, also in a chat with auto-approve; what the user allows without
+// looking at it runs as before.
+func TestTextWithoutForm(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": ""})
+	const text = "echo ${HOME/a/b}"
+	if v := judge(t, real(t, `{}`, dir), "code", dir, text); v.Decision != tools.Ask || !v.Insist {
+		t.Errorf("without a rule: %+v", v)
+	}
+	for _, options := range []string{
+		`{"toolCall": {"approval": {"allow": {"eca__shell_command": {}}}}}`, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": [".*"]}}}}}}`,
+		`{"toolCall": {"approval": {"byDefault": "allow"}}}`,
+	} {
+		p := real(t, options, dir)
+		for _, text := range []string{text, "echo $((1 + 2))", "x() { ls; }; x", "unparsable (", "select x in a; do ls; done"} {
+			if v := judge(t, p, "code", dir, text); v.Decision != tools.Allow {
+				t.Errorf("%s: %q: %+v", options, text, v)
+			}
+		}
+	}
+}
+
+// A file cannot become an option: what a glob matches is given as ./-x.
+func TestFilesNamedLikeOptions(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"-rf": "", "--pre=x": "", "a.txt": ""})
+	p := real(t, `{}`, dir)
+	for _, text := range []string{"rg x *", "grep x *", "sort *", "git grep x *", "find . -name *", "ls *", "make; ls *", "cd . && rm *"} {
+		v := judge(t, p, "code", dir, text)
+		if strings.Contains(v.Printed.Text, " '-rf'") || strings.Contains(v.Printed.Text, " '--pre=x'") || strings.Contains(v.Printed.Text, " *") {
+			t.Errorf("%q is printed as %q", text, v.Printed.Text)
+		}
+	}
+}
+
+// A program runs unasked only from where nobody else puts programs.
+func TestProgramsOfOthersAsk(t *testing.T) {
+	needs.POSIX(t)
+	dir := makeFiles(t, map[string]string{"a.txt": "", "node_modules/.bin/ls": "", "bin/head": ""})
+	shared, shims := t.TempDir(), t.TempDir()
+	for _, file := range []string{filepath.Join(dir, "node_modules/.bin/ls"), filepath.Join(dir, "bin/head"), filepath.Join(shared, "wc"), filepath.Join(shims, "sort")} {
+		if err := os.WriteFile(file, []byte("#!/bin/sh\nexec /bin/true\n"), 0o700); err != nil { //nolint:gosec // it is a program
+			t.Fatal(err)
+		}
+		if err := os.Chmod(file, 0o755); err != nil { //nolint:gosec // it is a program
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(shared, 0o777); err != nil { //nolint:gosec // that is what is tried
+		t.Fatal(err)
+	}
+	path := strings.Join([]string{"bin", filepath.Join(dir, "node_modules/.bin"), shared, shims, "/usr/bin", "/bin"}, ":")
+	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{}`), Getenv: func(string) string { return "" }})
+	p, errs := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Children: children(t), Getenv: func(name string) string {
+		return map[string]string{"PATH": path}[name]
+	}})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	for _, name := range []string{"ls", "head", "wc"} {
+		v := judge(t, p, "plan", dir, name+" a.txt")
+		if v.Decision != tools.Allow || len(v.Printed.Programs) != 1 || !strings.HasSuffix(filepath.Dir(v.Printed.Programs[0].Path), "/bin") || strings.HasPrefix(v.Printed.Programs[0].Path, dir) {
+			t.Errorf("%s: %+v %+v", name, v, v.Printed)
+		}
+	}
+	if v := judge(t, p, "plan", dir, "sort a.txt"); v.Decision != tools.Ask || v.Rule != "program" {
+		t.Errorf("a script that starts others: %+v", v)
+	}
+}
+
+// Texts that cannot be judged ask or are denied.
+func TestOddTextsAsk(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": ""})
+	p := real(t, `{}`, dir)
+	for what, text := range map[string]string{"NUL": "ls \x00", "not UTF-8": "ls \xff", "open": "ls '", "long": strings.Repeat("ls;", 1<<20/3), "deep": strings.Repeat("$(", 50_000), "wide": strings.Repeat("{a,b}", 5000)} {
+		for _, agent := range []string{"code", "plan"} {
+			began := time.Now()
+			v := judge(t, p, agent, dir, text)
+			t.Logf("%s: %s", what, time.Since(began))
+			if v.Decision == tools.Allow {
+				t.Errorf("%s: %s: %+v", agent, what, v.Rule)
+			}
+		}
+	}
+}

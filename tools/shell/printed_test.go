@@ -1,0 +1,84 @@
+//go:build unix
+
+package shell
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// printedAs is a text as a built-in rule lets it run.
+func printedAs(t *testing.T, text, dir string, programs ...tools.NamedProgram) *tools.Printed {
+	t.Helper()
+	canonical, judged, why := cmdline.Parse(text).Canonical(cmdline.Form{Dir: dir})
+	if why != "" {
+		t.Fatal(why)
+	}
+	return &tools.Printed{Text: canonical, Program: judged, Programs: append([]tools.NamedProgram{}, programs...), Path: "/usr/bin:/bin"}
+}
+
+// outputs runs a command and returns all that it printed.
+func outputs(t *testing.T, o Options, spec proc.Spec) string {
+	t.Helper()
+	var out bytes.Buffer
+	spec.Stdout, spec.Stderr = &out, &out
+	if _, err := o.Children.Run(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// What runs unasked says the same as the text that the model wrote, line numbers included;
+// what the user approved by hand runs as it was written.
+func TestPrintedCommandSaysTheSame(t *testing.T) {
+	needs.Program(t, "bash", "bash")
+	dir := t.TempDir()
+	o := Options{Bash: NewBash(t.TempDir())}
+	const text = "ls nothere; nosuch\n\n# comment\necho \"a b\" \\\n  c\n\nnosuch2 x; cat <<E\nbody $HOME\nE\necho $0"
+	written, err := o.prepare(tools.Call{Grant: tools.Grant{Approved: true}, Printed: printedAs(t, text, dir)}, text, dir)
+	if err != nil || written.Args[len(written.Args)-1] != text {
+		t.Fatalf("what was approved by hand does not run as written: %q %v", written.Args, err)
+	}
+	programs := []tools.NamedProgram{{Name: "ls", Path: "/usr/bin/ls"}, {Name: "cat", Path: "/usr/bin/cat"}}
+	printed, err := o.prepare(tools.Call{Printed: printedAs(t, text, dir, programs...)}, text, dir)
+	if err != nil || printed.Path == originalBash || !strings.HasPrefix(printed.Args[2], "hash -p '/usr/bin/ls' 'ls'; ") {
+		t.Fatalf("%+v %v", printed, err)
+	}
+	was, is := outputs(t, o, written), outputs(t, o, printed)
+	if was != is || !strings.Contains(is, "line 7: nosuch2") {
+		t.Errorf("written:\n%s\nprinted:\n%s", was, is)
+	}
+}
+
+// The environment of the daemon does not change what a command that runs unasked does.
+func TestPrintedCommandIgnoresTheEnvironment(t *testing.T) {
+	needs.Program(t, "bash", "bash")
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	evil := filepath.Join(dir, "evil")
+	if err := os.WriteFile(evil, []byte("touch pwned\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"BASH_ENV": evil, "ENV": evil, "BASH_FUNC_ls%%": "() { touch pwned; }", "CDPATH": "/", "SHELLOPTS": "xtrace"} {
+		t.Setenv(name, value)
+	}
+	o := Options{Bash: NewBash(t.TempDir())}
+	spec, err := o.prepare(tools.Call{Printed: printedAs(t, "ls; mkdir -p usr; cd usr && pwd", dir)}, "", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := outputs(t, o, spec)
+	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil || !strings.Contains(out, dir+"/usr") || strings.Contains(out, "+ ") {
+		t.Error(out)
+	}
+}
