@@ -37,6 +37,8 @@ stdin; with PROMPT, text on stdin is given to the model as context.
 Tool calls that need approval are decided by --approve:
   ask        ask on the terminal; without a terminal, refuse (the default)
   auto-edit  approve changes to files in this directory, ask for the rest
+  workspace  run commands that stay in the sandbox of this directory, without network and
+             with an undo point, where the system can hold that; ask for the rest
   all        approve everything
   none       refuse everything that needs approval
 The model is told about a refusal and goes on.
@@ -82,7 +84,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := usage.Choice("approve", f.approve, "ask", "auto-edit", "all", "none"); err != nil {
+			if err := usage.Choice("approve", f.approve, "ask", "auto-edit", approveWorkspace, "all", "none"); err != nil {
 				return err
 			}
 			level := sf.logLevel
@@ -112,7 +114,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.approve, "approve", "ask", "how to decide about tool calls that ask: ask, auto-edit, all or none")
+	flags.StringVar(&f.approve, "approve", "ask", "how to decide about tool calls that ask: ask, auto-edit, workspace, all or none")
 	flags.BoolVar(&f.json, "json", false, "print lines of JSON instead of the answer")
 	flags.StringVarP(&f.model, "model", "m", "", "model to use, as provider/model")
 	flags.StringVar(&f.agent, "agent", "", "agent to use")

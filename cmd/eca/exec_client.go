@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/visible"
@@ -127,10 +128,15 @@ func (c *execClient) abort(failed error) {
 
 // open begins the conversation with the server.
 func (c *execClient) open(ctx, alive context.Context) error {
+	options := map[string]any{}
+	if c.flags.approve == approveWorkspace {
+		options["toolCall"] = map[string]any{"unasked": config.UnaskedWorkspace}
+	}
 	err := c.conn.Call(alive, "initialize", map[string]any{
 		"processId": nil, "clientInfo": map[string]string{"name": "eca exec", "version": version},
-		"capabilities":     map[string]any{"codeAssistant": map[string]any{"chat": true}},
-		"workspaceFolders": []map[string]string{{"uri": workspace.ToURI(c.root()), "name": filepath.Base(c.root())}},
+		"capabilities":          map[string]any{"codeAssistant": map[string]any{"chat": true}},
+		"workspaceFolders":      []map[string]string{{"uri": workspace.ToURI(c.root()), "name": filepath.Base(c.root())}},
+		"initializationOptions": options,
 	}, nil)
 	if err != nil {
 		return err
@@ -285,7 +291,7 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 		c.midLine = false
 	}
 	if c.unasked {
-		fmt.Fprintln(c.stderr, "Tool calls were not run, since there is no terminal to ask on. Allow them with --approve auto-edit (files in this directory) or --approve all.")
+		fmt.Fprintln(c.stderr, "Tool calls were not run, since there is no terminal to ask on. Allow them with --approve auto-edit (files in this directory), --approve workspace (also commands, in its sandbox) or --approve all.")
 	}
 	switch {
 	case c.flags.ephemeral:
@@ -443,6 +449,10 @@ func (c *execClient) noteLocked(line string) {
 	}
 	fmt.Fprintln(c.stderr, visible.Text(line))
 }
+
+// approveWorkspace is the value of --approve that the policy decides about: what still asks is
+// asked on the terminal.
+const approveWorkspace = "workspace"
 
 // decide about a call that needs approval; asked is false if somebody should have been
 // asked and could not be.

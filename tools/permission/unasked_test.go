@@ -119,6 +119,41 @@ func TestWorkspaceRunsUnasked(t *testing.T) {
 	}
 }
 
+// A call that is to run outside of the sandbox asks in every mode, and nothing about it is
+// remembered.
+func TestLeavingTheSandboxAlwaysAsks(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": ""})
+	for _, options := range []string{
+		`{}`, `{"toolCall": {"unasked": "workspace"}}`, `{"toolCall": {"approval": {"byDefault": "allow"}}}`, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {}}}}}`,
+		`{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": [".*"]}}}}}}`,
+	} {
+		p := real(t, options, dir)
+		for _, command := range []string{"ls", "npm test"} {
+			call, plan := tools.Call{Agent: "code", Arguments: json.RawMessage(`{"command":"` + command + `"}`), Roots: []string{dir}}, planOf(`{"command":"`+command+`"}`, dir)
+			for range 2 {
+				plan.Command.Outside = "it needs the registry"
+				v := p.Judge(call, spec("eca__shell_command"), plan)
+				if v.Decision != tools.Ask || !v.Insist || !strings.Contains(v.Reason, "outside of the sandbox, with all your rights: it needs the registry") {
+					t.Errorf("%s: %q: %+v", options, command, v)
+				}
+				if err := p.Remember(call, spec("eca__shell_command"), plan, tools.ForSession); err != nil {
+					t.Fatal(err)
+				}
+			}
+			plan.Command.Outside = ""
+			if v := p.Judge(call, spec("eca__shell_command"), plan); strings.HasPrefix(v.Rule, "remembered") {
+				t.Errorf("%s: %q is remembered: %+v", options, command, v)
+			}
+		}
+	}
+	deny := real(t, `{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["npm .*"]}}}}}}`, dir)
+	plan := planOf(`{"command":"npm test"}`, dir)
+	plan.Command.Outside = "why"
+	if v := deny.Judge(tools.Call{Agent: "code", Arguments: json.RawMessage(`{"command":"npm test"}`), Roots: []string{dir}}, spec("eca__shell_command"), plan); v.Decision != tools.Deny {
+		t.Errorf("what is denied stays so: %+v", v)
+	}
+}
+
 // The line of a custom tool, with the arguments of the call in it, is judged like a command.
 func TestCustomToolIsJudgedAsItsLine(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})

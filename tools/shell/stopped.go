@@ -1,9 +1,11 @@
 package shell
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +27,7 @@ func stoppedBy(p sandbox.Policy, code int, stderr string) string {
 	if len(stderr) > maxComplaint {
 		stderr = stderr[len(stderr)-maxComplaint:]
 	}
+	unnamed := ""
 	for line := range strings.Lines(stderr) {
 		line = strings.TrimSpace(line)
 		if !p.Network {
@@ -32,11 +35,13 @@ func stoppedBy(p sandbox.Policy, code int, stderr string) string {
 				return what
 			}
 		}
-		if what := refusedFile(p, line); what != "" {
+		what, named := refusedFile(line)
+		if named {
 			return what
 		}
+		unnamed = cmp.Or(unnamed, what)
 	}
-	return ""
+	return unnamed
 }
 
 // refusedConnection finds what programs say when they cannot leave the sandbox's network.
@@ -56,26 +61,28 @@ func refusedConnection(line string) string {
 	return ""
 }
 
-// refusedFile finds a path that a command could not use, although eca could.
-func refusedFile(p sandbox.Policy, line string) string {
+// refusedFile finds a path that a command could not use, although eca could. named is false if
+// the line names none.
+func refusedFile(line string) (what string, named bool) {
 	low := strings.ToLower(line)
-	readOnly := strings.Contains(low, "read-only file system") || strings.Contains(low, "erofs")
-	if !readOnly && !strings.Contains(low, "permission denied") && !strings.Contains(low, "operation not permitted") && !strings.Contains(low, "eacces") && !strings.Contains(low, "eperm") {
-		return ""
+	has := func(texts ...string) bool {
+		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(low, text) })
 	}
-	if strings.Contains(low, "pseudo") && strings.Contains(low, "terminal") || strings.Contains(low, "/dev/pts") || strings.Contains(low, "/dev/ptmx") || strings.Contains(low, "openpty") {
-		return "a pseudo terminal refused"
+	readOnly := has("read-only file system", "erofs")
+	if !readOnly && !has("permission denied", "operation not permitted", "eacces", "eperm") {
+		return "", false
 	}
-	if path := regexp.MustCompile(`/[^\s'"‘’` + "`" + `:,;()]+`).FindString(line); path != "" {
-		if filepath.Clean(path) != "/" && usable(path) {
-			return "use of " + filepath.Clean(path) + " refused"
-		}
-		return ""
+	if has("pseudo-terminal", "pseudo terminal", "/dev/pts", "/dev/ptmx", "openpty") {
+		return "a pseudo terminal refused", true
 	}
-	if readOnly {
-		return "writing refused"
+	path := filepath.Clean(regexp.MustCompile(`/[^\s'"‘’` + "`" + `:,;()]+|$`).FindString(line))
+	switch {
+	case len(path) > 1 && usable(path):
+		return "use of " + path + " refused", true
+	case path == "." && readOnly:
+		return "writing refused", false
 	}
-	return ""
+	return "", false
 }
 
 // usable says whether eca can write to a path, or make it, and so only the sandbox forbids it.

@@ -1,0 +1,98 @@
+package shell
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// What the sandbox stopped is named, as programs report it.
+func TestStoppedIsNamed(t *testing.T) {
+	posix(t)
+	dir := t.TempDir() // where eca may write, and the command may not
+	file := filepath.Join(dir, "f")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bound := sandbox.Policy{Level: sandbox.Workspace}
+	for stderr, want := range map[string]string{
+		"touch: cannot touch '" + dir + "/x': Read-only file system":                             "use of " + dir + "/x refused",
+		"bash: line 1: " + file + ": Permission denied":                                          "use of " + file + " refused",
+		"cp: cannot create regular file '" + dir + "/a/b': Operation not permitted":              "use of " + dir + "/a/b refused",
+		"npm ERR! code EROFS\nnpm ERR! EROFS: read-only file system, mkdir '" + dir + "/n'":      "use of " + dir + "/n refused",
+		"curl: (6) Could not resolve host: registry.example":                                     "connection to registry.example refused",
+		"npm ERR! request to https://registry.npmjs.org/x failed, reason: getaddrinfo EAI_AGAIN": "connection to registry.npmjs.org refused",
+		"dial tcp: lookup proxy.golang.org: Temporary failure in name resolution":                "connection to proxy.golang.org refused",
+		"script: failed to create pseudo-terminal: Operation not permitted":                      "a pseudo terminal refused",
+		"mkdir: cannot create directory: Read-only file system":                                  "writing refused",
+		"bash: line 1: /etc-of-nobody/x: Permission denied: not found":                           "",
+	} {
+		if strings.HasPrefix(stderr, "bash: line 1: /etc-of") && os.Geteuid() == 0 {
+			continue // root could
+		}
+		if got := stoppedBy(bound, 1, stderr); got != want {
+			t.Errorf("%q: %q, want %q", stderr, got, want)
+		}
+		if got := stoppedBy(sandbox.Policy{}, 1, stderr) + stoppedBy(bound, 0, stderr); got != "" {
+			t.Errorf("%q: without a sandbox, or of a command that did not fail: %q", stderr, got)
+		}
+	}
+	if got := stoppedBy(sandbox.Policy{Level: sandbox.Workspace, Network: true}, 1, "curl: (6) Could not resolve host: x.example"); got != "" {
+		t.Errorf("with network: %q", got)
+	}
+	note := stopNote(bound, tools.Result{Outputs: []string{"Exit code: 1", "Stderr:\nmkdir: cannot create directory: Read-only file system"}})
+	if note != `[sandbox: writing refused; call again with outside: "<why>" to ask the user]` {
+		t.Errorf("%q", note)
+	}
+}
+
+// A command that fails for reasons of its own is not called stopped.
+func TestFailuresOfTheirOwnAreNotStopped(t *testing.T) {
+	posix(t)
+	root := t.TempDir()
+	setup := `mkdir d; echo 'exit 3' > s.sh; echo '{' > bad.json; : > plain; echo 'def' > bad.py; printf 'all:\n\tfalse\n' > Makefile; echo 'int main(' > a.c`
+	var commands []string
+	for i := range 10 {
+		commands = append(
+			commands, fmt.Sprintf("exit %d", i+1), fmt.Sprintf("cat missing%d", i), fmt.Sprintf("ls /nowhere/%d", i), fmt.Sprintf("grep needle%d plain", i), fmt.Sprintf("cd nowhere%d", i),
+			fmt.Sprintf("test %d -gt 20", i), fmt.Sprintf("echo 'Error: test %d failed: expected 1, got 2' >&2; exit 1", i),
+		)
+	}
+	commands = append(
+		commands, "./plain", "no-such-program", "sh s.sh", "false", "make", "make nothing", "cat d", "rmdir /", "mkdir d", "mv missing d", "cp missing d", "rm missing", "diff plain s.sh", "cmp plain s.sh", "tar xf plain", "gzip -d plain", "git -C nowhere status", "git checkout nothing", "git log",
+		"sort missing", "head -n x plain", "sed -e '(' plain; sed 's/x' plain", "awk '{' plain", "find nowhere", "kill -0 999999999", "ls --nonsense", "grep '[' plain", "expr 1 / 0", "[ 1 -eq x ]", "exec 9<missing",
+		"echo 'PermissionError: [Errno 13] Permission denied' >&2; exit 1", "echo '403 permission denied for user x' >&2; exit 1",
+	)
+	if len(commands) < 100 {
+		t.Fatalf("%d commands", len(commands))
+	}
+	wrong := 0
+	bound := sandbox.Policy{Level: sandbox.Workspace, Write: []string{root}}
+	run := func(command string) tools.Result {
+		t.Helper()
+		res, err := (Options{}).toEnd(t.Context(), Options{}.line(command, root), defaultTimeout, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	run(setup)
+	for _, command := range commands {
+		res := run(command)
+		if !res.Failed {
+			t.Errorf("%q does not fail", command)
+		}
+		if note := stopNote(bound, res); note != "" {
+			wrong++
+			t.Logf("%q: %s (%q)", command, note, res.Outputs)
+		}
+	}
+	if wrong > 2 {
+		t.Errorf("%d of %d commands are called stopped", wrong, len(commands))
+	}
+}
