@@ -14,6 +14,7 @@ type choice struct {
 
 func choices() []choice {
 	return []choice{
+		{[]string{"toolCall", "sandboxCaches"}, []string{"private", "shared"}},
 		{[]string{"toolCall", "unasked"}, unaskedValues()},
 		{[]string{"agent", "*", "toolCall", "unasked"}, unaskedValues()},
 		{[]string{"toolCall", "sandbox"}, []string{"off", "auto", "on", "required"}},

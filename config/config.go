@@ -294,8 +294,15 @@ type ToolCall struct {
 
 	// Sandbox says when commands are bound: off, auto, on or required (docs/sandbox.md).
 	Sandbox string `json:"sandbox"`
-	// SandboxNetwork says whether what on and required bind reaches the network.
-	SandboxNetwork bool `json:"sandboxNetwork"`
+	// SandboxNetwork says what of the network commands reach that are bound without it.
+	SandboxNetwork SandboxNetwork `json:"sandboxNetwork"`
+	// SandboxHosts are hosts that they reach through eca's proxy, as SandboxNetwork.Allow;
+	// SandboxPorts ports of this machine that they reach on their loopback.
+	SandboxHosts []string `json:"sandboxHosts"`
+	SandboxPorts []int    `json:"sandboxPorts"`
+	// SandboxCaches says whether bound commands that nobody approved by hand have build tools'
+	// caches of their own (private) or write to the user's (shared).
+	SandboxCaches string `json:"sandboxCaches"`
 	// Environment names variables of eca's environment that commands get which nobody approved
 	// by hand, or do not get, in which * stands for any text (docs/sandbox.md).
 	Environment struct {

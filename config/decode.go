@@ -116,6 +116,9 @@ func (b *builder) prune(v any, typ reflect.Type, path []string) (any, bool) {
 	if _, isString := v.(string); isString && typ == reflect.TypeFor[Strings]() {
 		return v, true
 	}
+	if _, isBool := v.(bool); isBool && typ == reflect.TypeFor[SandboxNetwork]() {
+		return v, true
+	}
 	switch typ.Kind() {
 	case reflect.Interface:
 		return v, true
@@ -219,6 +222,9 @@ func typeName(typ reflect.Type) string {
 	}
 	if typ == reflect.TypeFor[Strings]() {
 		return "a string or a list of strings"
+	}
+	if typ == reflect.TypeFor[SandboxNetwork]() {
+		return "true, false or an object"
 	}
 	switch typ.Kind() {
 	case reflect.String:

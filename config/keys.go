@@ -21,6 +21,31 @@ func (s *Strings) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(s))
 }
 
+// SandboxNetwork is toolCall.sandboxNetwork: all of the network for what on and required bind, or hosts.
+type SandboxNetwork struct {
+	All   bool     `json:"-"`     // written as true
+	Allow []string `json:"allow"` // hosts
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *SandboxNetwork) UnmarshalJSON(data []byte) error {
+	*n = SandboxNetwork{}
+	if json.Unmarshal(data, &n.All) == nil {
+		return nil
+	}
+	type plain SandboxNetwork
+	return json.Unmarshal(data, (*plain)(n))
+}
+
+// MarshalJSON implements json.Marshaler.
+func (n SandboxNetwork) MarshalJSON() ([]byte, error) {
+	if len(n.Allow) == 0 {
+		return json.Marshal(n.All)
+	}
+	type plain SandboxNetwork
+	return json.Marshal(plain(n))
+}
+
 // PathEntry is one element of rules, commands or skills: a file or a folder.
 type PathEntry struct {
 	Path string `json:"path"`

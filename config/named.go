@@ -39,15 +39,29 @@ func (n *named) value(v any) {
 	case map[string]any:
 		n.object(v)
 	case []any:
-		for _, e := range v {
-			n.value(e)
+		n.list(v)
+	}
+}
+
+// list looks at a list. Of words without their program the first file is the script.
+func (n *named) list(list []any) {
+	if words := texts(list); len(words) == len(list) {
+		if i := slices.IndexFunc(words, n.file); i >= 0 {
+			n.executables(words[i+1:])
+			return
 		}
+	}
+	for _, e := range list {
+		n.value(e)
 	}
 }
 
 // object looks at the values of an object. A program and its arguments belong together.
 func (n *named) object(m map[string]any) {
 	args, isList := m["args"].([]any)
+	command, _ := m["command"].(string)
+	path, _ := m["path"].(string)
+	isList = isList && command+path != ""
 	for _, key := range sortedKeys(m) {
 		env, isObject := m[key].(map[string]any)
 		program, isText := m[key].(string)

@@ -71,6 +71,17 @@ func (l *Loaded) SimilarProvider(name string) string {
 	return suggest.DidYouMean(name, names)
 }
 
+// PresetLike returns the provider that eca knows by itself and whose name differs from
+// another's in its spelling only; empty if there is none.
+func (l *Loaded) PresetLike(provider string) string {
+	for _, name := range slices.Sorted(maps.Keys(l.Providers)) {
+		if l.Providers[name].API != "" && name != provider && lettersOf(name) == lettersOf(provider) {
+			return l.Spelled(name)
+		}
+	}
+	return ""
+}
+
 // SpelledModel returns a model's id with its provider as the user's files write it.
 func (l *Loaded) SpelledModel(id string) string {
 	provider, model, full := strings.Cut(id, "/")

@@ -44,6 +44,10 @@ func launchers() []launcher {
 		{names: "lua luajit", loads: "-l", code: "-e"},
 		{names: "java", script: "-jar", loads: "-cp -classpath --class-path -p --module-path", values: "--add-modules -m --module"},
 		{names: "go", commands: "run", values: "-C -tags -ldflags -exec"},
+		{names: "dotnet", commands: "run exec", values: "--project -c -f --configuration --framework"},
+		{names: "bb clojure clj", values: "-Sdeps -m --main -M -X -A", loads: "-cp --classpath -i --init", script: "-f --file", code: "-e --eval"},
+		{names: "emacs", script: "--script", loads: "-l --load", code: "--eval", silent: true},
+		{names: "julia rscript elixir mix erl escript swift kotlin kotlinc scala groovy guile racket sbcl janet tclsh wish expect osascript gjs qjs nu xonsh mono wasmtime wasmer wine swipl octave crystal nim vite-node esno ts-node-esm", values: "-L --project --manifest", code: "-e --eval"},
 		{names: "awk gawk mawk", values: "-v -F", loads: "-f --file", silent: true},
 		{names: "make gmake just", values: "-C --directory -j", loads: "-f --file --makefile --justfile", silent: true},
 		{names: "docker podman docker-compose podman-compose", loads: "-f --file", silent: true},
@@ -52,8 +56,10 @@ func launchers() []launcher {
 		{names: "exec command builtin nohup time setsid xargs caffeinate", runs: true},
 		{names: "nice ionice stdbuf timeout", values: "-n -c -p -i -o -e -k -s --adjustment --signal --kill-after", runs: true},
 		{names: "npx bunx pnpx npm pnpm yarn", commands: "exec x dlx --", values: "-p --package --prefix --dir --cwd -w --workspace --filter", code: "-c --call", lines: true, runs: true},
-		{names: "uv uvx pipx poetry pdm hatch rye pipenv conda mamba micromamba mise direnv nix-shell", commands: "tool run exec x --", runs: true,
-			values: "--directory --project --with --with-editable --with-requirements --from --python -p --extra --group --index --index-url --env-file --config-file -C -n --name --prefix --spec"},
+		{
+			names: "uv uvx pipx poetry pdm hatch rye pipenv conda mamba micromamba mise direnv nix-shell", commands: "tool run exec x --", runs: true,
+			values: "--directory --project --with --with-editable --with-requirements --from --python -p --extra --group --index --index-url --env-file --config-file -C -n --name --prefix --spec",
+		},
 	}
 }
 

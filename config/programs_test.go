@@ -62,6 +62,8 @@ func TestWhatIsRunAndNotWhatItWorksOn(t *testing.T) {
 		"docker compose -f compose.yml run --env-file .env x": "compose.yml",
 		"docker run --env-file .env image data.db":            "",
 		"make -f rules.mk data.db":                            "rules.mk",
+		"bb -cp app.jar server.py data.db":                    "app.jar server.py",
+		"julia --project . task.lua data.db":                  "task.lua",
 		"awk -f query.awk in.csv":                             "query.awk",
 	} {
 		words := strings.Fields(line)
@@ -98,6 +100,12 @@ func TestWhatIsRunAndNotWhatItWorksOn(t *testing.T) {
 		got := namedFiles(root, root, map[string]any{"command": "x", "args": []any{}, "env": map[string]any{c.variable: c.value}})
 		if want := filepath.Join(root, filepath.FromSlash(c.want)); c.want == "" && len(got) > 0 || c.want != "" && !slices.Equal(got, []string{want}) {
 			t.Errorf("%s=%s: %q", c.variable, c.value, got)
+		}
+	}
+	// Without their program, the first file among arguments counts as what is run.
+	for _, value := range []any{map[string]any{"args": []any{"-u", "server.py", "data.db"}}, []any{"server.py", "data.db"}} {
+		if got := namedFiles(root, root, value); len(got) != 1 || filepath.Base(got[0]) != "server.py" {
+			t.Errorf("%v: %q", value, got)
 		}
 	}
 	// What is included in the configuration is what the configuration says.

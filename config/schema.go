@@ -46,8 +46,9 @@ func newSchema() (*jsonschema.Schema, error) {
 	}
 	client.Type, client.Types = "", []string{"object", "string"}
 	s, err := jsonschema.For[Config](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[Strings]():    {Types: []string{"string", "array"}, Items: text()},
-		reflect.TypeFor[HTTPClient](): client,
+		reflect.TypeFor[Strings]():        {Types: []string{"string", "array"}, Items: text()},
+		reflect.TypeFor[HTTPClient]():     client,
+		reflect.TypeFor[SandboxNetwork](): {Types: []string{"boolean", "object"}, Properties: map[string]*jsonschema.Schema{"allow": {Type: "array", Items: text()}}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}},
 		reflect.TypeFor[Plugins](): {
 			Type: "object", AdditionalProperties: source,
 			Properties: map[string]*jsonschema.Schema{"install": {Type: "array", Items: text()}},

@@ -108,6 +108,9 @@ type Daemon struct {
 	children *proc.Pool  // starts all children, but those that outlive us
 	// isolation says which namespaces commands can have here; found out when first asked for.
 	isolation func() sandbox.Isolation
+	loopbacks loopbacks
+	trimmed   sync.Map       // workspaces whose private caches were trimmed
+	trims     sync.WaitGroup // of those
 	// outputs are those of tools that are too long to be shown.
 	outputs *tools.Outputs
 	finder  workspace.Finder
@@ -361,7 +364,8 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 	return shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
-		Executable: d.opts.Executable, Children: d.children, Bash: d.bash, Jobs: d.jobs, Getenv: d.opts.Getenv,
+		Executable: d.opts.Executable, Children: d.children, Jobs: d.jobs, Getenv: d.opts.Getenv, Bash: d.bash,
+		Network:  d.joinNetwork,
 		HeldBack: filepath.Join(d.opts.StateDir, "held-back"),
 		Sandbox:  func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
 		Environ:  func(call tools.Call) []string { return d.callEnvironment(d.Config(), call) },
@@ -388,6 +392,8 @@ func (d *Daemon) Close() {
 	d.creds.Load().Close()
 	d.servedCreds.Load().Close()
 	d.jobs.Close()
+	d.loopbacks.close()
+	d.trims.Wait()
 	d.finder.Close()
 	d.maps.index.Close()
 	d.network.Close()

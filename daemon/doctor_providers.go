@@ -32,7 +32,9 @@ func (d *Daemon) providerChecks(offline bool) []doctor.Check {
 			out = append(out, providerCheck(p.Spelled, func(ctx context.Context) []doctor.Finding {
 				f := d.checkProvider(ctx, p, offline)
 				f.Subject = "provider " + p.Spelled
-				f.Text = strings.TrimPrefix(fmt.Sprintf("%s, %s: %s", p.API, p.URL, f.Text), ", ")
+				if at := strings.Trim(p.API+", "+p.URL, ", "); at != "" {
+					f.Text = at + ": " + f.Text
+				}
 				return []doctor.Finding{f}
 			}))
 		case p.API == ollama.API && !offline: // may run without anybody's word

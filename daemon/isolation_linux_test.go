@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,7 +54,7 @@ func isolated(t *testing.T) (*Daemon, string) {
 // within runs a script as a command that nobody approved, at the workspace level.
 func within(t *testing.T, d *Daemon, root, script string) (code int, out string) {
 	t.Helper()
-	policy := d.bounds(d.Config().Config, []string{root}, byHand)
+	policy := d.bounds(d.Config().Config, []string{root}, workspaces)
 	if policy.Level != sandbox.Workspace || !policy.Isolate {
 		t.Fatalf("the policy is %+v", policy)
 	}
@@ -284,4 +285,158 @@ func shellCommand(t *testing.T, o shell.Options) tools.Tool {
 	}
 	t.Fatal("there is no shell_command")
 	return nil
+}
+
+// What a command adds to a build tool's cache is there for the next command of the workspace, and
+// neither for the user nor for another workspace. What the user has is read.
+func TestCachesArePrivate(t *testing.T) {
+	d, dir := isolated(t)
+	home := filepath.Join(dir, "home")
+	write(t, filepath.Join(home, ".cache", "go-build", "mine"), "mine\n")
+	write(t, filepath.Join(home, ".cargo", "registry", "crate"), "crate\n")
+	for _, root := range []string{"a", "b"} {
+		if err := os.Mkdir(filepath.Join(dir, root), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	const fill = `set -e; cd "$H"; grep -q mine .cache/go-build/mine; echo evil > .cache/go-build/mine; echo x > .cache/go-build/new; mkdir .cache/tool; echo x > .cache/tool/x
+		rm .cargo/registry/crate; mkdir .cargo/bin; echo evil > .cargo/bin/cargo; echo x > "$npm_config_cache/x"`
+	if code, out := within(t, d, a, "H="+home+"; "+fill); code != 0 {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	if code, out := within(t, d, a, "cd "+home+"; grep -q evil .cache/go-build/mine && cat .cache/go-build/new .cache/tool/x .cargo/bin/cargo && [ ! -e .cargo/registry/crate ] && cat \"$npm_config_cache/x\""); code != 0 {
+		t.Errorf("the next command finds: exit %d: %s", code, out)
+	}
+	if code, out := within(t, d, b, "cd "+home+"; grep -q mine .cache/go-build/mine && [ ! -e .cache/go-build/new ] && [ ! -e .cargo/bin ] && cat .cargo/registry/crate"); code != 0 {
+		t.Errorf("another workspace finds: exit %d: %s", code, out)
+	}
+	if code, out := within(t, d, a, "echo x > "+home+"/.bashrc || echo x > "+home+"/x"); code == 0 {
+		t.Errorf("the home folder was written to: %s", out)
+	}
+	if got := read(t, filepath.Join(home, ".cache", "go-build", "mine")); got != "mine\n" {
+		t.Errorf("the user's cache has %q", got)
+	}
+	for _, name := range []string{".cache/go-build/new", ".cache/tool", ".cargo/bin"} {
+		if _, err := os.Lstat(filepath.Join(home, name)); err == nil {
+			t.Errorf("%s is the user's now", name)
+		}
+	}
+	works, _ := filepath.Glob(filepath.Join(d.cacheLayers(), "*", "*", "work", "*"))
+	if len(works) > 0 {
+		t.Errorf("left behind: %q", works)
+	}
+	if _, err := d.ClearSandboxCaches(); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := within(t, d, a, "[ ! -e "+home+"/.cache/go-build/new ]"); code != 0 {
+		t.Errorf("after clearing: %s", out)
+	}
+}
+
+// Without overlays, variables lead to private caches.
+func TestCachesWithoutOverlay(t *testing.T) {
+	d, dir := isolated(t)
+	here := d.isolation()
+	here.Overlay = false
+	d.isolation = func() sandbox.Isolation { return here }
+	home := filepath.Join(dir, "home")
+	write(t, filepath.Join(home, ".cache", "go-build", "mine"), "mine\n")
+	root := filepath.Join(dir, "a")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := within(t, d, root, `set -e; for d in "$GOCACHE" "$PIP_CACHE_DIR" "$UV_CACHE_DIR" "$XDG_CACHE_HOME" "$npm_config_cache" "$CARGO_HOME"; do echo x > "$d/x"; done`); code != 0 {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if code, _ := within(t, d, root, "echo x > "+home+"/.cache/go-build/x"); code == 0 {
+		t.Error("the user's cache was written to")
+	}
+}
+
+// Commands of a chat meet on a loopback of their own, which nothing else is on. Nothing leads out
+// of it but eca's proxy.
+func TestLoopbackOfChat(t *testing.T) {
+	d, dir := isolated(t)
+	if !d.isolation().Network {
+		t.Skip("NOT TESTED: no network namespaces on this machine: " + d.isolation().Without)
+	}
+	root := filepath.Join(dir, "ws")
+	write(t, filepath.Join(root, "index.txt"), "served\n")
+	here, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	serving := make(chan struct{})
+	go func() {
+		defer close(serving)
+		for {
+			c, err := here.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("from outside\n"))
+			_ = c.Close()
+		}
+	}()
+	defer func() { _ = here.Close(); <-serving }()
+	_, port, _ := net.SplitHostPort(here.Addr().String())
+	configure := func(more string) {
+		d.Configure(json.RawMessage(`{"toolCall": {"sandbox": "on"`+more+`}}`), []string{root})
+		if p := d.Config().Problems; len(p) > 0 {
+			t.Fatal(p)
+		}
+	}
+	configure("")
+	run := func(chat, line string, background bool) string {
+		t.Helper()
+		args := map[string]any{"command": line}
+		if background {
+			args["background"] = "server"
+		}
+		raw, _ := json.Marshal(args)
+		res, err := shellCommand(t, d.shellOptions(d.Config().Config)).Run(context.Background(), tools.Call{ID: "c", ChatID: chat, Roots: []string{root}, Arguments: raw}, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		return strings.Join(res.Outputs, "\n")
+	}
+	const server = `python3 -c '
+import http.server
+http.server.ThreadingHTTPServer(("127.0.0.1", 8123), http.server.SimpleHTTPRequestHandler).serve_forever()'`
+	run("one", server, true)
+	const ask = `for i in $(seq 300); do curl -sf http://localhost:8123/index.txt && exit 0; sleep 0.1; done; exit 1`
+	if out := run("one", ask, false); !strings.Contains(out, "served") {
+		t.Errorf("a later command of the chat: %s", out)
+	}
+	if out := run("two", `curl -s --max-time 5 http://localhost:8123/index.txt; echo "code $?"`, false); !strings.Contains(out, "code 7") {
+		t.Errorf("another chat: %s", out)
+	}
+	if c, err := net.Dial("tcp", "127.0.0.1:8123"); err == nil {
+		_ = c.Close()
+		t.Error("the server is reached from outside")
+	}
+	for _, line := range []string{
+		"exec 3<>/dev/tcp/127.0.0.1/" + port, "curl -sf --noproxy '*' --max-time 5 http://127.0.0.1:" + port, "curl -sf --max-time 5 -x http://127.0.0.1:3128 http://127.0.0.1:" + port,
+		"curl -sf --max-time 5 http://example.com", "curl -sf --noproxy '*' --max-time 5 http://93.184.216.34", "curl -sf --unix-socket /run/x.sock http://x",
+		`python3 -c 'import socket; socket.socket(socket.AF_UNIX)'`, `python3 -c 'import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)'`,
+		`python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)'`, `python3 -c 'import socket; socket.socket(40, socket.SOCK_STREAM)'`,
+		`python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)'`, `getent hosts example.com`,
+	} {
+		if out := run("one", "if "+line+"; then echo WORKED; fi", false); strings.Contains(out, "WORKED") {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+	if out := run("one", "curl -s http://registry.example/x; curl -s https://other.example", false); !strings.Contains(out, "the host is not in toolCall.sandboxHosts") || !strings.Contains(out, "connections refused: registry.example:80, other.example:443") {
+		t.Errorf("what was refused: %s", out)
+	}
+	configure(`, "sandboxPorts": [` + port + `], "sandboxHosts": ["127.0.0.1"]`)
+	if out := run("one", "timeout 5 cat < /dev/tcp/127.0.0.1/"+port, false); !strings.Contains(out, "from outside") {
+		t.Errorf("a port that is listed: %s", out)
+	}
+	configure(`, "sandboxNetwork": {"allow": ["localhost"]}`)
+	if out := run("three", "curl -s -x http://127.0.0.1:3128 --noproxy '' http://localhost:"+port, false); !strings.Contains(out, "not of the public internet") {
+		t.Errorf("a name of this machine: %s", out)
+	}
 }

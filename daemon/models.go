@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -390,10 +391,22 @@ func (m *models) providerListing(providers map[string]provider, name, current st
 	return "", fmt.Errorf("several providers have a model %s; name it as provider/model: %s", name, strings.Join(full, ", "))
 }
 
+// hasHost says whether a url is one of a server.
+func hasHost(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != ""
+}
+
 func (m *models) missing(name string, p provider) string {
 	switch {
 	case p.API == "":
-		return "an api (one of " + apis + ")"
+		text := "an api (one of " + apis + "): set " + m.keyPath(name, "api")
+		if near := m.cfg.PresetLike(name); near != "" {
+			text += "; or did you mean the provider " + near + "?"
+		}
+		return text
+	case p.URL != "" && p.API != apiCassette && !hasHost(p.URL):
+		return fmt.Sprintf("a url that begins with http:// or https:// (%s is %q)", m.keyPath(name, "url"), p.URL)
 	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the url may follow from who asks
 	case p.URL == "" && p.API == bedrock.API:
 		return "a region: set AWS_REGION, or " + m.keyPath(name, "url") + " to the region's runtime endpoint"

@@ -56,7 +56,7 @@ func (m *models) remedy(name string, e *llm.Error) string {
 	unset := m.unsetText(name)
 	from := m.urlSource(name, p.Provider)
 	if from != "" {
-		from = "Its url comes from " + from + ": correct it there if it is wrong"
+		from = "Its url comes from " + from
 	}
 	switch {
 	case unset != "" && !slices.Contains([]llm.ErrorKind{llm.ErrRateLimited, llm.ErrContextOverflow, llm.ErrInvalidImage}, e.Kind):
@@ -65,7 +65,7 @@ func (m *models) remedy(name string, e *llm.Error) string {
 		return m.keyRemedy(name, p)
 	case e.Kind == llm.ErrNetwork, e.Kind == llm.ErrUnreachable:
 		return from
-	case e.Kind == llm.ErrTimeout:
+	case e.Kind == llm.ErrTimeout && m.opts.RetryTotal > 0: // which made the limit shorter
 		return strings.TrimPrefix(from+". ", ". ") + "firstByteTimeoutSeconds and streamIdleTimeoutSeconds of the configuration say how long to wait"
 	case e.Address != "" && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed || e.Kind == llm.ErrProtocol):
 		return strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ") + ". `eca models` lists the models"

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -28,6 +29,7 @@ type author int
 const (
 	ours       author = iota // a rule that is built in
 	judged                   // a built-in rule, since the command only reads
+	contained                // a built-in rule, since the command stays in the workspace
 	users                    // the user's own configuration, or auto-approve
 	workspaces               // a workspace's file that the user trusts
 	byHand                   // the user saw it and approved
@@ -42,18 +44,50 @@ func (d *Daemon) bounds(cfg *config.Config, roots []string, by author) sandbox.P
 	}
 	if p.Level == sandbox.Workspace {
 		p.Guard = &sandbox.Guard{Roots: roots, Names: permission.ProtectedNames()}
+		p.Loopback = p.Isolate && !p.Network && d.isolation().Network
+		d.addCaches(cfg, &p, roots, by)
 	}
 	return p
 }
 
+// addCaches lets a child use caches of build tools: the user's if the user approved it, else
+// private ones.
+func (d *Daemon) addCaches(cfg *config.Config, p *sandbox.Policy, roots []string, by author) {
+	if by == byHand || cfg.ToolCall.SandboxCaches == "shared" || len(roots) == 0 {
+		p.Write = append(p.Write, sandbox.SharedCaches(d.opts.Getenv, d.opts.CacheDir)...)
+		return
+	}
+	p.Caches = &sandbox.Caches{Dir: d.cacheLayers(), Root: roots[0], Overlay: p.Isolate && d.isolation().Overlay, Getenv: d.opts.Getenv}
+	layers := *p.Caches
+	if _, trimmed := d.trimmed.LoadOrStore(roots[0], true); !trimmed {
+		d.trims.Go(func() {
+			if err := layers.Trim(sandbox.LayerLimit); err != nil {
+				d.opts.Log.Warn("private caches are not trimmed", "err", err)
+			}
+		})
+	}
+}
+
+// cacheLayers is where private caches are: not below the cache folder, which is one of those that
+// layers are put over.
+func (d *Daemon) cacheLayers() string { return filepath.Join(d.opts.StateDir, "caches") }
+
+// ClearSandboxCaches removes the private caches of all workspaces, and returns where they were.
+func (d *Daemon) ClearSandboxCaches() (string, error) {
+	return d.cacheLayers(), os.RemoveAll(d.cacheLayers())
+}
+
 // levelFor returns what such a child may do, wherever that is held.
 func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox.Policy {
-	p := sandbox.Policy{Level: sandbox.Workspace, Write: append(roots[:len(roots):len(roots)], sandbox.Caches(d.opts.Getenv, d.opts.CacheDir)...)}
+	p := sandbox.Policy{Level: sandbox.Workspace, Write: roots[:len(roots):len(roots)]}
 	switch cfg.ToolCall.Sandbox {
 	case sandboxOff:
 		return sandbox.Policy{}
 	case sandboxOn, sandboxRequired:
-		p.Network, p.Required = cfg.ToolCall.SandboxNetwork, cfg.ToolCall.Sandbox == sandboxRequired
+		p.Network, p.Required = cfg.ToolCall.SandboxNetwork.All, cfg.ToolCall.Sandbox == sandboxRequired
+		if by == contained {
+			p.Network, p.Required = false, true
+		}
 		if by == judged {
 			return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots, Required: p.Required}
 		}
@@ -66,6 +100,8 @@ func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox
 		return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots}
 	case users:
 		p.Network = true
+	case contained:
+		p.Required = true // nobody approved it outside of its bounds
 	case workspaces:
 	}
 	return p
@@ -123,8 +159,11 @@ func (d *Daemon) customAuthor(cfg *config.Loaded, name string, call tools.Call) 
 // ruleAuthor says whose a rule of the permission policy is. What is not found in the
 // configuration is built in.
 func ruleAuthor(cfg *config.Loaded, roots []string, rule string) author {
-	if rule == permission.RuleReads {
+	switch rule {
+	case permission.RuleReads:
 		return judged
+	case tools.RuleWorkspace:
+		return contained
 	}
 	path := rulePath(rule)
 	origin, ok := cfg.Origin(path...)
@@ -183,7 +222,16 @@ func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
 	if s := d.children.Bounds(); !s.Holds {
 		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to hold it to that: " + s.Without}
 	}
-	return permission.Sandbox{}
+	return permission.Sandbox{NoWorkspace: func() string {
+		here := d.isolation()
+		switch untrusted := d.Untrusted(); {
+		case !here.Mounts || !here.Processes || !here.Network:
+			return "the sandbox of the workspace cannot be held here: " + here.Without
+		case len(untrusted) > 0:
+			return untrusted[0].File + " is not trusted"
+		}
+		return ""
+	}}
 }
 
 // shownBounds is how a call is bound, for the user; nil if it is not.

@@ -25,15 +25,15 @@ func TestBounds(t *testing.T) {
 	write, net := sandbox.Policy{Level: sandbox.Workspace}, sandbox.Policy{Level: sandbox.Workspace, Network: true}
 	must, mustRead := sandbox.Policy{Level: sandbox.Workspace, Required: true}, sandbox.Policy{Level: sandbox.ReadOnly, Required: true}
 	for _, c := range []struct {
-		mode                                  string
-		ours, reads, mine, theirs, auto, hand sandbox.Policy
+		mode                                         string
+		ours, reads, stays, mine, theirs, auto, hand sandbox.Policy
 	}{
-		{`"auto"`, read, read, net, write, net, none},
-		{`"off"`, none, none, none, none, none, none},
-		{`"on"`, write, read, write, write, write, write},
-		{`"on", "sandboxNetwork": true`, net, read, net, net, net, net},
-		{`"required"`, must, mustRead, must, must, must, must},
-		{`"nonsense"`, read, read, net, write, net, none},
+		{`"auto"`, read, read, must, net, write, net, none},
+		{`"off"`, none, none, none, none, none, none, none},
+		{`"on"`, write, read, must, write, write, write, write},
+		{`"on", "sandboxNetwork": true`, net, read, must, net, net, net, net},
+		{`"required"`, must, mustRead, must, must, must, must, must},
+		{`"nonsense"`, read, read, must, net, write, net, none},
 	} {
 		d := New(Options{Getenv: func(string) string { return "" }, StateDir: state, CacheDir: t.TempDir()})
 		options := `{"toolCall": {"sandbox": ` + c.mode + `, "approval": {"allow": {"a.b": {}}}}, "agent": {"my.agent": {"toolCall": {"approval": {"byDefault": "allow"}}}}}`
@@ -49,6 +49,7 @@ func TestBounds(t *testing.T) {
 			"no rule":                 {tools.Grant{}, c.ours},
 			"a read-only agent":       {tools.Grant{Rule: "agent.plan.readOnly"}, c.ours},
 			"a command that reads":    {tools.Grant{Rule: "sandbox.reads"}, c.reads},
+			"a command that stays":    {tools.Grant{Rule: tools.RuleWorkspace}, c.stays},
 			"a built-in default":      {tools.Grant{Rule: "toolCall.approval.byDefault"}, c.ours},
 			"the user's rule":         {tools.Grant{Rule: "toolCall.approval.allow.a.b"}, c.mine},
 			"the user's agent":        {tools.Grant{Rule: "agent.my.agent.toolCall.approval.byDefault"}, c.mine},

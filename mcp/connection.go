@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -95,7 +96,12 @@ func explain(ctx context.Context, err error, clean func(string) string) error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
 		err = cause
 	}
-	text := cut(clean(err.Error()), 2000)
+	text := err.Error()
+	var request *url.Error
+	if errors.As(err, &request) { // its address is known to who reads this
+		text = strings.Replace(text, fmt.Sprintf("%s %q: ", request.Op, request.URL), "", 1)
+	}
+	text = cut(clean(text), 2000)
 	var permanent permanentError
 	switch {
 	case errors.Is(err, errUnauthorized):

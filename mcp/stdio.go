@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"time"
@@ -69,10 +68,10 @@ func (t *stdio) start(_ context.Context, hear func(envelope), over func(error)) 
 	if err != nil {
 		_, _ = in.Close(), out.Close()
 		switch {
-		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) || strings.Contains(err.Error(), "no such file"):
-			err = fmt.Errorf("the program %s was not found: install it, or correct the command", t.launch.Command)
+		case errors.Is(err, fs.ErrNotExist), strings.Contains(err.Error(), "no such file"), strings.Contains(err.Error(), "executable file not found"):
+			err = fmt.Errorf("start %s: the program was not found: install it, or correct the command", t.launch.Command)
 		case errors.Is(err, fs.ErrPermission):
-			err = fmt.Errorf("the program %s may not be executed: %w", t.launch.Command, err)
+			err = fmt.Errorf("start %s: the program may not be executed: %w", t.launch.Command, err)
 		}
 		return permanentError{err}
 	}
@@ -130,6 +129,9 @@ func (t *stdio) farewell() error {
 		text = "it was killed"
 	}
 	line, more := t.stderr.reason()
+	if t.child.Wait().Code == 0 {
+		text += ", as programs do that are not MCP servers"
+	}
 	if line != "" {
 		text += ": " + line
 	}

@@ -203,6 +203,9 @@ type Command struct {
 	Dir        string // absolute: where it runs
 	Program    cmdline.Program
 	Background bool // it goes on when the call has ended
+	// Outside is why the call is to run outside of the sandbox; empty if it is not. The user is
+	// asked about each such call.
+	Outside string
 	// Given are the arguments that the call fills a line of the user's own configuration with;
 	// nil if all of Text is the call's.
 	Given []string

@@ -1,11 +1,13 @@
-//go:build !windows
+//go:build unix
 
 package workspace
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // maxLinks bounds the links of one path, as the system does; a longer chain leads nowhere.
@@ -23,6 +25,7 @@ func resolve(path string) string {
 		path = dir + "/" + path
 	}
 	at, rest, links, exists := "/", path, 0, true
+	var buf [4096]byte // longer links do not exist
 	for rest != "" {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
@@ -41,16 +44,17 @@ func resolve(path string) string {
 		if !exists {
 			continue
 		}
-		info, err := os.Lstat(next)
+		n, err := readLink(next, buf[:])
 		switch {
+		case errors.Is(err, syscall.EINVAL): // no link
 		case err != nil:
 			exists = false
-		case info.Mode()&os.ModeSymlink != 0:
-			target, err := os.Readlink(next)
-			if links++; err != nil || links > maxLinks {
+		default:
+			if links++; links > maxLinks || n == len(buf) {
 				exists = false
 				continue
 			}
+			target := string(buf[:n])
 			rest = target + "/" + rest
 			if at = filepath.Dir(next); filepath.IsAbs(target) {
 				at = "/"
@@ -58,4 +62,14 @@ func resolve(path string) string {
 		}
 	}
 	return at
+}
+
+// readLink asks once whether there is something, and whether it is a link.
+func readLink(path string, buf []byte) (int, error) {
+	for {
+		n, err := syscall.Readlink(path, buf)
+		if !errors.Is(err, syscall.EINTR) {
+			return n, err
+		}
+	}
 }

@@ -111,12 +111,12 @@ func (c *execClient) startingServers() []string {
 func (c *execClient) missingServers() {
 	for _, name := range slices.Sorted(maps.Keys(c.daemon.Config().MCPServers)) {
 		s, _ := c.daemon.MCPStatus(name, "")
-		switch {
-		case s.State == mcp.Starting:
+		switch s.State {
+		case mcp.Starting:
 			c.note(fmt.Sprintf("The MCP server %s has not started within %s, so its tools are missing; `eca mcp test %s` shows why.", printable(name), serverPatience, printable(name)))
-		case s.State == mcp.Failed:
+		case mcp.Failed:
 			c.note(fmt.Sprintf("The MCP server %s does not run, so its tools are missing: %s", printable(name), printable(c.daemon.Presentable(s.Reason))))
-		case s.State == mcp.NeedsLogin:
+		case mcp.NeedsLogin:
 			c.note(fmt.Sprintf("The MCP server %s needs a login, so its tools are missing: %s", printable(name), printable(c.daemon.Presentable(s.Reason))))
 		}
 	}

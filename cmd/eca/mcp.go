@@ -49,6 +49,9 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
+				if _, exists := d.Config().MCPServers[args[0]]; exists {
+					return fmt.Errorf("there is an MCP server %s already; `eca mcp remove %s` makes room for another", printable(args[0]), printable(args[0]))
+				}
 				if err := d.AddMCPServer(args[0], s, workspace, ""); err != nil {
 					return err
 				}

@@ -126,7 +126,7 @@ func (p *printer) arithm(x syntax.ArithmExpr) {
 func (p *printer) test(x syntax.TestExpr) {
 	switch x := x.(type) {
 	case *syntax.Word:
-		p.str(p.join(p.pieces(x, aValue)))
+		p.str(p.join(p.tilde(p.pieces(x, aValue), false)))
 	case *syntax.ParenTest:
 		p.str("( ")
 		p.test(x.X)

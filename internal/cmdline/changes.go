@@ -20,18 +20,39 @@ func changes(name string, args []word) bool {
 	if p, known := reader(base(name)); known {
 		return p.parse(args).mark == writes
 	}
-	changing := map[string][]string{
-		"git": {
-			"add", "am", "apply", "bisect", "checkout", "cherry-pick", "clean", "clone", "commit", "fetch", "filter-branch", "gc", "init", "merge", "mv",
-			"pull", "push", "rebase", "reset", "restore", "revert", "rm", "switch", "update-ref", "update-index",
-		},
-		"npm": {"install", "i", "ci", "add", "uninstall", "update", "publish", "link"}, "pnpm": {"install", "i", "add", "remove", "update", "publish"},
-		"yarn": {"install", "add", "remove", "upgrade", "publish"}, "bun": {"install", "add", "remove"},
-		"pip": {"install", "uninstall"}, "pip3": {"install", "uninstall"}, "uv": {"add", "remove", "sync"}, "poetry": {"add", "remove", "install"},
-		"cargo": {"install", "add", "remove", "publish", "update"}, "go": {"install", "get"}, "gem": {"install", "uninstall"},
-		"brew": {"install", "uninstall", "upgrade"}, "apt": {"install", "remove", "upgrade"}, "apt-get": {"install", "remove", "upgrade"}, "dnf": {"install", "remove"},
-	}[base(name)]
-	return len(changing) > 0 && slices.Contains(changing, subcommand(name, args))
+	sub := subcommand(name, args)
+	return sub != "" && strings.Contains(" "+changingSubcommands(base(name))+" ", " "+sub+" ")
+}
+
+// changingSubcommands are those that are there to change something.
+func changingSubcommands(name string) string {
+	switch name {
+	case "git":
+		return "add am apply bisect checkout cherry-pick clean clone commit fetch filter-branch gc init merge mv pull push rebase reset restore revert rm switch update-ref update-index"
+	case "npm":
+		return "install i ci add uninstall update publish link"
+	case "pnpm":
+		return "install i add remove update publish"
+	case "yarn":
+		return "install add remove upgrade publish"
+	case "bun", "dnf":
+		return "install add remove"
+	case "pip", "pip3", "gem":
+		return "install uninstall"
+	case "uv":
+		return "add remove sync"
+	case "poetry":
+		return "add remove install"
+	case "cargo":
+		return "install add remove publish update"
+	case "go":
+		return "install get"
+	case "brew":
+		return "install uninstall upgrade"
+	case "apt", "apt-get":
+		return "install remove upgrade"
+	}
+	return ""
 }
 
 // subcommand returns the first word that is no option, for programs with subcommands.

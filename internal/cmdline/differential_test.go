@@ -292,18 +292,6 @@ func TestCanonicalFormRunsTheSame(t *testing.T) {
 					counts["two readings"]++
 				case none != "":
 					counts["no form"]++
-					if strings.Contains(none, "printed form") && counts["x"] < 8 {
-						counts["x"]++
-						tx, wx := p.tree.print(form)
-						q := Parse(tx)
-						fg := form
-						fg.Glob = nil
-						t2 := ""
-						if q.tree != nil {
-							t2, _ = q.tree.print(fg)
-						}
-						t.Logf("XX %q\n  %q %s\n  %q\n %s | %s | %v", text, tx, wx, t2, q.Unresolved, q.TwoReadings, sameCommands(p, q))
-					}
 					why[none]++
 				default:
 					written, printed = append(written, text), append(printed, out)

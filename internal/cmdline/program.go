@@ -164,7 +164,8 @@ type walker struct {
 	nested int // statements around the one that is looked at
 
 	substitutionEnd int          // of the substitution that is looked at; 0 outside of one
-	compound, cases int          // compound commands, and such by case, around what is looked at
+	compound        int          // compound commands around what is looked at
+	cases           bool         // the program has a case
 	documents       []documentAt // of the text, so far
 }
 
@@ -304,8 +305,10 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 		w.stmts(cmd.Do, depth)
 	case *syntax.CaseClause:
 		w.computed("it chooses by a pattern")
-		w.cases++
-		defer func() { w.cases-- }()
+		w.cases = true
+		if len(w.documents) > 0 {
+			w.ambiguous(caseWithDocument)
+		}
 		w.word(cmd.Word, depth)
 		for _, item := range cmd.Items {
 			for _, p := range item.Patterns {

@@ -38,6 +38,10 @@ func (w *walker) comments(text string) {
 	}
 }
 
+// caseWithDocument is refused: the parser reads documents after the end of a case that begins
+// in their line, a shell within it.
+const caseWithDocument = "it has a case and a here-document"
+
 // documentAt is where a here-document is written.
 type documentAt struct{ line, op, body uint }
 
@@ -63,8 +67,8 @@ func (w *walker) document(r *syntax.Redirect) {
 		}
 	}
 	w.documents = append(w.documents, here)
-	if w.cases > 0 {
-		w.ambiguous("a case has a here-document")
+	if w.cases {
+		w.ambiguous(caseWithDocument)
 	}
 	if w.substitutionEnd > 0 && w.compound > 0 {
 		w.ambiguous("a compound command in a substitution has a here-document")

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"slices"
 	"testing"
@@ -14,30 +15,51 @@ import (
 // bash alone, measured in turn with the others. Reported are medians.
 func BenchmarkCommand(b *testing.B) {
 	b.Setenv("TMPDIR", b.TempDir())
-	stock := newPool(b)
-	run := func(p *Pool, policy sandbox.Policy) func() error {
+	ws := b.TempDir()
+	command := Spec{Path: "/bin/bash", Args: []string{"-c", "true"}, Dir: ws}
+	// Each kind has a stock of its own, as commands of a daemon are mostly of one kind; spare is
+	// 0 for a command after a minute of rest.
+	run := func(spare int, policy sandbox.Policy) func() error {
+		p := NewPool(newPool(b).supervisor, spare)
+		b.Cleanup(p.Close)
 		return func() error {
-			_, err := p.Run(context.Background(), Spec{Path: "/bin/bash", Args: []string{"-c", "true"}, Sandbox: policy})
+			spec := command
+			if spec.Sandbox = policy; policy.Level == sandbox.ReadOnly {
+				spec.Sandbox.Read = sandbox.Reads([]string{ws}, os.Getenv)
+			}
+			_, err := p.Run(context.Background(), spec)
 			return err
 		}
 	}
-	// cold is a pool that keeps nothing.
-	cold := NewPool(stock.supervisor, 0)
-	b.Cleanup(cold.Close)
+	reads, writes := sandbox.Policy{Level: sandbox.ReadOnly}, sandbox.Policy{Level: sandbox.Workspace, Write: []string{ws}}
+	isolate := func(p sandbox.Policy) sandbox.Policy {
+		p.Isolate, p.OwnProcesses = true, true
+		return p
+	}
 	kinds := []struct {
 		name string
 		run  func() error
 	}{
 		{"bare", func() error { return exec.Command("/bin/bash", "-c", "true").Run() }},
-		{"supervised", run(stock, sandbox.Policy{})},
-		{"read-only", run(stock, sandbox.Policy{Level: sandbox.ReadOnly})},
-		{"workspace", run(stock, sandbox.Policy{Level: sandbox.Workspace})},
-		{"cold-read-only", run(cold, sandbox.Policy{Level: sandbox.ReadOnly})},
+		{"supervised", run(1, sandbox.Policy{})},
+		{"read-only", run(1, reads)},
+		{"workspace", run(1, writes)},
+		{"read-only-cold", run(0, reads)},
+	}
+	if here := NewPool(newPool(b).supervisor, 0).Isolation(); here.Mounts && here.Processes {
+		kinds = append(kinds, []struct {
+			name string
+			run  func() error
+		}{
+			{"read-only-isolated", run(1, isolate(reads))},
+			{"workspace-isolated", run(1, isolate(writes))},
+			{"read-only-isolated-cold", run(0, isolate(reads))},
+		}...)
 	}
 	took := make([][]time.Duration, len(kinds))
 	for b.Loop() {
 		for i, kind := range kinds {
-			time.Sleep(20 * time.Millisecond) // between commands, the stock is renewed
+			time.Sleep(100 * time.Millisecond) // between commands, the stock is renewed
 			start := time.Now()
 			if err := kind.run(); err != nil {
 				b.Fatal(err)

@@ -25,6 +25,7 @@ type Child interface {
 // started as by Start.
 type Pool struct {
 	supervisor string
+	network    *Network // that children are in; nil: eca's own
 	stock      stock
 }
 
@@ -32,6 +33,13 @@ type Pool struct {
 // main calls Supervise first; spare is how many idle supervisors are kept. Close must be called.
 func NewPool(supervisor string, spare int) *Pool {
 	return &Pool{supervisor: supervisor, stock: stock{spare: spare, rest: time.Minute}}
+}
+
+// Join returns a pool whose children are in a network namespace. Their policies are Joined.
+func (p *Pool) Join(n *Network) *Pool {
+	joined := NewPool(p.supervisor, 1)
+	joined.network = n
+	return joined
 }
 
 // Run starts a child and waits for it. When ctx ends, the child is asked to end, then killed,
@@ -106,7 +114,10 @@ func bound(spec *Spec, supervised bool) (temp string, err error) {
 		spec.Sandbox = sandbox.Policy{}
 		return "", nil
 	}
-	spec.Sandbox.Look()
+	if err := spec.Sandbox.Prepare(); err != nil {
+		return "", err
+	}
+	spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], spec.Sandbox.Env...)
 	switch spec.Sandbox.Level {
 	case sandbox.ReadOnly:
 		if temp, err = makeTemp(); err != nil {

@@ -111,7 +111,7 @@ func (p *Pool) place(o order) (*warden, int, error) {
 		fresh := w == nil
 		if fresh {
 			var err error
-			if w, err = newWarden(p.supervisor); err != nil {
+			if w, err = newWarden(p.supervisor, p.network); err != nil {
 				return nil, 0, fmt.Errorf("start the supervisor: %w", err)
 			}
 		}
@@ -208,7 +208,7 @@ type warden struct {
 	idleSince time.Time
 }
 
-func newWarden(supervisor string) (*warden, error) {
+func newWarden(supervisor string, network *Network) (*warden, error) {
 	ours, theirs, err := socketPair("supervisor")
 	if err != nil {
 		return nil, err
@@ -225,12 +225,18 @@ func newWarden(supervisor string) (*warden, error) {
 		return nil, errors.New("the socket is not a Unix socket")
 	}
 	program := supervisor
-	if own, err := os.Executable(); err == nil && own == supervisor {
+	if own, err := os.Executable(); err == nil && own == supervisor && network == nil {
 		supervisor = "/proc/self/exe" // an update may have put another version there
 	}
 	cmd := exec.Command(supervisor)
 	cmd.Args = []string{"eca", wardenArg}
 	cmd.ExtraFiles = []*os.File{theirs}
+	if network != nil {
+		if err := network.enter(cmd); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+	}
 	ownGroup(cmd)
 	adoptOrphans()
 	if err := cmd.Start(); err != nil {

@@ -71,10 +71,16 @@ func programs(t *testing.T, names ...string) []string {
 	return out
 }
 
-// Commands that read print the same within the bounds of reading as without any.
+// Commands that read print the same within the bounds of reading as without any, in namespaces
+// too where there are some.
 func TestReadersPrintTheSame(t *testing.T) {
 	ws, policy := reader(t)
 	p := newPool(t)
+	kinds := []sandbox.Policy{policy}
+	if here := p.Isolation(); here.Mounts && here.Processes {
+		policy.Isolate, policy.OwnProcesses, policy.Write = true, true, []string{ws}
+		kinds = append(kinds, policy)
+	}
 	for _, line := range []string{
 		"git log", "git log --oneline -p", "git diff", "git diff --stat", "git status", "git status --short", "git show HEAD", "git grep one", "git blame a.txt",
 		"git ls-files", "git rev-parse HEAD", "git rev-parse --show-toplevel", "git branch -a", "git stash list", "git shortlog HEAD", "git remote -v", "git describe --tags",
@@ -99,12 +105,13 @@ func TestReadersPrintTheSame(t *testing.T) {
 			}
 			return out.String() + "--\n" + errs.String(), exit
 		}
-		bounds := policy
-		bounds.Execute = slices.Concat(policy.Execute, programs(t, names...), programs(t, "gzip")) // zcat is a script that starts it
 		free, freeExit := run(sandbox.Policy{})
-		got, gotExit := run(bounds)
-		if free != got || freeExit != gotExit {
-			t.Errorf("%s: exit %d, not %d:\n%s\nwithout bounds:\n%s", line, gotExit.Code, freeExit.Code, got, free)
+		for _, bounds := range kinds {
+			bounds.Execute = slices.Concat(policy.Execute, programs(t, names...), programs(t, "gzip")) // zcat is a script that starts it
+			got, gotExit := run(bounds)
+			if free != got || freeExit != gotExit {
+				t.Errorf("%s, in namespaces: %v: exit %d, not %d:\n%s\nwithout bounds:\n%s", line, bounds.Isolate, gotExit.Code, freeExit.Code, got, free)
+			}
 		}
 	}
 }

@@ -43,6 +43,8 @@ const (
 // code to exit with.
 func Supervise(args []string) (code int, ok bool) {
 	switch {
+	case len(args) >= 2 && args[1] == networkArg:
+		return holdNetwork(args[2:]), true
 	case len(args) != 2:
 		return 0, false
 	case args[1] == wardenArg:
@@ -104,6 +106,7 @@ func (s *supervisor) supervise(o order) {
 	o.close()
 	if err != nil {
 		_ = removeTemp(o.Policy.Temp)
+		o.Policy.RemoveWork()
 		s.set(0, "")
 		s.tell(err.Error())
 		return
@@ -116,6 +119,7 @@ func (s *supervisor) supervise(o order) {
 		killDescendants(pid)
 	}
 	_ = removeTemp(o.Policy.Temp) // the parent may be gone
+	o.Policy.RemoveWork()
 	s.set(0, "")
 	s.tell(fmt.Sprintf(exitMessage, code))
 }

@@ -19,7 +19,8 @@ type when int
 const (
 	always         when = iota
 	atReadOnly          // Level is ReadOnly
-	withoutNetwork      // Network is false
+	withoutNetwork      // Network is false, and so is Loopback
+	onLoopback          // Loopback is true
 	unscoped            // the kernel's Landlock does not keep signals inside
 )
 
@@ -32,6 +33,7 @@ const (
 	equal                   // refused if the argument is the value
 	notZero                 // refused unless the argument is zero
 	hasBits                 // refused if one of the value's bits is set
+	except                  // refused unless the argument is one of the values
 )
 
 // rule refuses a system call.
@@ -41,6 +43,7 @@ type rule struct {
 	test  test
 	arg   uint32 // number of the argument
 	value uint32
+	among []uint32 // the values of except
 	errno unix.Errno
 }
 
@@ -104,6 +107,9 @@ func rules(protected []int) []rule {
 		// Whatever the family: a Unix socket can lead to a service that has the network. Pairs of
 		// sockets go on to work.
 		{when: withoutNetwork, calls: []uint32{unix.SYS_SOCKET}, errno: unix.EPERM},
+		{when: onLoopback, calls: []uint32{unix.SYS_SOCKET}, test: except, arg: 0, among: []uint32{unix.AF_INET, unix.AF_INET6}, errno: unix.EPERM},
+		{when: onLoopback, calls: []uint32{unix.SYS_SOCKET}, test: except, arg: 2, among: []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP}, errno: unix.EPROTONOSUPPORT},
+		{when: onLoopback, calls: []uint32{unix.SYS_SENDTO}, test: hasBits, arg: 3, value: unix.MSG_FASTOPEN, errno: unix.EPERM},
 	}
 	for _, pid := range append(protected, 1) {
 		for _, id := range []uint32{uint32(pid), uint32(-pid)} { // a process, its group; of 1: everything
@@ -171,6 +177,14 @@ func assemble(list []rule) []unix.SockFilter {
 				out = append(out, unix.SockFilter{Code: jeq, K: call, Jf: 1}, unix.SockFilter{Code: ret, K: answer(r.errno)})
 				continue
 			}
+			if r.test == except {
+				out = append(out, unix.SockFilter{Code: jeq, K: call, Jf: uint8(len(r.among)) + 3}, unix.SockFilter{Code: load, K: offsetArgs + 8*r.arg})
+				for i, value := range r.among {
+					out = append(out, unix.SockFilter{Code: jeq, K: value, Jt: uint8(len(r.among) - i)})
+				}
+				out = append(out, unix.SockFilter{Code: ret, K: answer(r.errno)}, unix.SockFilter{Code: load, K: offsetCall})
+				continue
+			}
 			check := unix.SockFilter{Code: jeq, K: r.value, Jf: 1}
 			switch r.test {
 			case notZero:
@@ -194,7 +208,7 @@ func assemble(list []rule) []unix.SockFilter {
 func filter(p Policy) error {
 	abi, err := llsyscall.LandlockGetABIVersion()
 	counts := map[when]bool{
-		always: true, atReadOnly: p.Level == ReadOnly, withoutNetwork: !p.Network, unscoped: err != nil || abi < scopedABI,
+		always: true, atReadOnly: p.Level == ReadOnly, withoutNetwork: !p.Network && !p.Loopback, onLoopback: p.Loopback, unscoped: err != nil || abi < scopedABI,
 	}
 	var list []rule
 	for _, r := range rules(p.Protect) {

@@ -24,6 +24,11 @@ func (p Policy) mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private: %w", err)
 	}
+	for _, o := range p.Overlays {
+		if err := o.mount(); err != nil {
+			return err
+		}
+	}
 	writable := p.writable()
 	var trees []tree
 	defer func() {
@@ -67,11 +72,6 @@ func (p Policy) mount() error {
 	slices.SortStableFunc(trees, func(a, b tree) int { return depth(a.dir) - depth(b.dir) }) // those above first
 	for _, t := range trees {
 		if err := t.put(); err != nil {
-			return err
-		}
-	}
-	for _, o := range p.Overlays {
-		if err := o.mount(); err != nil {
 			return err
 		}
 	}
@@ -186,7 +186,7 @@ func (t tree) put() error {
 
 // mount puts a private layer over a folder.
 func (o Overlay) mount() error {
-	options := "userxattr"
+	options := "userxattr,index=off"
 	for _, part := range [][2]string{{"lowerdir", o.Dir}, {"upperdir", o.Upper}, {"workdir", o.Work}} {
 		if strings.ContainsAny(part[1], `,:\`) {
 			return fmt.Errorf("overlay of %s: %s: a name with a comma, colon or backslash", o.Dir, part[1])

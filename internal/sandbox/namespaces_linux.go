@@ -24,7 +24,7 @@ type Spaces struct {
 
 // Spaces returns the namespaces of a policy.
 func (p Policy) Spaces() Spaces {
-	return Spaces{p.Isolate, p.Isolate && p.OwnProcesses, p.Isolate && p.Loopback && p.Join == 0}
+	return Spaces{p.Isolate, p.Isolate && p.OwnProcesses, p.Isolate && p.Loopback && !p.Joined}
 }
 
 // Set has a process that is about to be started begin in namespaces.
@@ -120,17 +120,40 @@ func LoopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// dropCapabilities takes from the calling thread, and from what it starts, the rights in its
-// user namespace.
-func dropCapabilities(p Policy) error {
-	if !p.Isolate {
-		return nil
+// keptByRoot are the capabilities that root keeps outside of namespaces: those over files and
+// users. Without the others it cannot raise limits, make devices or configure the machine.
+var keptByRoot = [...]uintptr{
+	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_FSETID,
+	unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_NET_BIND_SERVICE,
+}
+
+// keptCapabilities returns what a child keeps of the capabilities that eca has.
+func (p Policy) keptCapabilities() (keep uint64) {
+	var list []uintptr
+	switch {
+	case !p.Isolate:
+		list = keptByRoot[:]
+	case os.Geteuid() == 0 && p.foreignOwner():
+		list = foreignFiles[:]
 	}
-	var keep uint64
-	if os.Geteuid() == 0 && p.foreignOwner() {
-		for _, c := range foreignFiles {
-			keep |= 1 << c
-		}
+	for _, c := range list {
+		keep |= 1 << c
+	}
+	return keep
+}
+
+// dropCapabilities takes the other capabilities from the calling thread, and from what it
+// starts. An ordinary user has none outside of namespaces.
+func dropCapabilities(p Policy) error {
+	keep := p.keptCapabilities()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return fmt.Errorf("sandbox: capabilities: %w", err)
+	}
+	has := uint64(data[1].Permitted)<<32 | uint64(data[0].Permitted)
+	if keep &= has; keep == has {
+		return nil
 	}
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		if keep&(1<<c) != 0 {
@@ -143,9 +166,8 @@ func dropCapabilities(p Policy) error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return fmt.Errorf("sandbox: capabilities: %w", err)
 	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	low, high := uint32(keep), uint32(keep>>32)
-	data := [2]unix.CapUserData{{Effective: low, Permitted: low}, {Effective: high, Permitted: high}}
+	data = [2]unix.CapUserData{{Effective: low, Permitted: low}, {Effective: high, Permitted: high}}
 	if err := unix.Capset(&header, &data[0]); err != nil {
 		return fmt.Errorf("sandbox: capabilities: %w", err)
 	}

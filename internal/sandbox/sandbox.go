@@ -13,7 +13,6 @@
 package sandbox
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 )
@@ -52,18 +51,23 @@ type Policy struct {
 	Isolate      bool `json:"isolate,omitempty"`
 	OwnProcesses bool `json:"ownProcesses,omitempty"`
 
-	// Guard says which places in the workspace stay as they are; Look finds them. Where they
+	// Guard says which places in the workspace stay as they are; Prepare finds them. Where they
 	// cannot be made read-only, Places.Since finds what changed.
 	Guard  *Guard `json:"-"`
 	Places Places `json:"places,omitzero"`
+
+	// Caches are the private caches that Prepare makes of the user's; Env are the variables that
+	// lead there.
+	Caches *Caches  `json:"-"`
+	Env    []string `json:"-"`
 
 	// Overlays are folders that the child may write to in private layers; only with Isolate.
 	Overlays []Overlay `json:"overlays,omitempty"`
 
 	// Loopback gives a child without Network a network namespace, in which it reaches itself
-	// only; or, with Join, that of another process. Only with Isolate.
+	// only; Joined says that it is in one already (proc.Pool.Join). Only with Isolate.
 	Loopback bool `json:"loopback,omitempty"`
-	Join     int  `json:"join,omitempty"`
+	Joined   bool `json:"joined,omitempty"`
 
 	// Protect are processes that the child must not signal: its supervisor and eca itself.
 	// Package proc names them.
@@ -93,13 +97,23 @@ type Guard struct {
 	Names Names
 }
 
-// Look finds the protected places as they are now. A second call does nothing.
-func (p *Policy) Look() {
-	if p.Guard == nil || p.Level != Workspace || p.Places.found != nil {
-		return
+// Prepare finds the protected places as they are now, and makes the folders of private caches. A
+// second call does nothing.
+func (p *Policy) Prepare() error {
+	if p.Level != Workspace {
+		return nil
 	}
-	p.Places = FindPlaces(*p.Guard)
-	p.Write = append(p.Write[:len(p.Write):len(p.Write)], p.Places.Write...)
+	if p.Guard != nil && p.Places.found == nil {
+		p.Places = FindPlaces(*p.Guard)
+		p.Write = append(p.Write[:len(p.Write):len(p.Write)], p.Places.Write...)
+	}
+	if p.Caches == nil {
+		return nil
+	}
+	layers, env, write, err := p.Caches.prepare(p.Write)
+	p.Caches, p.Overlays, p.Env = nil, layers, env
+	p.Write = append(p.Write[:len(p.Write):len(p.Write)], write...)
+	return err
 }
 
 // writable lists the folders that a child may write to, links resolved, as far as they
@@ -120,46 +134,6 @@ func (p Policy) writable() []string {
 	}
 	for _, o := range p.Overlays {
 		add(o.Dir)
-	}
-	return out
-}
-
-// Caches lists the folders in which common build tools keep what they fetched or built,
-// without those that hold programs. own names those of eca, which are left out.
-func Caches(getenv func(string) string, own ...string) []string {
-	home := getenv("HOME")
-	if home == "" {
-		return nil
-	}
-	var out []string
-	add := func(dir string) {
-		if info, err := os.Stat(dir); err == nil && info.IsDir() && !slices.Contains(own, dir) {
-			out = append(out, dir)
-		}
-	}
-	for _, name := range []string{
-		"go/pkg", ".npm", ".yarn", ".pnpm-store", ".local/share/pnpm/store", ".cargo/registry", ".cargo/git",
-		".gradle/caches", ".gradle/daemon", ".gradle/wrapper", ".m2/repository", ".ivy2", ".nuget/packages", ".pub-cache", ".bundle/cache", ".bun/install/cache",
-	} {
-		add(filepath.Join(home, filepath.FromSlash(name)))
-	}
-	for _, variable := range []string{"GOCACHE", "GOMODCACHE", "npm_config_cache", "PIP_CACHE_DIR", "UV_CACHE_DIR"} {
-		if dir := getenv(variable); filepath.IsAbs(dir) {
-			add(dir)
-		}
-	}
-	// Not the folder itself: eca's own cache is in it, with the programs of plugins.
-	bases := []string{getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"), filepath.Join(home, "Library", "Caches")}
-	for _, base := range bases {
-		entries, err := os.ReadDir(base)
-		if base == "" || err != nil {
-			continue
-		}
-		for _, e := range entries {
-			if e.Name() != "eca" {
-				add(filepath.Join(base, e.Name()))
-			}
-		}
 	}
 	return out
 }

@@ -35,6 +35,7 @@ func Probe() Support {
 // Gaps names what the bounds do not hold here.
 func Gaps() []string {
 	out := []string{
+		"no limit on memory: commands that use up the machine's are ended first; as root, none on the number of processes",
 		"with the network allowed, commands reach services of this machine as well, those behind Unix sockets included",
 	}
 	if abi, err := llsyscall.LandlockGetABIVersion(); err == nil && abi < scopedABI {
@@ -51,6 +52,9 @@ func Apply(p Policy) error {
 	}
 	if s := Probe(); !s.Holds {
 		return Error{s.Without}
+	}
+	if err := limit(p); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
 	}
 	if err := dropCapabilities(p); err != nil {
 		return err
@@ -70,6 +74,7 @@ const deviceABI = 5
 // Rights of Landlock's third version.
 const (
 	lookRights   = llsyscall.AccessFSReadFile | llsyscall.AccessFSReadDir
+	deviceFiles  = llsyscall.AccessFSMakeChar | llsyscall.AccessFSMakeBlock // root would reach disks through them
 	readRights   = llsyscall.AccessFSExecute | lookRights
 	fileRights   = llsyscall.AccessFSExecute | llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
 	deviceRights = llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
@@ -109,7 +114,7 @@ func restrict(p Policy) error {
 	if p.Level == Workspace {
 		dirs = append(dirs, "/dev/shm")
 	}
-	all := uint64(readRights | writeRights)
+	all := uint64(readRights|writeRights) &^ deviceFiles
 	if p.Execute != nil { // nothing that the child wrote itself
 		all &^= llsyscall.AccessFSExecute
 	}

@@ -182,12 +182,9 @@ func (g *gitAnswers) program() (string, error) {
 	if runtime.GOOS == "windows" {
 		name = "git.exe"
 	}
-	for _, dir := range filepath.SplitList(g.getenv("PATH")) {
+	for _, dir := range trustedDirs(g.getenv("PATH"), g.inside) {
 		path := filepath.Join(dir, name)
-		if !filepath.IsAbs(dir) || g.inside(path) {
-			continue
-		}
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && !g.inside(path) && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
 			return path, nil
 		}
 	}

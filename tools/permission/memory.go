@@ -56,6 +56,9 @@ func (p *Policy) keysOf(spec tools.Spec, plan tools.Plan, to resolved) (keys []s
 		}
 		return keys, true
 	}
+	if plan.Command.Outside != "" { // asked about each time
+		return nil, false
+	}
 	if plan.Command.Given != nil { // a line of the user's
 		return []string{name}, !p.namesOutside(cmdline.Command{Args: plan.Command.Given}, newPlaces(plan.Command.Dir))
 	}

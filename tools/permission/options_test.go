@@ -9,10 +9,11 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 )
 
-// tabled are the programs whose options are made up from their tables.
+// tabled are the programs whose options are made up from their tables, but those that may go on
+// for ever (tail -f, free -s, sleep).
 func tabled() []string {
-	out := strings.Fields("ls cat head tail stat du wc realpath readlink file tree md5sum sha256sum b2sum cksum cut tr nl tac rev fold paste join expand unexpand column cmp comm od strings seq sort uniq xxd diff" +
-		" pwd whoami arch df id uname nproc which basename dirname sleep free uptime date grep egrep fgrep rg jq sed awk find")
+	out := strings.Fields("ls cat head stat du wc realpath readlink file tree md5sum sha256sum b2sum cksum cut tr nl tac rev fold paste join expand unexpand column cmp comm od strings seq sort uniq xxd diff" +
+		" pwd whoami arch df id uname nproc which basename dirname uptime date grep egrep fgrep rg jq sed awk find")
 	for _, sub := range strings.Fields("log show whatchanged rev-list diff-tree reflog shortlog diff diff-index diff-files status blame annotate grep ls-files ls-tree describe rev-parse merge-base name-rev branch tag remote stash worktree cat-file for-each-ref show-ref count-objects check-ignore cherry symbolic-ref show-branch") {
 		out = append(out, "git "+sub)
 	}

@@ -8,6 +8,7 @@
 //	toolCall.approval.deny                                             -> deny
 //	the agent is readOnly, what the call does is not known             -> ask, always
 //	it writes to a protected place (protected.go)                      -> ask, always
+//	the call is to run outside of the sandbox                          -> ask, always
 //	what an MCP server says of the tool is not what it said before      -> ask, always
 //	remembered for this session, the workspace, or everywhere          -> allow
 //	the call touches a path outside the workspace                      -> ask
@@ -114,10 +115,11 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 	to := resolvePaths(plan)
 	gone := p.destroys(call.Roots, plan.Command)
 	printed := p.print(plan.Command)
-	v := p.holdToText(p.decide(call, spec, plan, to, gone, printed), call, spec, plan, printed)
+	v := p.decide(call, spec, plan, to, gone, printed)
 	if v.Decision == tools.Ask && !v.Insist && gone != "" {
 		v.Insist, v.Rule, v.Reason = true, "irreversible", gone+" ("+v.Reason+")"
 	}
+	v = p.holdToText(v, call, spec, plan, printed)
 	if v.Decision == tools.Ask {
 		v.Reason += destinations(call, plan, to, v.Reason)
 	}
@@ -174,6 +176,9 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to re
 	if place := p.writesProtected(spec, plan, to); place != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "protected", Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
 	}
+	if plan.Command != nil && plan.Command.Outside != "" {
+		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "outside the sandbox", Reason: "it would run outside of the sandbox, with all your rights: " + clip(plan.Command.Outside)}
+	}
 	if spec.Changed != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "changed tool", Reason: spec.Changed}
 	}
@@ -203,7 +208,7 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to re
 		}
 		reason = why
 	}
-	if v, ok := p.unaskedRule(call.Agent, r, spec, plan, printed); ok {
+	if v, ok := p.unaskedRule(call.Agent, r, spec, plan, printed, gone); ok {
 		return v
 	}
 	if spec.Caution != "" && r.byDefault == tools.Allow {

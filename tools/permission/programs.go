@@ -46,7 +46,7 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 	if path := s.getenv("PATH"); path != s.path || s.dirs == nil {
 		s.path, s.dirs = path, trustedDirs(path, inside)
 	}
-	printed.Programs = []tools.NamedProgram{} // there may be none
+	printed.Programs, printed.Execute = []tools.NamedProgram{}, []string{} // also if bash itself has all of them
 	var used []string
 	add := func(name string, needed bool) string {
 		file, found := s.find(name, inside)
@@ -110,6 +110,8 @@ func starts(name string) []string {
 		return []string{"echo"}
 	case "egrep", "fgrep":
 		return []string{"grep"}
+	case "zcat":
+		return []string{"gzip"}
 	case "git":
 		return []string{"/usr/lib/git-core/git", "/usr/libexec/git-core/git"}
 	}

@@ -2,6 +2,7 @@ package permission
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/config"
@@ -61,6 +62,60 @@ func TestReadsRunUnasked(t *testing.T) {
 	plan.Command.Background = false
 	if v := p.Judge(call, spec("server__shell_command"), plan); v.Decision != tools.Ask {
 		t.Errorf("a tool of a server: %+v", v)
+	}
+}
+
+// With toolCall.unasked set to workspace, commands that stay in the workspace run without a
+// question where the sandbox holds it in full; whatever leaves it asks.
+func TestWorkspaceRunsUnasked(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": "", "sub/b.txt": ""})
+	with := func(options, why string) *Policy {
+		cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(options), Getenv: func(string) string { return "" }})
+		p, errs := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{NoWorkspace: func() string { return why }}})
+		if len(errs)+len(cfg.Problems) > 0 {
+			t.Fatal(errs, cfg.Problems)
+		}
+		return p
+	}
+	const on = `{"toolCall": {"unasked": "workspace"}}`
+	p := with(on, "")
+	for command, rule := range map[string]string{
+		"npm test": tools.RuleWorkspace, "make && ./run > out.txt": tools.RuleWorkspace, "python3 -c 'print(1)'": tools.RuleWorkspace, "rm a.txt": tools.RuleWorkspace, "cd sub && touch c": tools.RuleWorkspace, "X=1 pytest; $x": tools.RuleWorkspace,
+		"git commit -am x": tools.RuleWorkspace, "cat a.txt": RuleReads, "npm test > /dev/null": tools.RuleWorkspace,
+		"git reset --hard": "irreversible", "rm -rf sub": "irreversible", "echo x > .git/hooks/x": "protected", "cp a.txt .envrc": "protected",
+		"curl http://x.example": "toolCall.approval.byDefault", "git push": "toolCall.approval.byDefault", "npm install x": "toolCall.approval.byDefault", "pnpm --filter a add x": "toolCall.approval.byDefault", "sudo docker ps": "toolCall.approval.byDefault",
+		"cp a.txt /etc/x": "toolCall.approval.byDefault", "cp a.txt ../x": "toolCall.approval.byDefault", "make > /etc/x": "toolCall.approval.byDefault", "cat /etc/passwd": "toolCall.approval.byDefault", "cd / && make": "toolCall.approval.byDefault", "touch ~/x": "toolCall.approval.byDefault",
+		"echo 'unclosed": "toolCall.approval.byDefault",
+	} {
+		v := judge(t, p, "code", dir, command)
+		if v.Rule != rule || (v.Decision == tools.Allow) != strings.HasPrefix(rule, "sandbox.") {
+			t.Errorf("%q: %+v", command, v)
+		}
+	}
+	for _, c := range []struct {
+		p              *Policy
+		agent, command string
+		want           tools.Decision
+	}{
+		{with(`{}`, ""), "code", "npm test", tools.Ask},
+		{with(on, "there are no namespaces"), "code", "npm test", tools.Ask},
+		{with(`{"agent": {"code": {"toolCall": {"unasked": "reads"}}}, "toolCall": {"unasked": "workspace"}}`, ""), "code", "npm test", tools.Ask},
+		{p, "plan", "npm test", tools.Ask},
+		{p, "plan", "rm a.txt", tools.Deny},
+		{with(`{"toolCall": {"unasked": "workspace", "approval": {"byDefault": "deny"}}}`, ""), "code", "npm test", tools.Deny},
+		{with(`{"toolCall": {"unasked": "workspace", "approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["rm .*"]}}}}}}`, ""), "code", "npm test; rm x", tools.Deny},
+		{with(`{"toolCall": {"unasked": "workspace", "approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["rm .*"]}}}}}}`, ""), "code", "npm test; $x", tools.Ask},
+		{with(`{"toolCall": {"unasked": "workspace", "approval": {"ask": {"eca__shell_command": {"argsMatchers": {"command": ["npm .*"]}}}}}}`, ""), "code", "make; npm test", tools.Ask},
+		{real(t, on, dir), "code", "npm test", tools.Ask},
+	} {
+		if v := judge(t, c.p, c.agent, dir, c.command); v.Decision != c.want {
+			t.Errorf("%s: %q: %+v", c.agent, c.command, v)
+		}
+	}
+	call, plan := tools.Call{Agent: "code", Arguments: json.RawMessage(`{"command":"npm test"}`), Roots: []string{dir}}, planOf(`{"command":"npm test"}`, dir)
+	plan.Command.Background = true
+	if v := p.Judge(call, spec("eca__shell_command"), plan); v.Decision != tools.Ask {
+		t.Errorf("in the background: %+v", v)
 	}
 }
 

@@ -57,7 +57,11 @@ func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	spec.Path, spec.Args = shell, []string{"-p", "-c", pinned(printed) + printed.Text, originalBash}
 	if unasked {
 		spec.Env = append(spec.Env, "PATH="+printed.Path)
-		if real, err := filepath.EvalSymlinks(shell); err == nil && spec.Sandbox.Level == sandbox.ReadOnly {
+		if spec.Sandbox.Level == sandbox.ReadOnly {
+			real, err := filepath.EvalSymlinks(shell)
+			if err != nil {
+				return proc.Spec{}, err
+			}
 			spec.Sandbox.Execute = append(slices.Clone(printed.Execute), real)
 		}
 	}

@@ -56,6 +56,10 @@ type Options struct {
 	// Bash is the copy of bash that runs what the user did not approve by hand.
 	Bash *Bash
 
+	// Network puts what a call runs into the network namespace of its chat; nil, or if it returns
+	// nil, there is none. refused says afterwards which connections were refused.
+	Network func(call tools.Call, spec *proc.Spec) (children *proc.Pool, refused func() []string)
+
 	// HeldBack is the folder for protected places that a bound command has made. Restore asks
 	// the user whether they come back; nil asks nobody.
 	HeldBack string
@@ -76,11 +80,28 @@ func (o Options) bind(spec *proc.Spec, call tools.Call) {
 	}
 }
 
+// network returns what starts a call's child, and what says afterwards which connections were
+// refused.
+func (o Options) network(call tools.Call, spec *proc.Spec) (children *proc.Pool, refused func() string) {
+	if o.Network != nil {
+		if joined, list := o.Network(call, spec); joined != nil {
+			return joined, func() string {
+				if addresses := list(); len(addresses) > 0 {
+					return fmt.Sprintf("[sandbox: connections refused: %s (toolCall.sandboxHosts)]", strings.Join(addresses, ", "))
+				}
+				return ""
+			}
+		}
+	}
+	return o.Children, func() string { return "" }
+}
+
 type shellArgs struct {
 	Command    string `json:"command" jsonschema:"The shell command to execute."`
 	WorkingDir string `json:"working_directory,omitempty" jsonschema:"The absolute path of the directory to run it in (default: the first workspace folder)."`
 	Timeout    int    `json:"timeout,omitempty" jsonschema:"Milliseconds until the command is killed (default: 60000, at most 600000)."`
 	Background string `json:"background,omitempty" jsonschema:"Set to a short label to run the command in the background, for servers and watchers. It returns at once."`
+	Outside    string `json:"outside,omitempty" jsonschema:"Only after the sandbox stopped this command: why it has to run outside of the sandbox. The user is asked each time."`
 }
 
 // Tools returns the tools of this package.
@@ -99,7 +120,10 @@ func (o Options) shellCommand() tools.Tool {
 			plan := tools.Plan{Summary: o.summary(a.Command, call.Roots), Paths: []string{dir}}
 			program := o.parse(a.Command)
 			plan.Command = o.command(a.Command, dir, program)
-			plan.Command.Background = a.Background != ""
+			plan.Command.Background, plan.Command.Outside = a.Background != "", strings.TrimSpace(a.Outside)
+			if plan.Command.Outside != "" {
+				plan.Summary += " (outside of the sandbox)"
+			}
 			if commands := describe(program); len(commands) > 0 || a.Background != "" {
 				if commands == nil {
 					commands = []event.Command{}
@@ -134,13 +158,22 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	}
 	if a.Background != "" {
 		label := strings.Join(strings.Fields(a.Background), " ")
-		spec.Sandbox.Look()
-		return o.Jobs.start(ctx, o.Children, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec, func() string {
+		if err := spec.Sandbox.Prepare(); err != nil {
+			return tools.Result{}, err
+		}
+		children, _ := o.network(call, &spec)
+		return o.Jobs.start(ctx, children, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec, func() string {
 			_, note := o.holdBack(spec.Sandbox.Places, call.ID)
 			return note
 		})
 	}
-	return o.execute(ctx, call, spec, a.limit(), out)
+	res, err := o.execute(ctx, call, spec, a.limit(), out)
+	if err == nil && res.Failed && (spec.Sandbox.Required || o.Children.Bounds().Holds) {
+		if note := stopNote(spec.Sandbox, res); note != "" {
+			res.Outputs = append(res.Outputs, note)
+		}
+	}
+	return res, err
 }
 
 // limit is how long the command may take.
@@ -164,8 +197,14 @@ func (o Options) line(command, dir string) proc.Spec {
 // execute runs a command to its end and returns what it printed. Protected places that it made
 // are moved away.
 func (o Options) execute(ctx context.Context, call tools.Call, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
-	spec.Sandbox.Look()
-	res, err := o.toEnd(ctx, spec, timeout, out)
+	if err := spec.Sandbox.Prepare(); err != nil {
+		return tools.Result{}, err
+	}
+	children, refused := o.network(call, &spec)
+	res, err := toEnd(ctx, children, spec, timeout, out)
+	if note := refused(); note != "" && err == nil {
+		res.Outputs = append(res.Outputs, note)
+	}
 	if note := o.afterwards(ctx, call, spec.Sandbox.Places); note != "" && err == nil {
 		res.Outputs = append(res.Outputs, note)
 	}
@@ -173,13 +212,13 @@ func (o Options) execute(ctx context.Context, call tools.Call, spec proc.Spec, t
 }
 
 // toEnd runs a command to its end and returns what it printed.
-func (o Options) toEnd(ctx context.Context, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
+func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
 	var stdout, stderr capture
 	stdout.sink, stderr.sink = out, out
 	spec.Stdout, spec.Stderr = &stdout, &stderr
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	exit, err := o.Children.Run(limited, spec)
+	exit, err := children.Run(limited, spec)
 	if err != nil {
 		return tools.Result{}, err
 	}

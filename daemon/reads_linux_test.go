@@ -1,0 +1,114 @@
+package daemon
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// judgedTool is a tool whose calls run as they were judged.
+type judgedTool struct {
+	d    *Daemon
+	tool tools.Tool
+	root string
+}
+
+// run runs a command as the policy has it run, or as the user approved it; allowed says whether
+// it runs without a question.
+func (j judgedTool) run(t *testing.T, command string, approved bool) (out string, allowed bool) {
+	t.Helper()
+	raw, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := tools.Call{ID: "c", ChatID: "chat", Agent: "code", Roots: []string{j.root}, Arguments: raw}
+	plan, err := j.tool.Plan(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := j.d.policy.Load().Judge(call, j.tool.Spec(), plan)
+	if v.Decision != tools.Allow && !approved {
+		return "", false
+	}
+	call.Printed, call.Grant = v.Printed, tools.Grant{Rule: v.Rule, Approved: approved}
+	res, err := j.tool.Run(t.Context(), call, nil)
+	if err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	return strings.Join(res.Outputs, "\n"), true
+}
+
+func newJudgedTool(t *testing.T) judgedTool {
+	t.Helper()
+	d, dir := isolated(t)
+	root := repositories(t, dir)["clone"]
+	home := filepath.Join(dir, "home")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d = New(Options{
+		Getenv: func(name string) string { return map[string]string{"HOME": home, "PATH": os.Getenv("PATH")}[name] },
+		Environ: func() []string {
+			return []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LC_ALL=C", "PWD=" + root}
+		},
+		StateDir: t.TempDir(), CacheDir: t.TempDir(), Supervisor: self,
+	})
+	t.Cleanup(d.Close)
+	d.Configure(json.RawMessage(`{}`), []string{root})
+	tool, ok := d.Tools().Lookup("shell_command")
+	if !ok {
+		t.Fatal("there is no shell_command")
+	}
+	return judgedTool{d, tool, root}
+}
+
+// What a reading command prints unasked, where only the judged programs start and only the
+// workspace is read, is what it prints with the user's rights.
+func TestUnaskedReadsPrintTheSame(t *testing.T) {
+	j := newJudgedTool(t)
+	write(t, filepath.Join(j.root, "b.txt"), "one\ntwo\n")
+	for _, command := range []string{
+		"cat a.txt b.txt", "ls -la a.txt b.txt", "git log --oneline", "git status --short", "git diff HEAD", "git stash list", "git branch -a", "git blame a.txt", "git show HEAD --stat", "git ls-files | sort", "git grep -n text",
+		"grep -rn two b.txt", "egrep 'o|w' b.txt", "rg -n two b.txt", "find . -name 'b.txt' -exec cat {} +", "printf 'b.txt' | xargs cat", "env cat b.txt", "timeout 20 cat b.txt", "nice cat b.txt", "head -1 b.txt | tr a-z A-Z",
+		"sort -r b.txt", "wc -l b.txt", "sed -n 1p b.txt", "awk '{print $1}' b.txt", "diff a.txt b.txt", "file b.txt", "stat -c %s b.txt", "od -c b.txt", "jq -n 1", "pwd", "echo hi", "which cat", "cat nothere; ls nothere", "cd sub && ls", "for f in *.txt; do cat \"$f\"; done",
+	} {
+		mine, _ := j.run(t, command, true)
+		got, allowed := j.run(t, command, false)
+		if !allowed {
+			t.Logf("%s: asks", command)
+			continue
+		}
+		if got != mine {
+			t.Errorf("%s: unasked:\n%s\nwith the user's rights:\n%s", command, got, mine)
+		}
+	}
+}
+
+// A program that a reading command does not name does not start unasked, even if something in
+// the repository or the environment wants it to.
+func TestUnaskedReadsStartNothingElse(t *testing.T) {
+	j := newJudgedTool(t)
+	call := tools.Call{Roots: []string{j.root}, Grant: tools.Grant{Rule: "sandbox.reads"}}
+	if p := j.d.callBounds(j.d.Config(), call); p.Read == nil || slices.Contains(p.Read, "/") || slices.Contains(p.Read, filepath.Dir(j.root)) {
+		t.Errorf("reads %v", p.Read)
+	}
+	// Judging is left out: what if it were wrong?
+	raw, _ := json.Marshal(map[string]string{"command": "cat a.txt; tac a.txt"})
+	for _, text := range []string{"tac a.txt", "/usr/bin/tac a.txt", "/bin/sh -c 'echo text'", "python3 -c 'print(\"text\")'", "cat ../home/secret"} {
+		write(t, filepath.Join(j.root, "..", "home", "secret"), "text\n")
+		call := tools.Call{ID: "c", ChatID: "chat", Roots: []string{j.root}, Arguments: raw, Grant: tools.Grant{Rule: "sandbox.reads"}, Printed: &tools.Printed{Text: text, Execute: []string{"/usr/bin/cat"}}}
+		res, err := j.tool.Run(t.Context(), call, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out := strings.Join(res.Outputs, "\n"); strings.Contains(out, "Stdout:") {
+			t.Errorf("%s: %s", text, out)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package cmdline
+
+import "slices"
+
+// NeedsNetwork says whether a command is known to be of no use without a network, or without a
+// service that is reached like one.
+func (c Command) NeedsNetwork() bool {
+	switch base(c.Name) {
+	case "curl", "wget", "ssh", "scp", "sftp", "rsync", "nc", "ncat", "telnet", "ftp", "ping", "dig", "nslookup", "host", "whois", "traceroute",
+		"gh", "glab", "hub", "docker", "docker-compose", "podman", "kubectl", "helm", "aws", "gcloud", "az", "heroku", "vercel", "netlify", "fly", "flyctl", "gsutil", "ansible", "terraform",
+		"apt", "apt-get", "dnf", "yum", "pacman", "apk", "brew", "snap", "psql", "mysql", "redis-cli", "mongosh":
+		return true
+	}
+	sub := map[string][]string{
+		"git": {"clone", "fetch", "pull", "push", "ls-remote"},
+		"npm": {"install", "i", "ci", "add", "update", "publish", "login", "audit", "outdated", "view"}, "pnpm": {"install", "i", "add", "update", "publish", "dlx"},
+		"yarn": {"install", "add", "upgrade", "publish", "dlx"}, "bun": {"install", "add", "update"},
+		"pip": {"install", "download"}, "pip3": {"install", "download"}, "poetry": {"add", "update", "publish"}, "uv": {"add", "publish"}, "conda": {"install", "create", "update"},
+		"cargo": {"install", "publish", "search", "login"}, "go": {"get", "install"}, "gem": {"install", "push"}, "bundle": {"update"}, "composer": {"require", "update"}, "rustup": {"install", "update"},
+	}[base(c.Name)]
+	// The subcommand may stand behind options with values. A word too many asks once too often.
+	const looked = 4
+	return slices.ContainsFunc(c.Args[:min(len(c.Args), looked)], func(word string) bool { return slices.Contains(sub, word) }) && !slices.Contains(c.Args, "--offline")
+}

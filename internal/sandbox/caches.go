@@ -1,0 +1,190 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// cache is a folder in which build tools keep what they fetched or built.
+type cache struct {
+	dir      string // below the home folder
+	variable string // names another folder; empty if none does
+}
+
+// caches lists the folders. As a whole they hold programs that run later, so no command that is
+// bound writes to them.
+func caches() []cache {
+	return []cache{
+		{".cache", "XDG_CACHE_HOME"}, {".cache/go-build", "GOCACHE"}, {".cache/pip", "PIP_CACHE_DIR"}, {".cache/uv", "UV_CACHE_DIR"},
+		{"go/pkg", ""}, {"go/pkg/mod", "GOMODCACHE"}, {".npm", "npm_config_cache"}, {".cargo", "CARGO_HOME"}, {".gradle", "GRADLE_USER_HOME"},
+		{".m2", ""}, {".yarn", ""}, {".pnpm-store", ""}, {".local/share/pnpm", ""}, {".ivy2", ""}, {".sbt", ""}, {".nuget", ""},
+		{".pub-cache", ""}, {".bundle", ""}, {".bun", ""}, {".konan", ""}, {"Library/Caches", ""},
+	}
+}
+
+// withoutOverlay are the variables that lead tools to an empty folder where there are no
+// overlays. Others go on to read the user's folder.
+func withoutOverlay() []string {
+	return []string{"XDG_CACHE_HOME", "GOCACHE", "PIP_CACHE_DIR", "UV_CACHE_DIR", "npm_config_cache", "CARGO_HOME"}
+}
+
+// Caches are the private caches of a workspace: what its commands add to the user's caches is in
+// a folder of the workspace's own.
+type Caches struct {
+	Dir     string // of all workspaces' private caches; absolute
+	Root    string // the workspace
+	Overlay bool   // layers can be put over the user's folders
+	Getenv  func(string) string
+}
+
+// LayerLimit bounds the private caches of a workspace, in bytes.
+const LayerLimit = 5 << 30
+
+// folder is where the caches of the workspace are.
+func (c Caches) folder() string {
+	sum := sha256.Sum256([]byte(c.Root))
+	return filepath.Join(c.Dir, filepath.Base(c.Root)+"-"+hex.EncodeToString(sum[:6]))
+}
+
+// prepare makes the folders and returns what a child needs to use them: layers, variables and
+// folders that it writes to.
+func (c Caches) prepare(roots []string) (layers []Overlay, env, write []string, err error) {
+	home, base := c.Getenv("HOME"), c.folder()
+	if home == "" || !filepath.IsAbs(home) {
+		return nil, nil, nil, nil
+	}
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return nil, nil, nil, fmt.Errorf("private caches: %w", err)
+	}
+	for _, k := range caches() {
+		dir, named := filepath.Join(home, filepath.FromSlash(k.dir)), ""
+		if k.variable != "" {
+			named = c.Getenv(k.variable)
+		}
+		if filepath.IsAbs(named) {
+			dir = named
+		}
+		real, err := filepath.EvalSymlinks(dir)
+		covered := func(o Overlay) bool { return real == o.Dir || strings.HasPrefix(real, o.Dir+"/") }
+		switch {
+		case err == nil && (touches(real, roots) || slices.ContainsFunc(layers, covered)):
+		case err == nil && c.Overlay && !within(real, base):
+			layer, err := c.layer(base, k.dir, real)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			layers = append(layers, layer)
+		case k.variable != "" && (errors.Is(err, fs.ErrNotExist) || slices.Contains(withoutOverlay(), k.variable)):
+			own := filepath.Join(base, "own", layerName(k.dir))
+			if err := os.MkdirAll(own, 0o700); err != nil {
+				return nil, nil, nil, fmt.Errorf("private caches: %w", err)
+			}
+			if k.variable == "CARGO_HOME" && real != "" { // what was fetched is read there
+				for _, part := range []string{"registry", "git"} {
+					_ = os.Symlink(filepath.Join(real, part), filepath.Join(own, part))
+				}
+			}
+			env, write = append(env, k.variable+"="+own), append(write, own)
+		}
+	}
+	return layers, env, write, nil
+}
+
+// layer makes the folders of a layer. That for the kernel is for one child: RemoveWork removes it.
+func (c Caches) layer(base, name, over string) (Overlay, error) {
+	o := Overlay{Dir: over, Upper: filepath.Join(base, layerName(name), "upper")}
+	works := filepath.Join(base, layerName(name), "work")
+	for _, dir := range []string{o.Upper, works} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return Overlay{}, fmt.Errorf("private caches: %w", err)
+		}
+	}
+	var err error
+	if o.Work, err = os.MkdirTemp(works, ""); err != nil {
+		return Overlay{}, fmt.Errorf("private caches: %w", err)
+	}
+	return o, nil
+}
+
+func layerName(dir string) string { return strings.ReplaceAll(dir, "/", "_") }
+
+// touches says whether a folder is in a root, or a root in it: then what is written there is the
+// workspace's.
+func touches(dir string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool { return within(dir, root) || within(root, dir) })
+}
+
+// RemoveWork removes what layers needed while a child ran.
+func (p Policy) RemoveWork() {
+	for _, o := range p.Overlays {
+		_ = os.RemoveAll(o.Work)
+	}
+}
+
+// SharedCaches lists the user's own caches, as far as they exist, one by one: for commands that
+// the user approved. own names folders of eca, which are left out.
+func SharedCaches(getenv func(string) string, own ...string) []string {
+	home := getenv("HOME")
+	if home == "" {
+		return nil
+	}
+	var out []string
+	for _, name := range []string{
+		".cache/go-build", ".cache/pip", ".cache/uv", ".cache/yarn", ".cache/pnpm", ".cache/node-gyp", ".cache/deno", ".cache/ccache", ".cache/sccache", ".cache/bazel",
+		"go/pkg", ".npm", ".yarn", ".pnpm-store", ".local/share/pnpm/store", ".cargo/registry", ".cargo/git",
+		".gradle/caches", ".gradle/daemon", ".gradle/wrapper", ".m2/repository", ".ivy2", ".nuget/packages", ".pub-cache", ".bundle/cache", ".bun/install/cache",
+		"Library/Caches/go-build", "Library/Caches/pip", "Library/Caches/Yarn", "Library/Caches/pnpm",
+	} {
+		out = append(out, filepath.Join(home, filepath.FromSlash(name)))
+	}
+	for _, variable := range []string{"GOCACHE", "GOMODCACHE", "npm_config_cache", "PIP_CACHE_DIR", "UV_CACHE_DIR"} {
+		if dir := getenv(variable); filepath.IsAbs(dir) {
+			out = append(out, dir)
+		}
+	}
+	return slices.DeleteFunc(out, func(dir string) bool {
+		info, err := os.Stat(dir)
+		return err != nil || !info.IsDir() || slices.Contains(own, dir)
+	})
+}
+
+// Trim removes the oldest files of a workspace's private caches until they are small enough.
+func (c Caches) Trim(limit int64) error {
+	type file struct {
+		path string
+		size int64
+		time time.Time
+	}
+	var files []file
+	var total int64
+	err := filepath.WalkDir(c.folder(), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return nil //nolint:nilerr // what cannot be read is not counted
+		}
+		if info, err := e.Info(); err == nil {
+			files, total = append(files, file{path, info.Size(), info.ModTime()}), total+info.Size()
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("private caches: %w", err)
+	}
+	slices.SortFunc(files, func(a, b file) int { return a.time.Compare(b.time) })
+	for _, f := range files {
+		if total <= limit {
+			break
+		}
+		if err := os.Remove(f.path); err == nil {
+			total -= f.size
+		}
+	}
+	return nil
+}

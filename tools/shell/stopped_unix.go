@@ -1,0 +1,11 @@
+//go:build unix
+
+package shell
+
+import "golang.org/x/sys/unix"
+
+// nonBlocking keeps a pipe from holding an open up.
+const nonBlocking = unix.O_NONBLOCK
+
+// writableDir says whether files can be made in a directory.
+func writableDir(path string) bool { return unix.Access(path, unix.W_OK) == nil }
