@@ -3,6 +3,7 @@ package acp_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -146,6 +147,9 @@ func TestPlaces(t *testing.T) {
 	c := r.connect()
 	c.call("initialize", object{"protocolVersion": 1})
 	more := filepath.Join(r.State(), "more")
+	if err := os.MkdirAll(more, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	params := object{
 		"cwd": r.Root, "additionalDirectories": []any{more, r.Root, 3},
 		"mcpServers": []any{
