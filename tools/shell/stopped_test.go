@@ -75,7 +75,7 @@ func TestFailuresOfTheirOwnAreNotStopped(t *testing.T) {
 	bound := sandbox.Policy{Level: sandbox.Workspace, Write: []string{root}}
 	run := func(command string) tools.Result {
 		t.Helper()
-		res, err := (Options{}).toEnd(t.Context(), Options{}.line(command, root), defaultTimeout, nil)
+		res, err := toEnd(t.Context(), nil, Options{}.line(command, root), defaultTimeout, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
