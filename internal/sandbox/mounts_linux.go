@@ -56,6 +56,16 @@ func (p Policy) mount() error {
 			return err
 		}
 	}
+	for _, file := range p.judgedBelow(p.noExec()) {
+		t, err := clone(file, 0)
+		if err != nil {
+			return err
+		}
+		trees = append(trees, t)
+		if err := t.set(unix.MOUNT_ATTR_RDONLY, 0); err != nil {
+			return err
+		}
+	}
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		return fmt.Errorf("read-only: %w", err)
 	}
@@ -126,6 +136,17 @@ func (p Policy) noExec() []string {
 	for _, dir := range append(slices.Clone(p.Write), filepath.Dir(p.Temp)) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil && real != "/" && !slices.Contains(out, real) {
 			out = append(out, real)
+		}
+	}
+	return out
+}
+
+// judgedBelow lists the programs that the child may start although they are in one of the
+// folders: eca's own bash is, where the home folder is a temporary one.
+func (p Policy) judgedBelow(dirs []string) (out []string) {
+	for _, file := range p.Execute {
+		if slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(file, dir+"/") }) && !slices.Contains(out, file) {
+			out = append(out, file)
 		}
 	}
 	return out
