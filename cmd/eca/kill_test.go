@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -173,7 +174,8 @@ func runsIn(t *testing.T, dir, words string) bool {
 	return false
 }
 
-// awaitPids reads the process ids that a command has written.
+// awaitPids reads the process ids that a command has written, and returns those that these
+// processes have here: a sandboxed command counts its own.
 func awaitPids(t *testing.T, here place, n int) []int {
 	t.Helper()
 	for range 6000 {
@@ -181,9 +183,9 @@ func awaitPids(t *testing.T, here place, n int) []int {
 		if fields := strings.Fields(string(data)); len(fields) >= n && strings.HasSuffix(string(data), "\n") {
 			var out []int
 			for _, f := range fields {
-				pid, err := strconv.Atoi(f)
-				if err != nil {
-					t.Fatal(err)
+				pid := pidHere(t, here, f)
+				if pid == 0 {
+					t.Fatalf("process %s does not run any more", f)
 				}
 				out = append(out, pid)
 			}
@@ -193,6 +195,34 @@ func awaitPids(t *testing.T, here place, n int) []int {
 	}
 	t.Fatal("the command does not start")
 	return nil
+}
+
+// pidHere returns the process of a place that has an id in the innermost of its namespaces.
+func pidHere(t *testing.T, here place, id string) int {
+	t.Helper()
+	found, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range found {
+		status, _ := os.ReadFile(filepath.Join(dir, "status"))
+		_, ids, _ := strings.Cut(string(status), "NSpid:")
+		ids, _, _ = strings.Cut(ids, "\n")
+		if fields := strings.Fields(ids); len(fields) == 0 || fields[len(fields)-1] != id {
+			continue
+		}
+		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		for pair := range strings.SplitSeq(string(environ), "\x00") {
+			if slices.Contains(here.env, pair) && strings.HasPrefix(pair, "HOME=") {
+				pid, err := strconv.Atoi(filepath.Base(dir))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return pid
+			}
+		}
+	}
+	return 0
 }
 
 // awaitGone reports processes that outlive the daemon: what they wait for takes minutes.
