@@ -142,7 +142,7 @@ func readFile(path string, info fs.FileInfo) (Block, error) {
 	} else if pdftext.Is(data) {
 		return Block{}, errPDF
 	} else if _, text := decode(data); !text {
-		return Block{}, errors.New("is a binary file, which is not an image, a PDF or text")
+		return Block{}, errors.New("is a binary file")
 	}
 	if info.Size() > limit {
 		return Block{}, fmt.Errorf("has %d bytes, which is too much", info.Size())
@@ -159,7 +159,7 @@ func readFile(path string, info fs.FileInfo) (Block, error) {
 	}
 	text, ok := decode(data)
 	if !ok {
-		return Block{}, errors.New("is a binary file, which is not an image, a PDF or text")
+		return Block{}, errors.New("is a binary file")
 	}
 	return Block{Label: path, Text: text}, nil
 }

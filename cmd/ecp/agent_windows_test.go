@@ -1,15 +1,9 @@
 package main
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 func ownSession() *syscall.SysProcAttr { return nil }
 
 func ignoreSignals() {}
 
 func stopItself() {}
-
-// peakMemory is not known here.
-func peakMemory(*os.ProcessState) int64 { return 0 }
