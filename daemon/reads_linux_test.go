@@ -45,14 +45,14 @@ func (j judgedTool) run(t *testing.T, command string, approved bool) (out string
 
 func newJudgedTool(t *testing.T) judgedTool {
 	t.Helper()
-	d, dir := isolated(t)
+	_, dir := isolated(t)
 	root := repositories(t, dir)["clone"]
 	home := filepath.Join(dir, "home")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d = New(Options{
+	d := New(Options{
 		Getenv: func(name string) string { return map[string]string{"HOME": home, "PATH": os.Getenv("PATH")}[name] },
 		Environ: func() []string {
 			return []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LC_ALL=C", "PWD=" + root}

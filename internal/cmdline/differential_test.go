@@ -105,7 +105,6 @@ func differentialWorld(t *testing.T) string {
 type writer struct {
 	*rand.Rand
 	odd  bool
-	b    strings.Builder
 	docs []string // bodies of here-documents that the next line begins with
 }
 

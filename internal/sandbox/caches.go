@@ -23,10 +23,27 @@ type cache struct {
 // bound writes to them.
 func caches() []cache {
 	return []cache{
-		{".cache", "XDG_CACHE_HOME"}, {".cache/go-build", "GOCACHE"}, {".cache/pip", "PIP_CACHE_DIR"}, {".cache/uv", "UV_CACHE_DIR"},
-		{"go/pkg", ""}, {"go/pkg/mod", "GOMODCACHE"}, {".npm", "npm_config_cache"}, {".cargo", "CARGO_HOME"}, {".gradle", "GRADLE_USER_HOME"},
-		{".m2", ""}, {".yarn", ""}, {".pnpm-store", ""}, {".local/share/pnpm", ""}, {".ivy2", ""}, {".sbt", ""}, {".nuget", ""},
-		{".pub-cache", ""}, {".bundle", ""}, {".bun", ""}, {".konan", ""}, {"Library/Caches", ""},
+		{".cache", "XDG_CACHE_HOME"},
+		{".cache/go-build", "GOCACHE"},
+		{".cache/pip", "PIP_CACHE_DIR"},
+		{".cache/uv", "UV_CACHE_DIR"},
+		{"go/pkg", ""},
+		{"go/pkg/mod", "GOMODCACHE"},
+		{".npm", "npm_config_cache"},
+		{".cargo", "CARGO_HOME"},
+		{".gradle", "GRADLE_USER_HOME"},
+		{".m2", ""},
+		{".yarn", ""},
+		{".pnpm-store", ""},
+		{".local/share/pnpm", ""},
+		{".ivy2", ""},
+		{".sbt", ""},
+		{".nuget", ""},
+		{".pub-cache", ""},
+		{".bundle", ""},
+		{".bun", ""},
+		{".konan", ""},
+		{"Library/Caches", ""},
 	}
 }
 
