@@ -161,7 +161,7 @@ func wrongArguments() []wrongInput {
 		{name: "stored chats without a place", args: []string{"read-chat"}, code: 1, want: []string{"eca read-chat: ", "--workspace"}, not: []string{"eca: missing"}},
 		{name: "key that there is not", args: []string{"config", "show", "zzzz"}, code: 1, want: []string{"no key zzzz", "eca config schema"}},
 		{name: "decision that is not remembered", args: []string{"permission", "forget", "x"}, code: 1, want: []string{`"x"`, "eca permission list"}},
-		{name: "approve", args: []string{"exec", "--approve", "autoedit", "hi"}, code: 2, want: []string{"eca exec: ", "ask, auto-edit, all or none", `did you mean auto-edit?`}},
+		{name: "approve", args: []string{"exec", "--approve", "autoedit", "hi"}, code: 2, want: []string{"eca exec: ", "ask, auto-edit, ", "all or none", `did you mean auto-edit?`}},
 		{name: "log level", args: []string{"server", "--log-level", "loud"}, code: 2, want: []string{"eca server: ", "error, warn, info or debug", `"loud"`}},
 		{name: "unknown agent", args: []string{"exec", "--agent", "paln", "hi"}, code: 1, want: []string{`eca exec: there is no agent "paln"`, "did you mean plan?"}, not: []string{"fine"}},
 		{name: "subagent as agent", args: []string{"exec", "--agent", "explorer", "hi"}, code: 1, want: []string{`"explorer"`, "subagent"}, not: []string{"fine"}},
