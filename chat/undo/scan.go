@@ -164,7 +164,9 @@ func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int)
 	}
 	for _, e := range entries {
 		below := path.Join(name, e.Name())
-		if e.Name() == ".git" || slices.Contains(s.own, filepath.Join(s.path, filepath.FromSlash(below))) {
+		// Commands write neither to .git nor, where the system can hold that, to .eca, which may
+		// have keys in it.
+		if e.Name() == ".git" || e.Name() == ".eca" || slices.Contains(s.own, filepath.Join(s.path, filepath.FromSlash(below))) {
 			continue
 		}
 		if rules.Ignored(path.Join(full, e.Name()), e.IsDir()) {

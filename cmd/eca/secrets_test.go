@@ -110,6 +110,7 @@ title: "Looking"
 			"gone":    map[string]any{"retry": map[string]any{"maxRetries": 0}, "api": "openai-chat", "url": "http://u:" + p.put("a server's address") + "@127.0.0.1:1/v1?token=" + p.put("a server's parameter"), "key": "k", "models": map[string]any{"m": map[string]any{}}},
 			"proxied": map[string]any{"retry": map[string]any{"maxRetries": 0}, "api": "openai-chat", "url": "https://eca.invalid/v1", "key": p.put("a provider behind the proxy"), "models": map[string]any{"m": map[string]any{}}},
 		},
+		"toolCall":   map[string]any{"environment": map[string]any{"pass": []string{"MY_SERVICE_TOKEN"}}}, // else no command could print it
 		"network":    map[string]any{"clientKeyPassphrase": p.put("the client's key")},
 		"mcpServers": map[string]any{"db": map[string]any{"command": "no-such-program", "env": map[string]any{"DB_PASSWORD": p.put("an MCP server's environment")}, "disabled": true}},
 	}

@@ -22,6 +22,9 @@ type heldBack struct {
 func (o Options) holdBack(places sandbox.Places, callID string) (moved []heldBack, note string) {
 	var failed []string
 	for _, path := range places.Since() {
+		if freshRepository(path) {
+			continue
+		}
 		root, ok := places.Root(path)
 		if !ok {
 			failed = append(failed, path)
