@@ -254,7 +254,7 @@ func TestNewProtectedPlacesAreHeldBack(t *testing.T) {
 	for name, line := range map[string]string{
 		".envrc": "echo bad > .envrc", ".eca": "mkdir .eca && echo bad > .eca/config.json", "a/b/.npmrc": "mkdir -p a/b && echo bad > a/b/.npmrc",
 		".git/commondir": "echo /tmp > .git/commondir", ".git/config.worktree": "echo x > .git/config.worktree", ".git/info/attributes": "echo x > .git/info/attributes",
-		".husky": "ln -s . .husky", "n/.git": "git init -q n", ".git/modules/evil/config": "mkdir -p .git/modules/evil && cd .git/modules/evil && echo x > HEAD && echo x > config",
+		".husky": "ln -s . .husky", "n/.git": "git init -q n && echo x > n/.git/hooks/post-commit", ".git/modules/evil/config": "mkdir -p .git/modules/evil && cd .git/modules/evil && echo x > HEAD && echo x > config",
 		"bare/config": "git init -q --bare bare", "AGENTS.md": "echo other > x && ln -s x AGENTS.md",
 	} {
 		asked = nil
@@ -262,6 +262,13 @@ func TestNewProtectedPlacesAreHeldBack(t *testing.T) {
 		if _, err := os.Lstat(filepath.Join(root, name)); err == nil || !strings.Contains(out, "it was moved to") || len(asked) != 1 {
 			t.Errorf("%s: %v, asked %q:\n%s", line, err, asked, out)
 		}
+	}
+	asked = nil
+	if out := run("git init -q made"); len(asked) != 0 || strings.Contains(out, "moved") {
+		t.Errorf("a repository as git makes it: asked %q: %s", asked, out)
+	}
+	if _, err := os.Lstat(filepath.Join(root, "made", ".git", "config")); err != nil {
+		t.Error(err)
 	}
 	answers[".envrc"] = true
 	if out := run("echo good > .envrc; echo y > y.txt"); read(t, filepath.Join(root, ".envrc")) != "good\n" || !strings.Contains(out, "the user keeps it") {

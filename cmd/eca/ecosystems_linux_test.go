@@ -158,7 +158,8 @@ mod tests {
 	},
 	{
 		name: "gradle", programs: map[string]string{"gradle": "gradle"},
-		fill: `gradle --no-daemon build`, clean: []string{"build", ".gradle"}, build: `gradle --offline --no-daemon build`,
+		// Java takes the home folder from the system's list of users, not from HOME.
+		fill: `GRADLE_USER_HOME="$HOME/.gradle" gradle --no-daemon build`, clean: []string{"build", ".gradle"}, build: `GRADLE_USER_HOME="$HOME/.gradle" gradle --offline --no-daemon build`,
 		files: `
 -- settings.gradle --
 rootProject.name = 'small'
