@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -58,10 +57,6 @@ func TestEnvironmentOfCommands(t *testing.T) {
 	if want := []string{"HOME", "PATH", "LC_ALL", "PWD", "TERM"}; !slices.Equal(got, want) {
 		t.Errorf("commands that only read get %v", got)
 	}
-	def := hooks.Definition{Name: "h", Source: filepath.Join(root, ".eca", "config.json")}
-	if got := names(d.environment(d.Config().Config, workspaces, d.hookBounds(d.Config().Config, []string{root}, def))); slices.Contains(got, "GITHUB_TOKEN") || !slices.Contains(got, "EDITOR") {
-		t.Errorf("hooks get %v", got)
-	}
 
 	d = configure(`{"pass": ["GITHUB_*", "EDITOR"], "withhold": ["GOFLAGS", "lc_*", "GITHUB_X"]}`)
 	if got := names(call(d, auto)); !slices.Contains(got, "GITHUB_TOKEN") || slices.Contains(got, "GOFLAGS") || slices.Contains(got, "LC_ALL") || slices.Contains(got, "MY_API_KEY") {
@@ -72,8 +67,8 @@ func TestEnvironmentOfCommands(t *testing.T) {
 	}
 }
 
-// The credentials of eca's environment do not reach a command, a custom tool or a hook that
-// really runs.
+// The credentials of eca's environment do not reach a command or a custom tool that really
+// runs.
 func TestCredentialsDoNotReachCommands(t *testing.T) {
 	t.Setenv("MY_SERVICE_TOKEN", "hunter2222")
 	root := t.TempDir()

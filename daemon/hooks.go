@@ -26,10 +26,7 @@ func (d *Daemon) newHooks(cfg *config.Loaded, roots []string) *hooks.Set {
 	}
 	set, problems := hooks.New(append(defs, d.claude...), hooks.Options{
 		Executable: d.opts.Executable, Children: d.children,
-		Sandbox: func(def hooks.Definition) sandbox.Policy { return d.hookBounds(cfg.Config, roots, def) },
-		Environ: func(def hooks.Definition) []string {
-			return d.environment(cfg.Config, sourceAuthor(roots, def.Source), d.hookBounds(cfg.Config, roots, def))
-		},
+		Sandbox: func(hooks.Definition) sandbox.Policy { return d.hookBounds(cfg.Config, roots) },
 		Store:   d.store.Path,
 		Session: importer.Folder,
 		NewID:   d.opts.NewID, Log: d.opts.Log,

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
-	"github.com/seed-dec29ce4/eca/extensions/hooks"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -203,12 +202,11 @@ func sourceAuthor(roots []string, source string) author {
 	return users
 }
 
-// hookBounds returns how a hook's scripts are bound. The user's own may read chats, for
-// which the store has to be opened.
-func (d *Daemon) hookBounds(cfg *config.Config, roots []string, def hooks.Definition) sandbox.Policy {
-	by := sourceAuthor(roots, def.Source)
-	p := d.bounds(cfg, roots, by)
-	if by == users && p.Bounds() {
+// hookBounds returns how scripts of hooks are bound: those of a trusted workspace as the
+// user's own, since the user read them. They may read chats, for which the store is opened.
+func (d *Daemon) hookBounds(cfg *config.Config, roots []string) sandbox.Policy {
+	p := d.bounds(cfg, roots, users)
+	if p.Bounds() {
 		p.Write = append(p.Write, d.opts.StateDir)
 	}
 	return p

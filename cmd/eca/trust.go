@@ -25,7 +25,8 @@ servers, providers, commands in texts, rules that allow. Without it they have no
 DIR is this directory unless you name one. The command shows what would run, with scripts
 of the folder and what changed since you trusted it last, and asks; --yes trusts without
 asking. It is trusted as it is: when it changes, or a script that it names, it has no
-effect again until you trust it again.
+effect again until you trust it again. Hooks that you trust run as your own do: with the network
+and with all of eca's environment.
 
 --list prints what is trusted, and shows what of this directory is not. --revoke takes trust back
 from a folder and from those below it. eca that is running notices at once.`

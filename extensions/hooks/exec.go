@@ -35,13 +35,9 @@ func (s *Set) run(ctx context.Context, a action, root string, input []byte) ran 
 	var stdout, stderr capped
 	limited, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
-	var environ []string
-	if a.env != nil {
-		environ = a.env()
-	}
 	exit, err := s.opts.Children.Run(limited, proc.Spec{
 		Path: path, Args: args, Dir: root, Env: []string{"ECA_EXECUTABLE=" + s.opts.Executable, "CLAUDE_PROJECT_DIR=" + root},
-		Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: &stderr, Sandbox: a.bound, Environ: environ,
+		Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: &stderr, Sandbox: a.bound,
 	})
 	r := ran{status: exit.Code, stdout: stdout.text(), stderr: stderr.text(), whole: !stdout.cut, ran: true}
 	switch {

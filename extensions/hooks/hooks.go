@@ -111,9 +111,6 @@ type Options struct {
 
 	// Sandbox says how the scripts of a definition are bound; nil binds none.
 	Sandbox func(Definition) sandbox.Policy
-	// Environ returns the environment of a definition's scripts, nil for our own; nil is our own
-	// for all.
-	Environ func(Definition) []string
 
 	// Store is the file of the chats, and Session the name of the workspace's session, for
 	// the scripts.
@@ -148,7 +145,6 @@ type action struct {
 	name  string
 	limit time.Duration
 	bound sandbox.Policy
-	env   func() []string // its environment; nil is our own
 }
 
 // defaultLimit is how long an action may take unless its definition says otherwise.
@@ -168,9 +164,6 @@ func New(defs []Definition, opts Options) (*Set, []Problem) {
 		for i := range h.actions {
 			if opts.Sandbox != nil {
 				h.actions[i].bound = opts.Sandbox(d)
-			}
-			if opts.Environ != nil {
-				h.actions[i].env = func() []string { return opts.Environ(d) }
 			}
 		}
 		if len(h.actions) > 0 {
