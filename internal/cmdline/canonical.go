@@ -96,6 +96,7 @@ type printer struct {
 	moves int          // commands so far that change the folder
 
 	first      bool // word of a command
+	vanishes   bool // the last word may come to nothing, so that the next is the first
 	inDocument bool // whose lines are not those of the text any more
 	acted      bool // a command before this one may have changed what globs match
 }

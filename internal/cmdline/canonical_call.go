@@ -18,13 +18,15 @@ func (p *printer) call(c *syntax.CallExpr) {
 	if len(c.Args) > 0 {
 		command = c.Args[0].Lit()
 	}
+	named := false
 	for i, w := range c.Args {
-		p.first = i == 0
+		p.first = !named
+		text := p.list(w, command)
 		if i == 0 && sep == "" {
-			p.str(strings.TrimPrefix(p.list(w, command), " "))
-			continue
+			text = strings.TrimPrefix(text, " ")
 		}
-		p.words(w, command)
+		p.str(text)
+		named = named || !p.vanishes
 	}
 	p.acted = p.acted || p.acts[c]
 	switch command {

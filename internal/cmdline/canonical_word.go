@@ -42,11 +42,12 @@ func (p *printer) list(w *syntax.Word, command string) string {
 	}
 	var b strings.Builder
 	named := p.first
-	p.first = false
+	p.first, p.vanishes = false, true
 	for _, pieces := range p.braces(p.pieces(w, anArgument)) {
 		if named && slices.ContainsFunc(pieces, func(x piece) bool { return x.kind == globText }) {
 			p.none("which command it runs is a glob")
 		}
+		p.vanishes = p.vanishes && !slices.ContainsFunc(pieces, func(x piece) bool { return x.kind != expansion || strings.HasPrefix(x.text, `"`) })
 		pieces = p.tilde(pieces, false)
 		for _, text := range p.globbed(pieces, command) {
 			b.WriteString(" " + text)

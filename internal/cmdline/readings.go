@@ -15,8 +15,12 @@ func (w *walker) ambiguous(why string) {
 }
 
 // comments finds comments that end in a backslash: the parser takes the next line for a part
-// of the line before the comment.
+// of the line before the comment. And it finds those that begin within a word: behind an
+// expansion, the parser takes # for a comment in some places, and a shell never does.
 func (w *walker) comments(text string) {
+	if hashInWord(text) {
+		w.commentsInWords(text)
+	}
 	for i := strings.Index(text, "\\\n"); i >= 0; {
 		line := text[strings.LastIndexByte(text[:i], '\n')+1 : i]
 		for j := strings.IndexByte(line, '#'); j >= 0; {
@@ -36,6 +40,35 @@ func (w *walker) comments(text string) {
 		}
 		i += 2 + next
 	}
+}
+
+// hashInWord says whether a # stands within a word of a text that has expansions.
+func hashInWord(text string) bool {
+	if !strings.ContainsAny(text, "$`") {
+		return false
+	}
+	for i := 1; i < len(text); i++ {
+		if text[i] == '#' && strings.IndexByte(" \t\n;&|(<>$", text[i-1]) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *walker) commentsInWords(text string) {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		return // which is said elsewhere
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		c, ok := n.(*syntax.Comment)
+		if at := 0; ok {
+			if at = int(c.Hash.Offset()); at > 0 && strings.IndexByte(" \t\n;&|(<>", text[at-1]) < 0 {
+				w.ambiguous("a comment begins within a word")
+			}
+		}
+		return true
+	})
 }
 
 // caseWithDocument is refused: the parser reads documents after the end of a case that begins

@@ -140,3 +140,15 @@ func TestOddTexts(t *testing.T) {
 		}
 	}
 }
+
+// What the parser takes for a comment although it is within a word has two readings.
+func TestCommentWithinAWord(t *testing.T) {
+	if p := Parse("case a in a) p b$x#x a;; *) ls;\nesac"); p.TwoReadings == "" {
+		t.Error("a comment behind an expansion has one reading")
+	}
+	for _, text := range []string{"echo $x#y", "echo ${#x} # a comment", "echo a#b \"$x\"", "ls $(a) # b"} {
+		if p := Parse(text); p.TwoReadings != "" {
+			t.Errorf("%q: %s", text, p.TwoReadings)
+		}
+	}
+}
