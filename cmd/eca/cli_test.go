@@ -157,6 +157,7 @@ default:
   steps:
     - calls:
         - {id: edit, tool: eca__write_file, arguments: {path: "${workspace}/new.txt", content: "x\n"}}
+        - {id: hook, tool: eca__write_file, arguments: {path: "${workspace}/.envrc", content: "x\n"}}
         - {id: shell, tool: eca__shell_command, arguments: {command: "touch ${workspace}/shell.txt"}}
         - {id: out, tool: eca__write_file, arguments: {path: "${workspace}/../out.txt", content: "x\n"}}
     - {text: "The model went on."}
@@ -167,7 +168,7 @@ turns: []
 		files   string // that exist afterwards
 		code    int
 	}{
-		{"all", "new.txt shell.txt ../out.txt", 0},
+		{"all", "new.txt .envrc shell.txt ../out.txt", 0},
 		{"none", "", exitRefused},
 		{"auto-edit", "new.txt", exitRefused},
 		{"", "", exitRefused}, // there is no terminal in a test
@@ -189,7 +190,7 @@ turns: []
 				t.Errorf("stdout: %s", out)
 			}
 			var have []string
-			for _, f := range []string{"new.txt", "shell.txt", "../out.txt"} {
+			for _, f := range []string{"new.txt", ".envrc", "shell.txt", "../out.txt"} {
 				if _, err := os.Stat(filepath.Join(here.root, f)); err == nil {
 					have = append(have, f)
 				}

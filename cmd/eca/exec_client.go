@@ -18,6 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/visible"
+	"github.com/seed-dec29ce4/eca/tools/permission"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -71,6 +72,7 @@ type toolRun struct {
 	Name       string          `json:"name"`
 	Args       json.RawMessage `json:"arguments"`
 	Permission struct {
+		Rule   string `json:"rule"`
 		Reason string `json:"reason"`
 	} `json:"permission"`
 	Details struct {
@@ -463,7 +465,7 @@ func (c *execClient) decide(ctx context.Context, call toolRun) (approve, asked b
 	case "none":
 		return false, true
 	case "auto-edit":
-		if call.Details.Type == "fileChange" && c.cwd.Contains(call.Details.Path) {
+		if call.Details.Type == "fileChange" && c.cwd.Contains(call.Details.Path) && call.Permission.Rule != permission.RuleProtected {
 			return true, true
 		}
 	}

@@ -174,7 +174,7 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to re
 		return only
 	}
 	if place := p.writesProtected(spec, plan, to); place != "" {
-		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "protected", Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
+		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: RuleProtected, Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
 	}
 	if plan.Command != nil && plan.Command.Outside != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "outside the sandbox", Reason: "it would run outside of the sandbox, with all your rights: " + clip(plan.Command.Outside)}

@@ -10,6 +10,9 @@ import (
 // read-only level of the sandbox.
 const RuleReads = "sandbox.reads"
 
+// RuleProtected asks about what may write to a protected place, in every mode.
+const RuleProtected = "protected"
+
 // Sandbox says what this system can hold of the promises about commands that run unasked.
 type Sandbox struct {
 	// NoReads is why the read-only level cannot be held, in words for the user; empty if it can.
