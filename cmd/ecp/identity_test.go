@@ -1,19 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
@@ -224,76 +221,4 @@ func TestServersShareTheWork(t *testing.T) {
 	if r := invoke(t, "run", "--manifest", manifest(t, "agent", b.String()), "--target", "a", "--target", "b"); r.code != exitFailed || !strings.Contains(r.err, "--matrix") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
-}
-
-// Two million planned attempts take no more memory than what has run.
-func TestLargePlanStaysSmall(t *testing.T) {
-	quiet(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const records, models = 100000, 20
-	var data, axis strings.Builder
-	data.WriteString("question,answer\n")
-	for i := range records {
-		fmt.Fprintf(&data, "what is %d,%d\n", i, i)
-	}
-	for i := range models {
-		fmt.Fprintf(&axis, ",m%d", i)
-	}
-	m := manifest(t, agentTarget(t, "ok"), `
-  - name: one
-    steps:
-      - {input: "{{question}}", graders: [{type: text_match, condition: contains, value: "{{answer}}"}], constraints: {scenario: {dataset: data.csv}}}
-`)
-	write(t, filepath.Join(filepath.Dir(m), "data.csv"), data.String())
-	jsonOut := filepath.Join(t.TempDir(), "out.json")
-	cmd := exec.Command(self, "ecp", "run", "--manifest", m, "--matrix", "model="+axis.String()[1:], "--max-tokens", "100", "--json-out", jsonOut)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	peak := watchMemory(cmd.Process.Pid)
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitError {
-		t.Fatalf("%v: %s", err, out.String())
-	}
-	raw, err := os.ReadFile(jsonOut)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := report.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Counts.Passed == 0 || len(r.Scenarios)+r.NotRun != records*models || len(raw) > 50<<20 {
-		t.Errorf("%+v, %d not run, %d bytes", r.Counts, r.NotRun, len(raw))
-	}
-	used := peak()
-	t.Logf("%d MB", used>>20)
-	if used > 200<<20 {
-		t.Errorf("it took %d MB", used>>20)
-	}
-}
-
-// watchMemory returns a function that says how much memory a process had at most, in bytes,
-// once it has ended; 0 where the system does not tell. What the system counts of a child that
-// has ended includes its parent's memory.
-func watchMemory(pid int) (peak func() int64) {
-	most := make(chan int64, 1)
-	go func() {
-		var kilobytes int64
-		for {
-			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-			_, line, found := strings.Cut(string(status), "VmHWM:")
-			if err != nil || !found { // a process that has ended has none
-				most <- kilobytes << 10
-				return
-			}
-			_, _ = fmt.Sscanf(line, "%d", &kilobytes)
-			time.Sleep(10 * time.Millisecond)
-		}
-	}()
-	return func() int64 { return <-most }
 }
