@@ -41,7 +41,6 @@ type run struct {
 type pending struct {
 	c        Case
 	place    int        // in the plan
-	todo     []int      // attempts to make, from 0
 	reused   int        // attempts that an earlier run made
 	mu       sync.Mutex // guards what follows
 	attempts []report.Attempt
@@ -148,19 +147,19 @@ func (r *run) feed(ctx context.Context, p *Plan, queue chan<- job) {
 		}
 		open := &pending{place: place, c: c, attempts: make([]report.Attempt, c.Repeat)}
 		place++
+		var todo []int // attempts to make, from 0
 		for n := range int(c.Repeat) {
 			if a, ok := before.of(ctx, c, n+1); ok {
 				open.attempts[n] = a
 				open.reused++
 			} else {
-				open.todo = append(open.todo, n)
+				todo = append(todo, n)
 			}
 		}
-		open.left = len(open.todo)
-		if open.left == 0 {
+		if open.left = len(todo); open.left == 0 {
 			r.finish(open.place, open.result(), true)
 		}
-		for _, n := range open.todo {
+		for _, n := range todo {
 			queue <- job{open, n}
 		}
 	}
