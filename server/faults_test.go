@@ -377,6 +377,17 @@ func look(t *testing.T, messages []fake.Message, f fault) outcome {
 	t.Helper()
 	var out outcome
 	var shown []string
+	said := "" // by the model since something else was shown: how a text is cut depends on the machine
+	flush := func() {
+		if said != "" {
+			shown = append(shown, "“"+strings.TrimSpace(said)+"”")
+		}
+		said = ""
+	}
+	show := func(s string) {
+		flush()
+		shown = append(shown, s)
+	}
 	for _, m := range messages {
 		var p struct {
 			ChatID  string
@@ -401,17 +412,18 @@ func look(t *testing.T, messages []fake.Message, f fault) outcome {
 			}
 			out.end = c.Reason
 		case c.Type == "progress" && strings.HasPrefix(c.Text, "⏳"):
-			shown = append(shown, "*"+c.Text+"*")
+			show("*" + c.Text + "*")
 		case c.Type == "text" && p.Role == "assistant":
-			shown = append(shown, "“"+strings.TrimSpace(c.Text)+"”")
+			said += c.Text
 		case c.Type == "text":
-			shown = append(shown, "**"+strings.Join(strings.Fields(c.Text), " ")+"**")
+			show("**" + strings.Join(strings.Fields(c.Text), " ") + "**")
 		case c.Type == "toolCallRejected":
-			shown = append(shown, "the call is withdrawn")
+			show("the call is withdrawn")
 		case c.Type == "toolCalled":
-			shown = append(shown, fmt.Sprintf("the call fails: %s", c.Outputs[0].Text))
+			show("the call fails: " + c.Outputs[0].Text)
 		}
 	}
+	flush()
 	out.shown = plain(strings.Join(shown, " · "), f)
 	return out
 }
