@@ -59,9 +59,6 @@ func (k *kept) read() (document, error) {
 
 // remembers returns how far a key is remembered in a workspace.
 func (k *kept) remembers(workspace, key string) tools.Scope {
-	if k == nil {
-		return tools.Once
-	}
 	doc, err := k.read()
 	switch {
 	case err != nil:
