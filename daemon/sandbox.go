@@ -202,10 +202,12 @@ func sourceAuthor(roots []string, source string) author {
 	return users
 }
 
-// hookBounds returns how scripts of hooks are bound: those of a trusted workspace as the
-// user's own, since the user read them. They may read chats, for which the store is opened.
+// hookBounds returns how scripts of hooks are bound: like what the user approved by hand,
+// since the user wrote them, or read and trusted them. They log where they like and use what
+// the user's programs use. Where they are bound all the same, they may read chats, for which
+// the store is opened.
 func (d *Daemon) hookBounds(cfg *config.Config, roots []string) sandbox.Policy {
-	p := d.bounds(cfg, roots, users)
+	p := d.bounds(cfg, roots, byHand)
 	if p.Bounds() {
 		p.Write = append(p.Write, d.opts.StateDir)
 	}
