@@ -1,9 +1,11 @@
 package permission
 
 import (
+	"errors"
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -146,6 +148,26 @@ func (m *Memory) remember(j *judgment, call tools.Call, spec tools.Spec, plan to
 		return m.kept.add("", keys)
 	}
 	return nil
+}
+
+// Begin returns what is remembered for the workspace of a call under keys that begin with a
+// prefix, without it.
+func (m *Memory) Begin(call tools.Call, prefix string) []string {
+	var out []string
+	for _, key := range m.kept.ofWorkspace(workspaceOf(call)) {
+		if rest, ok := strings.CutPrefix(key, prefix); ok {
+			out = append(out, rest)
+		}
+	}
+	return out
+}
+
+// Keep remembers keys for the workspace of a call.
+func (m *Memory) Keep(call tools.Call, keys []string) error {
+	if len(call.Roots) == 0 {
+		return errors.New("the chat has no workspace folder")
+	}
+	return m.kept.add(workspaceOf(call), keys)
 }
 
 // annotate marks the remembered commands of a shell line for the user; nil if there are
