@@ -232,14 +232,14 @@ func TestNewProtectedPlacesAreHeldBack(t *testing.T) {
 	answers := map[string]bool{}
 	options := d.shellOptions(d.Config().Config)
 	var asked []string
-	options.Restore = func(_ context.Context, _ tools.Call, question string) bool {
+	options.Ask = func(_ context.Context, _ tools.Call, question string, _ []shell.Choice) string {
 		asked = append(asked, question)
 		for name, keep := range answers {
-			if strings.Contains(question, name) {
-				return keep
+			if strings.Contains(question, name) && keep {
+				return "Keep"
 			}
 		}
-		return false
+		return ""
 	}
 	command := shellCommand(t, options)
 	run := func(line string) string {
@@ -435,7 +435,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", 8123), http.server.SimpleHTTPReque
 			t.Errorf("%s: %s", line, out)
 		}
 	}
-	if out := run("one", "curl -s http://registry.example/x; curl -s https://other.example", false); !strings.Contains(out, "the host is not in toolCall.sandboxHosts") || !strings.Contains(out, "connections refused: registry.example:80, other.example:443") {
+	if out := run("one", "curl -s http://registry.example/x; curl -s https://other.example", false); !strings.Contains(out, "the host is not in toolCall.sandboxHosts") || !strings.Contains(out, "connection to registry.example:80, other.example:443 refused") {
 		t.Errorf("what was refused: %s", out)
 	}
 	configure(`, "sandboxPorts": [` + port + `], "sandboxHosts": ["127.0.0.1"]`)

@@ -34,8 +34,8 @@ const (
 	killMessage    = "kill"    // end the child and all that descends from it
 	prepareMessage = "prepare" // have a second stage ready for the next child
 
-	pidMessage  = "pid %d" // the child runs
-	exitMessage = "exit %d"
+	pidMessage  = "pid %d"     // the child runs
+	exitMessage = "exit %d %t" // how the child ended, and whether it left processes behind
 )
 
 // Supervise must be called first in main of every program that names itself as the supervisor
@@ -114,14 +114,15 @@ func (s *supervisor) supervise(o order) {
 	pid := child.pid
 	s.set(pid, o.Policy.Temp)
 	s.tell(fmt.Sprintf(pidMessage, pid))
-	code := child.wait()
+	code, left := child.wait()
 	for hasChildren() { // what the child left behind ends with it
+		left = true
 		killDescendants(pid)
 	}
 	_ = removeTemp(o.Policy.Temp) // the parent may be gone
 	o.Policy.RemoveWork()
 	s.set(0, "")
-	s.tell(fmt.Sprintf(exitMessage, code))
+	s.tell(fmt.Sprintf(exitMessage, code, left))
 }
 
 // start becomes the reaper of all that descends from the child, and starts it in a group of its

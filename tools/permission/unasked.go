@@ -25,28 +25,28 @@ type Sandbox struct {
 
 // unaskedRule judges a command by toolCall.unasked, after all rules that name it; gone is what
 // it ends for good. ok is false where that has nothing to say.
-func (p *Policy) unaskedRule(agent string, r rules, spec tools.Spec, plan tools.Plan, printed *tools.Printed, gone string) (v tools.Verdict, ok bool) {
-	value, known := p.unasked[agent]
+func (j *judgment) unaskedRule(agent string, r rules, spec named, plan tools.Plan, printed *tools.Printed, gone string) (v tools.Verdict, ok bool) {
+	value, known := j.unasked[agent]
 	if !known {
-		value = p.unasked[""]
+		value = j.unasked[""]
 	}
 	command := plan.Command
 	// What byDefault allows keeps the level of the user's own configuration, and agents that
 	// change nothing have a row of their own.
-	if command == nil || spec.Server != tools.Native || p.readOnly[agent] || r.byDefault != tools.Ask || value == config.UnaskedOff {
+	if command == nil || spec.Server != tools.Native || j.readOnly[agent] || r.byDefault != tools.Ask || value == config.UnaskedOff {
 		return tools.Verdict{}, false
 	}
-	if reads, _ := p.reads(command, printed); reads && !command.Background && p.sandbox.NoReads == "" {
+	if reads, _ := j.reads(command, printed); reads && !command.Background && j.sandbox.NoReads == "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: RuleReads, Reason: "the command only reads, in the workspace, and the sandbox holds it to that"}, true
 	}
-	if value != config.UnaskedWorkspace || gone != "" || p.leavesSandbox(r, spec, command) != "" {
+	if value != config.UnaskedWorkspace || gone != "" || j.leavesSandbox(r, spec, command) != "" {
 		return tools.Verdict{}, false
 	}
 	return tools.Verdict{Decision: tools.Allow, Rule: tools.RuleWorkspace, Reason: "the command stays in the sandbox of the workspace, without network"}, true
 }
 
 // leavesSandbox says why a command cannot run unasked at the workspace level; empty if it can.
-func (p *Policy) leavesSandbox(r rules, spec tools.Spec, c *tools.Command) (why string) {
+func (j *judgment) leavesSandbox(r rules, spec named, c *tools.Command) (why string) {
 	switch {
 	case c.Given != nil:
 		return "it is a tool of the user's own" // which may need what the sandbox does not give
@@ -57,24 +57,24 @@ func (p *Policy) leavesSandbox(r rules, spec tools.Spec, c *tools.Command) (why 
 	case c.Program.Unresolved != "" && (r.deny.names(spec) || r.ask.names(spec)):
 		return "a rule may be meant for commands that its text does not show"
 	}
-	places := newPlaces(c.Dir)
+	places := j.newPlaces(c.Dir)
 	for _, cmd := range c.Program.Commands {
 		switch {
 		case cmd.NeedsNetwork():
 			return cmd.Name + " needs the network"
-		case !p.enter(places, cmd):
+		case !j.enter(places, cmd):
 			return "where it runs is not known"
-		case cmd.Name != "cd" && cmd.Effect != cmdline.Reads && p.namesOutside(cmd, places), cmd.Effect == cmdline.Reads && p.pathsInside(cmd, places) != "":
+		case cmd.Name != "cd" && cmd.Effect != cmdline.Reads && j.namesOutside(cmd, places), cmd.Effect == cmdline.Reads && j.pathsInside(cmd, places) != "":
 			return "it names a file outside of the workspace"
 		}
 	}
 	for _, path := range c.Program.Writes {
-		if p.namesOutside(cmdline.Command{Args: []string{path}}, places) {
+		if j.namesOutside(cmdline.Command{Args: []string{path}}, places) {
 			return "it writes outside of the workspace"
 		}
 	}
-	if p.sandbox.NoWorkspace == nil {
+	if j.sandbox.NoWorkspace == nil {
 		return "the sandbox of the workspace cannot be held here"
 	}
-	return p.sandbox.NoWorkspace()
+	return j.sandbox.NoWorkspace()
 }
