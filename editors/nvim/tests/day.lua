@@ -149,6 +149,10 @@ t.test("completion of commands, contexts and files while typing", {}, function(e
   offers("see @ol", "@./old.txt")
   offers("see #wi", "#./with space.txt")
   offers("@cur", "@cursor")
+  -- A menu that was closed stays closed, so that Enter sends.
+  offers("look at @ol", "@./old.txt")
+  e:type("<C-e>"):lua("vim.wait(200, function() return vim.fn.pumvisible() == 1 end)")
+  t.equal(e:lua("return vim.fn.pumvisible()"), 0)
   offers("look at @ol", "@./old.txt")
   e:type("<CR>")
   t.await(

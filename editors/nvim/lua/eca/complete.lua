@@ -59,14 +59,17 @@ end
 
 -- Offers completions while the user types such a word.
 function M.attach(buf)
-  local asked = 0
+  local asked, last = 0, nil
   api.nvim_create_autocmd({ "TextChangedI", "TextChangedP" }, {
     buffer = buf,
     callback = function()
       local col, sign, query = word()
       asked = asked + 1
       local mine = asked
-      if not col or server.state ~= "running" then return end
+      -- The same word again is one whose menu the user has closed, or whose completion was chosen.
+      local same = last == vim.inspect({ col, sign, query })
+      last = vim.inspect({ col, sign, query })
+      if not col or same or server.state ~= "running" then return end
       server.request(methods[sign], { query = query }, function(err, result)
         local now = word()
         if err or mine ~= asked or now ~= col or not vim.startswith(api.nvim_get_mode().mode, "i") then return true end

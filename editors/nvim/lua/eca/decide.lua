@@ -56,16 +56,19 @@ local function title(item)
   return (" Question%s "):format(of)
 end
 
-local function footer(item, focused)
+local function footer(item, focused, width)
   local keys
   if item.kind == "approval" then
-    local diff = (item.call.details or {}).type == "fileChange" and " · d side by side" or ""
-    keys = "a accept · s accept for the session · r reject · w reject with words" .. diff .. " · q later"
+    local diff = (item.call.details or {}).type == "fileChange"
+    keys = "a accept · s for the session · r reject · w with words" .. (diff and " · d diff" or "") .. " · q later"
+    if vim.fn.strchars(keys) + 6 > width then
+      keys = "a yes, s session, r no, w words" .. (diff and ", d diff" or "")
+    end
   else
     local free = item.question.allowFreeform ~= false and " · i own answer" or ""
     keys = "number chooses" .. free .. " · x no answer · q later"
   end
-  return (focused and " " or " ga, then: ") .. keys .. " "
+  return (focused and " " or " ga: ") .. keys .. " "
 end
 
 local function open(item, focus)
@@ -87,13 +90,13 @@ local function open(item, focus)
     height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line:sub(1, 4000)) / width))
     if height > room then break end
   end
-  height = math.max(1, math.min(height, math.floor(room * 0.6) - 2))
+  height = math.max(1, math.min(height, math.floor(room * 0.75) - 2))
   local where = { relative = "win", win = over, anchor = "SW", row = room - 1, col = 0 }
   if not over then
     where = { relative = "editor", row = math.max(0, (room - height) / 2 - 2), col = (vim.o.columns - width) / 2 }
   end
   where.width, where.height, where.style, where.border = width, height, "minimal", "rounded"
-  where.title, where.footer, where.zindex = title(item), footer(item, focus), 60
+  where.title, where.footer, where.zindex = title(item), footer(item, focus, width), 60
   local win = api.nvim_open_win(buf, false, where)
   vim.wo[win].wrap, vim.wo[win].linebreak = true, true
   vim.wo[win].winhighlight = "FloatBorder:EcaToolAsk,FloatTitle:EcaToolAsk"

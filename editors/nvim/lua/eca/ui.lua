@@ -37,6 +37,7 @@ local function options(win, bar)
     wrap = true,
     linebreak = true,
     breakindent = true,
+    fillchars = "eob: ",
     conceallevel = 0, -- links show where they lead
     winfixwidth = true,
     winbar = bar,

@@ -46,7 +46,7 @@ function M.new(name, keys)
 end
 
 function M:reset()
-  self.page, self.col, self.last, self.bytes = new_page(), 0, nil, 0
+  self.page, self.col, self.last, self.bytes, self.ending = new_page(), 0, nil, 0, ""
   self.by_mark = {}
   pcall(vim.treesitter.start, self.buf, "markdown")
 end
@@ -90,6 +90,7 @@ function M:put(s)
     self.col = self.col + #part
   end
   self.bytes = self.bytes + #s
+  self.ending = (self.ending .. s:sub(-2)):sub(-2)
   self:schedule()
 end
 
@@ -97,7 +98,8 @@ end
 function M:begin(kind)
   if self.last == kind and kind == "text" then return end
   if self.col > 0 then self:put("\n") end
-  if self.last and (self.last ~= kind or kind == "user") then self:put("\n") end
+  local apart = self.last and (self.last ~= kind or kind == "user")
+  if apart and self.ending ~= "\n\n" then self:put("\n") end
   self.last = kind
 end
 
@@ -194,12 +196,12 @@ end
 -- Runs fn, and puts what it adds at the top, below the first `skip` lines, instead of at the end.
 function M:prepend(skip, fn)
   self:flush()
-  local state = { self.col, self.last, self.held }
-  self.col, self.last, self.held = 0, nil, true
+  local state = { self.col, self.last, self.ending }
+  self.col, self.last, self.ending, self.held = 0, nil, "", true
   fn()
   local page = self.page
   self.page = new_page()
-  self.col, self.last, self.held = state[1], state[2], state[3]
+  self.col, self.last, self.ending, self.held = state[1], state[2], state[3], nil
   if page.lines[#page.lines] == "" then page.lines[#page.lines] = nil end
   if #page.lines > 0 then
     self:edit(function() api.nvim_buf_set_lines(self.buf, skip, skip, false, page.lines) end)
