@@ -3,6 +3,7 @@ package permission
 import (
 	"errors"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,10 +93,18 @@ func (j *judgment) namesOutside(c cmdline.Command, l *places) bool {
 	if c.Effect == cmdline.Reads {
 		return j.pathsInside(c, l) != ""
 	}
-	return slices.ContainsFunc(c.Args, func(word string) bool {
+	return j.nameOutside(c, l, j.inside) != ""
+}
+
+// nameOutside returns the first word of a command that may name something that is not inside.
+func (j *judgment) nameOutside(c cmdline.Command, l *places, inside func(string) bool) string {
+	for _, word := range c.Args {
 		name := expandHome(afterOption(word))
-		return slices.ContainsFunc(l.dirs, func(dir string) bool { return !j.inside(under(dir, name)) })
-	})
+		if name != os.DevNull && slices.ContainsFunc(l.dirs, func(dir string) bool { return !inside(under(dir, name)) }) {
+			return name
+		}
+	}
+	return ""
 }
 
 // workspaceOf names the workspace of a call.
