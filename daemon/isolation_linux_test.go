@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -338,6 +340,33 @@ func TestCachesArePrivate(t *testing.T) {
 	}
 	if code, out := within(t, d, a, "[ ! -e "+home+"/.cache/go-build/new ]"); code != 0 {
 		t.Errorf("after clearing: %s", out)
+	}
+}
+
+// The system does not say what becomes of a layer that two children use at a time.
+func TestCommandsAtOnceHaveTheirOwnCaches(t *testing.T) {
+	d, dir := isolated(t)
+	home, root := filepath.Join(dir, "home"), filepath.Join(dir, "a")
+	write(t, filepath.Join(home, ".cache", "mine"), "mine\n")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(root, "turn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan string)
+	go func() {
+		code, out := within(t, d, root, "echo x > "+home+"/.cache/one; echo begun > turn; read line < turn; cat "+home+"/.cache/one")
+		first <- fmt.Sprint(code, out)
+	}()
+	if code, out := within(t, d, root, "read line < turn; cd "+home+"/.cache; [ ! -e one ] && cat mine && echo x > two; echo on > "+root+"/turn"); code != 0 {
+		t.Errorf("the second: exit %d: %s", code, out)
+	}
+	if out := <-first; !strings.HasPrefix(out, "0") {
+		t.Errorf("the first: %s", out)
+	}
+	if code, out := within(t, d, root, "cd "+home+"/.cache; ls; [ -e one ] && [ -e two ]"); code == 0 {
+		t.Errorf("both had one layer: %s", out)
 	}
 }
 

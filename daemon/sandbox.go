@@ -77,7 +77,8 @@ func (d *Daemon) ClearSandboxCaches() (string, error) {
 	return d.cacheLayers(), os.RemoveAll(d.cacheLayers())
 }
 
-// levelFor returns what such a child may do, wherever that is held.
+// levelFor returns what such a child may do, wherever that is held: all that is known without
+// looking for protected places and caches, which is done once, when the child starts.
 func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox.Policy {
 	p := sandbox.Policy{Level: sandbox.Workspace, Write: roots[:len(roots):len(roots)]}
 	switch cfg.ToolCall.Sandbox {
@@ -126,7 +127,8 @@ func (d *Daemon) needsUndo(call tools.Call, plan tools.Plan) bool {
 		return false
 	}
 	cfg := d.Config()
-	return callAuthor(cfg, call) != byHand && d.callBounds(cfg, call).Level == sandbox.Workspace
+	by := callAuthor(cfg, call)
+	return by != byHand && d.levelFor(cfg.Config, call.Roots, by).Level == sandbox.Workspace
 }
 
 // callAuthor says whose word lets a call run.
@@ -223,7 +225,7 @@ func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
 	if s := d.children.Bounds(); !s.Holds {
 		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to hold it to that: " + s.Without}
 	}
-	return permission.Sandbox{NoWorkspace: func() string {
+	return permission.Sandbox{Writable: []string{os.TempDir()}, NoWorkspace: func() string {
 		here := d.isolation()
 		switch untrusted := d.Untrusted(); {
 		case !here.Mounts || !here.Processes || !here.Network:
@@ -237,7 +239,7 @@ func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
 
 // shownBounds is how a call is bound, for the user; nil if it is not.
 func (d *Daemon) shownBounds(cfg *config.Loaded, call tools.Call) *event.Sandbox {
-	p := d.callBounds(cfg, call)
+	p := d.levelFor(cfg.Config, call.Roots, callAuthor(cfg, call))
 	if !p.Bounds() || !p.Required && !d.children.Bounds().Holds {
 		return nil
 	}

@@ -102,11 +102,15 @@ func (s *supervisor) prepare() {
 // supervise starts a child and waits until nothing is left of it.
 func (s *supervisor) supervise(o order) {
 	s.set(starting, o.Policy.Temp)
-	child, err := s.start(o)
+	release, err := o.Policy.Claim()
+	var child startedChild
+	if err == nil {
+		child, err = s.start(o)
+	}
 	o.close()
 	if err != nil {
 		_ = removeTemp(o.Policy.Temp)
-		o.Policy.RemoveWork()
+		release()
 		s.set(0, "")
 		s.tell(err.Error())
 		return
@@ -120,7 +124,7 @@ func (s *supervisor) supervise(o order) {
 		killDescendants(pid)
 	}
 	_ = removeTemp(o.Policy.Temp) // the parent may be gone
-	o.Policy.RemoveWork()
+	release()                     // before the next child of the parent can want it
 	s.set(0, "")
 	s.tell(fmt.Sprintf(exitMessage, code, left))
 }

@@ -245,6 +245,11 @@ func under(dir, name string) string {
 // pathsInside says of the first path of a command that leads out of the workspace that it
 // does; "" if there is none.
 func (j *judgment) pathsInside(c cmdline.Command, l *places) string {
+	return j.pathsWithin(c, l, j.inside)
+}
+
+// pathsWithin is pathsInside for what else counts as inside.
+func (j *judgment) pathsWithin(c cmdline.Command, l *places, inside func(string) bool) string {
 	for _, dir := range l.dirs {
 		for _, path := range c.Paths {
 			if path.Top {
@@ -255,7 +260,7 @@ func (j *judgment) pathsInside(c cmdline.Command, l *places) string {
 				continue
 			}
 			if !path.Glob {
-				if !j.inside(full) {
+				if !inside(full) {
 					return j.outside(path.Name, full)
 				}
 				if path.Follows && isFolder(full) {
@@ -263,7 +268,7 @@ func (j *judgment) pathsInside(c cmdline.Command, l *places) string {
 				}
 				continue
 			}
-			if !j.inside(fixed(full)) {
+			if !inside(fixed(full)) {
 				return j.outside(path.Name, fixed(full))
 			}
 			found, ok := expand(full)
@@ -274,7 +279,7 @@ func (j *judgment) pathsInside(c cmdline.Command, l *places) string {
 				switch {
 				case strings.HasPrefix(f, under(dir, "-")):
 					return "the file " + f + " would be taken for an option"
-				case !j.inside(f):
+				case !inside(f):
 					return j.outside(f, f)
 				case path.Follows && isFolder(f):
 					return c.Name + " follows the links in the folder " + f

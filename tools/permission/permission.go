@@ -208,8 +208,12 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 		}
 		reason = why
 	}
-	if v, ok := j.unaskedRule(call.Agent, r, spec, plan, printed, gone); ok {
+	v, ok := j.unaskedRule(call.Agent, r, spec, plan, printed, gone)
+	switch {
+	case ok:
 		return v
+	case v.Reason != "" && but == "":
+		reason = v.Reason
 	}
 	if spec.Caution != "" && r.byDefault == tools.Allow {
 		return tools.Verdict{Decision: tools.Ask, Rule: "hint of the server", Reason: spec.Caution}
