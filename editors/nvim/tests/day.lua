@@ -64,6 +64,13 @@ t.test("rejected with words: they are the next prompt", {}, function(e)
   t.equal(e:file("refused"), nil)
 end)
 
+t.test("a long notice does not wait for a key", {}, function(e)
+  e:prompt("hello"):idle()
+  e:lua([[require("eca.text").warn(string.rep("long ", 100) .. "\nand a second line")]])
+  e:shows("and a second line")
+  assert(#e:said():match("long.*") < 160, e:said())
+end)
+
 t.test("typing never approves: the float has no focus", {}, function(e)
   e:prompt("twice"):asks("first")
   e:type("iaaa sss<Esc>")

@@ -146,12 +146,10 @@ function Editor:shows(piece)
   )
 end
 
+-- A notice; a long one is in the chat.
 function Editor:says(piece)
-  await(
-    ("the notice %q"):format(piece),
-    function() return self:said():find(piece, 1, true) end,
-    function() return self:said() end
-  )
+  local function notices() return (self:said() .. "\n" .. self:chat()) end
+  await(("the notice %q"):format(piece), function() return notices():find(piece, 1, true) end, notices)
 end
 
 function Editor:asks(piece)

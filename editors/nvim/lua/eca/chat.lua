@@ -322,9 +322,8 @@ server.listen(function(event, message)
           chat.view:update(call.block)
         end
       end
-      if message and (chat.running or chat.shown) then
-        local what = chat.running and "The turn was cut off: " or ""
-        chat.view:notice(what .. message, "EcaToolError")
+      if event == "ended" and message and chat.running then
+        chat.view:notice("The turn was cut off.", "EcaToolError")
       end
       chat.steer = nil
       ended(chat)
@@ -348,7 +347,8 @@ function M.send(chat, message, contexts, failed)
   server.request("chat/prompt", params, function(err, result)
     if err then
       chat.running, chat.progress = false, nil
-      chat.view:notice("The prompt was not sent: " .. (err.message or ""), "EcaToolError")
+      local why = err.message ~= server.problem and (": " .. (err.message or "")) or ""
+      chat.view:notice("The prompt was not sent" .. why, "EcaToolError")
       if failed then failed() end
     elseif type(result) == "table" and result.model and result.model ~= "error" then
       chat.used_model = result.model

@@ -60,6 +60,7 @@ end
 -- Offers completions while the user types such a word.
 function M.attach(buf)
   local asked, last = 0, nil
+  api.nvim_create_autocmd("InsertEnter", { buffer = buf, callback = function() last = nil end })
   api.nvim_create_autocmd({ "TextChangedI", "TextChangedP" }, {
     buffer = buf,
     callback = function()

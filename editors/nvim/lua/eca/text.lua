@@ -38,7 +38,17 @@ function M.status(text, width) return (M.line(text, width):gsub("%%", "%%%%")) e
 
 function M.lines(text) return vim.split((M.clean(text):gsub("\n+$", "")), "\n", { plain = true }) end
 
-function M.notify(message, level) vim.notify("eca: " .. M.clean(message), level or vim.log.levels.INFO) end
+M.in_chat = function() end -- (message, level): shows a notice in the chat of this tab; false if there is none
+
+-- Tells the user. What does not fit into one line goes to the chat, since Neovim would wait for a key to be pressed,
+-- and take for it what the user is typing.
+function M.notify(message, level)
+  message, level = M.clean(message), level or vim.log.levels.INFO
+  local room = vim.o.columns - 20
+  local fits = not message:find("\n") and vim.fn.strdisplaywidth(message) < room
+  if not fits and M.in_chat(message, level) then message = M.line(message:match("[^\n]*"), math.max(room, 20)) end
+  vim.notify("eca: " .. message, level)
+end
 
 function M.warn(message) M.notify(message, vim.log.levels.WARN) end
 

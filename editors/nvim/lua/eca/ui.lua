@@ -168,6 +168,14 @@ decide.window_of = function(chat)
   end
 end
 
+text.in_chat = function(message, level)
+  local win = window("eca_chat")
+  local chat = win and chat_of(api.nvim_win_get_buf(win))
+  if not chat then return false end
+  chat.view:notice(message, level >= vim.log.levels.WARN and "EcaToolError" or nil)
+  return true
+end
+
 chats.on_opened = function(chat)
   if M.switch_to_next then
     M.switch_to_next = nil
