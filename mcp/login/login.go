@@ -31,6 +31,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/auth/oauth"
+	"github.com/seed-dec29ce4/eca/internal/localhost"
 )
 
 // Deps is what the room needs from the program around it.
@@ -283,9 +284,5 @@ func Key(server, scope string, folders []string) string {
 // plain says whether a URL leads to another machine without TLS.
 func plain(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil {
-		return true
-	}
-	host, err := netip.ParseAddr(u.Hostname())
-	return u.Scheme != "https" && u.Hostname() != "localhost" && (err != nil || !host.IsLoopback())
+	return err != nil || u.Scheme != "https" && !localhost.Is(u.Hostname())
 }
