@@ -2,7 +2,6 @@ package chat
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -250,7 +249,7 @@ func firstBytes(s string, n int) string {
 // askOnce makes a request besides the conversation and returns the text of the answer.
 // It is counted, not shown.
 func (t *turn) askOnce(model Model, req llm.Request) (string, error) {
-	text, usage, err := collect(t.ctx, model.Client, req)
+	text, usage, _, err := collect(t.ctx, model.Client, req)
 	if err != nil {
 		return "", err
 	}
@@ -262,24 +261,6 @@ func (t *turn) askOnce(model Model, req llm.Request) (string, error) {
 }
 
 var errNoText = errors.New("the model answered without text")
-
-// collect streams an answer into one text.
-func collect(ctx context.Context, client llm.Model, req llm.Request) (string, llm.Usage, error) {
-	var b strings.Builder
-	var usage llm.Usage
-	for d, err := range client.Stream(ctx, req) {
-		if err != nil {
-			return "", usage, err
-		}
-		switch d.Kind {
-		case llm.TextDelta:
-			b.WriteString(d.Text)
-		case llm.UsageDelta:
-			usage = d.Usage
-		}
-	}
-	return b.String(), usage, ctx.Err()
-}
 
 // recoverOverflow makes the next request shorter after one was refused as too long: at
 // first without old results of tools, then with a summary.
