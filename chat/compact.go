@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -226,9 +227,9 @@ func recordPart(role llm.Role, p llm.Part) string {
 	case llm.Text:
 		return fmt.Sprintf("%s: %s\n", role, p.Text)
 	case llm.ToolCall:
-		return fmt.Sprintf("call of %s: %s\n", p.Name, firstBytes(string(p.Arguments), longest))
+		return fmt.Sprintf("call of %s: %s\n", p.Name, shorten.Bytes(string(p.Arguments), longest))
 	case llm.ToolResult:
-		text := firstBytes(p.Text, longest)
+		text := shorten.Bytes(p.Text, longest)
 		for range p.Images {
 			text += "\n(an image)"
 		}
@@ -237,13 +238,6 @@ func recordPart(role llm.Role, p llm.Part) string {
 		return fmt.Sprintf("%s: (an image)\n", role)
 	}
 	return ""
-}
-
-func firstBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
 // askOnce makes a request besides the conversation and returns the text of the answer.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/localhost"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // Provider is an authorisation server, and as whom it is asked. The client is the
@@ -253,9 +254,5 @@ func (e *UnreachableError) Error() string {
 func (e *UnreachableError) Unwrap() error { return e.Cause }
 
 func oneLine(s string, limit int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return s
+	return shorten.Bytes(strings.Join(strings.Fields(s), " "), limit)
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/auth/oauth"
 	"github.com/seed-dec29ce4/eca/internal/localhost"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // Deps is what the room needs from the program around it.
@@ -232,7 +233,7 @@ func (a *Account) wantsMore(said oauth.Challenge) error {
 		return nil
 	}
 	a.logins.remember(a.server.Key, said)
-	return &NeededError{fmt.Sprintf("the server wants further permission (%s); log in again", cut(strings.Join(lacks, " ")))}
+	return &NeededError{fmt.Sprintf("the server wants further permission (%s); log in again", shorten.Bytes(strings.Join(lacks, " "), 200))}
 }
 
 func (l *Logins) remember(key string, said oauth.Challenge) {
