@@ -13,6 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/permission"
+	"github.com/seed-dec29ce4/eca/tools/shell"
 )
 
 // Words of toolCall.sandbox.
@@ -275,18 +276,21 @@ func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
 	return out
 }
 
-// restoreQuestion has the user asked whether files that were held back come back; nil without a
-// client that shows questions.
-func restoreQuestion(c ask.Client) func(context.Context, tools.Call, string) bool {
+// askAboutCommand asks the user about what a command did, or was not let do; nil without a client
+// that shows questions.
+func askAboutCommand(c ask.Client) func(context.Context, tools.Call, string, []shell.Choice) string {
 	if c == nil {
 		return nil
 	}
-	return func(ctx context.Context, call tools.Call, question string) bool {
-		const keep = "Keep"
-		answer, err := c.Ask(ctx, ask.Question{ChatID: call.ChatID, CallID: call.ID, Text: question, Options: []ask.Option{
-			{Label: keep, Description: "Put it back where the command made it."},
-			{Label: "Hold back", Description: "Leave it in eca's state folder."},
-		}})
-		return err == nil && !answer.Cancelled && answer.Text == keep
+	return func(ctx context.Context, call tools.Call, question string, choices []shell.Choice) string {
+		q := ask.Question{ChatID: call.ChatID, CallID: call.ID, Text: question}
+		for _, one := range choices {
+			q.Options = append(q.Options, ask.Option{Label: one.Label, Description: one.Description})
+		}
+		answer, err := c.Ask(ctx, q)
+		if err != nil || answer.Cancelled {
+			return ""
+		}
+		return answer.Text
 	}
 }

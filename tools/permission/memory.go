@@ -1,16 +1,19 @@
 package permission
 
 import (
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/lockedfile"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // Memory is what users chose to remember: for the session as long as the process lives,
@@ -105,11 +108,11 @@ func (j *judgment) nameOutside(c cmdline.Command, l *places, inside func(string)
 }
 
 // workspaceOf names the workspace of a call.
-func (j *judgment) workspaceOf(call tools.Call) string {
+func workspaceOf(call tools.Call, links *workspace.Resolver) string {
 	if len(call.Roots) == 0 {
 		return ""
 	}
-	return j.links.Resolve(call.Roots[0])
+	return links.Resolve(call.Roots[0])
 }
 
 // remembers returns how far the memory of a key reaches; Once if there is none.
@@ -123,7 +126,7 @@ func (m *Memory) remembers(j *judgment, call tools.Call, key string) tools.Scope
 	if m.kept == nil {
 		return tools.Once
 	}
-	return m.kept.remembers(j.workspaceOf(call), key)
+	return m.kept.remembers(workspaceOf(call, j.links), key)
 }
 
 // allows says whether all of a call is remembered, and how far.
@@ -150,11 +153,31 @@ func (m *Memory) remember(j *judgment, call tools.Call, spec tools.Spec, plan to
 	m.mu.Unlock()
 	switch scope {
 	case tools.ForWorkspace:
-		return m.kept.add(j.workspaceOf(call), keys)
+		return m.kept.add(workspaceOf(call, j.links), keys)
 	case tools.Everywhere:
 		return m.kept.add("", keys)
 	}
 	return nil
+}
+
+// Begin returns what is remembered for the workspace of a call under keys that begin with a
+// prefix, without it.
+func (m *Memory) Begin(call tools.Call, prefix string) []string {
+	var out []string
+	for _, key := range m.kept.ofWorkspace(workspaceOf(call, workspace.NewResolver())) {
+		if rest, ok := strings.CutPrefix(key, prefix); ok {
+			out = append(out, rest)
+		}
+	}
+	return out
+}
+
+// Keep remembers keys for the workspace of a call.
+func (m *Memory) Keep(call tools.Call, keys []string) error {
+	if len(call.Roots) == 0 {
+		return errors.New("the chat has no workspace folder")
+	}
+	return m.kept.add(workspaceOf(call, workspace.NewResolver()), keys)
 }
 
 // annotate marks the remembered commands of a shell line for the user; nil if there are

@@ -70,6 +70,18 @@ func (k *kept) remembers(workspace, key string) tools.Scope {
 	return tools.Once
 }
 
+// ofWorkspace returns the keys that are remembered for a workspace.
+func (k *kept) ofWorkspace(workspace string) []string {
+	if k == nil || workspace == "" {
+		return nil
+	}
+	doc, err := k.read()
+	if err != nil {
+		return nil
+	}
+	return doc.Workspaces[workspace]
+}
+
 // add remembers keys for a workspace; for all if it is empty.
 func (k *kept) add(workspace string, keys []string) error {
 	return k.change(func(doc *document) {
