@@ -49,12 +49,17 @@ local function items(sign, result)
   return out
 end
 
+local found -- by the first call of omnifunc: in the second, the word is not in the line any more
+
 -- For CTRL-X CTRL-O, which cannot wait in the background.
 function M.omnifunc(find_start, _)
-  local col, sign, query = word()
-  if find_start == 1 then return col or -3 end
-  if not col or server.state ~= "running" then return {} end
-  return items(sign, server.client:request_sync(methods[sign], { query = query }, 2000))
+  if find_start == 1 then
+    local col, sign, query = word()
+    found = { sign = sign, query = query }
+    return col or -3
+  end
+  if server.state ~= "running" then return {} end
+  return items(found.sign, server.client:request_sync(methods[found.sign], { query = found.query }, 2000))
 end
 
 -- Offers completions while the user types such a word.
