@@ -38,6 +38,8 @@
 package permission
 
 import (
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -122,6 +124,10 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 	v = p.holdToText(v, call, spec, plan, printed)
 	if v.Decision == tools.Ask {
 		v.Reason += destinations(call, plan, to, v.Reason)
+	}
+	if v.Decision == tools.Ask && !v.Insist && strings.HasSuffix(v.Rule, ".byDefault") && p.offers(call, spec, plan) {
+		v.Offer = true
+		v.Reason += `. Commands that stay in the sandbox of this folder can run without this question: set toolCall.unasked to "workspace"`
 	}
 	v.Details = p.memory.annotate(call, spec, plan)
 	p.explain(call, plan, &v)
@@ -208,7 +214,7 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to re
 		}
 		reason = why
 	}
-	if v, ok := p.unaskedRule(call.Agent, r, spec, plan, printed, gone); ok {
+	if v, ok := p.unaskedRule(call, r, spec, plan, printed, gone); ok {
 		return v
 	}
 	if spec.Caution != "" && r.byDefault == tools.Allow {
@@ -266,6 +272,20 @@ func judgedPaths(call tools.Call, plan tools.Plan) resolved {
 
 // Remember implements tools.Policy.
 func (p *Policy) Remember(call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
+	if scope == tools.InSandbox {
+		if !p.couldBeUnasked(call, spec, plan) {
+			return errors.New("commands of this call cannot run in the sandbox without a question")
+		}
+		return p.memory.Keep(call, []string{inSandboxKey})
+	}
+	if p.couldBeUnasked(call, spec, plan) {
+		if err := p.memory.countApproval(call); err != nil {
+			return err
+		}
+	}
+	if scope == tools.Once {
+		return nil
+	}
 	return p.memory.remember(p, call, spec, plan, judgedPaths(call, plan), scope)
 }
 

@@ -25,28 +25,47 @@ type Sandbox struct {
 
 // unaskedRule judges a command by toolCall.unasked, after all rules that name it; gone is what
 // it ends for good. ok is false where that has nothing to say.
-func (p *Policy) unaskedRule(agent string, r rules, spec tools.Spec, plan tools.Plan, printed *tools.Printed, gone string) (v tools.Verdict, ok bool) {
-	value, known := p.unasked[agent]
-	if !known {
-		value = p.unasked[""]
-	}
-	command := plan.Command
+func (p *Policy) unaskedRule(call tools.Call, r rules, spec tools.Spec, plan tools.Plan, printed *tools.Printed, gone string) (v tools.Verdict, ok bool) {
+	value, command := p.unaskedOf(call.Agent), plan.Command
 	// What byDefault allows keeps the level of the user's own configuration, and agents that
 	// change nothing have a row of their own.
-	if command == nil || spec.Server != tools.Native || p.readOnly[agent] || r.byDefault != tools.Ask || value == config.UnaskedOff {
+	if command == nil || spec.Server != tools.Native || p.readOnly[call.Agent] || r.byDefault != tools.Ask || value == config.UnaskedOff {
 		return tools.Verdict{}, false
 	}
 	if reads, _ := p.reads(command, printed); reads && !command.Background && p.sandbox.NoReads == "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: RuleReads, Reason: "the command only reads, in the workspace, and the sandbox holds it to that"}, true
 	}
-	if value != config.UnaskedWorkspace || gone != "" || p.leavesSandbox(r, spec, command) != "" {
+	if value != config.UnaskedWorkspace && !p.memory.inSandbox(call) || gone != "" || p.needsQuestion(r, spec, command) != "" {
 		return tools.Verdict{}, false
 	}
 	return tools.Verdict{Decision: tools.Allow, Rule: tools.RuleWorkspace, Reason: "the command stays in the sandbox of the workspace, without network"}, true
 }
 
-// leavesSandbox says why a command cannot run unasked at the workspace level; empty if it can.
-func (p *Policy) leavesSandbox(r rules, spec tools.Spec, c *tools.Command) (why string) {
+// unaskedOf returns the value of toolCall.unasked for an agent.
+func (p *Policy) unaskedOf(agent string) string {
+	if value, known := p.unasked[agent]; known {
+		return value
+	}
+	return p.unasked[""]
+}
+
+// offers says whether a question about a command offers to let commands run in the sandbox of
+// the workspace from now on: where the command could, and the user approved some of that kind.
+// It is offered once.
+func (p *Policy) offers(call tools.Call, spec tools.Spec, plan tools.Plan) bool {
+	return p.memory.offer(call) && p.couldBeUnasked(call, spec, plan)
+}
+
+// couldBeUnasked says whether a command would run without a question if toolCall.unasked were
+// workspace.
+func (p *Policy) couldBeUnasked(call tools.Call, spec tools.Spec, plan tools.Plan) bool {
+	r := p.rulesFor(call.Agent)
+	return plan.Command != nil && spec.Server == tools.Native && !p.readOnly[call.Agent] && r.byDefault == tools.Ask &&
+		p.unaskedOf(call.Agent) == config.UnaskedReads && p.needsQuestion(r, spec, plan.Command) == ""
+}
+
+// needsQuestion says why a command cannot run unasked at the workspace level; empty if it can.
+func (p *Policy) needsQuestion(r rules, spec tools.Spec, c *tools.Command) (why string) {
 	switch {
 	case c.Given != nil:
 		return "it is a tool of the user's own" // which may need what the sandbox does not give
