@@ -179,14 +179,15 @@ func (r *run) makeImage(ctx context.Context, e Environment) (name string, err er
 		name = "ecp/" + shortHash(26, "ecp-image-1", filepath.Base(file), sum)
 		args = []string{"build", "--quiet", "--tag", name, "--file", file, filepath.Dir(file)}
 	}
-	code, output, err := captured(ctx, proc.Spec{Path: e.Kind, Args: []string{"image", "inspect", "--format", "{{.Id}}", name}}, r.pool)
+	code, _, err := captured(ctx, proc.Spec{Path: e.Kind, Args: []string{"image", "inspect", "--format", "{{.Id}}", name}}, r.pool)
 	if err != nil {
 		return "", fmt.Errorf("%s cannot be run: %w; install it, or use another environment", e.Kind, err)
 	}
 	if code == 0 {
 		return name, nil
 	}
-	if code, output, err = captured(ctx, proc.Spec{Path: e.Kind, Args: args}, r.pool); err != nil || code != 0 {
+	code, output, err := captured(ctx, proc.Spec{Path: e.Kind, Args: args}, r.pool)
+	if err != nil || code != 0 {
 		return "", fmt.Errorf("%s %s: %w", e.Kind, args[0], errors.Join(err, errors.New(clip(output, maxShown))))
 	}
 	return name, nil

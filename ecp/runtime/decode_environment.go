@@ -52,6 +52,9 @@ func (d *decoder) checkEnvironment(n *node, path string, e *Environment) {
 		return
 	}
 	for _, g := range []Grants{e.Agent, e.Graders} {
+		if len(g.BuildCaches) > 0 {
+			d.problem(n, path, "build_caches is for local; an image brings along what its tools need")
+		}
 		var names []string
 		for _, p := range g.Read {
 			name := filepath.Base(p)
@@ -68,7 +71,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (d *decoder) grants(n *node, path string) (g Grants) {
 	n = d.mapping(n, path)
-	d.only(n, path, "env", "network", "read")
+	d.only(n, path, "env", "network", "read", "build_caches")
 	if v := n.get("env"); v != nil {
 		g.Env = d.texts(v, join(path, "env"))
 		for _, name := range g.Env {
@@ -79,6 +82,11 @@ func (d *decoder) grants(n *node, path string) (g Grants) {
 	}
 	if v := d.truth(n.get("network"), join(path, "network")); v != nil {
 		g.Network = *v
+	}
+	if v := n.get("build_caches"); v != nil {
+		for i, tool := range d.items(v, join(path, "build_caches")) {
+			g.BuildCaches = append(g.BuildCaches, d.oneOf(tool, join(join(path, "build_caches"), i), []string{"go"}))
+		}
 	}
 	if v := n.get("read"); v != nil {
 		g.Read = d.texts(v, join(path, "read"))

@@ -36,6 +36,8 @@ type Grants struct {
 	Env     []string // names of variables of the user's
 	Network bool
 	Read    []string // files and folders, relative to the manifest
+
+	BuildCaches []string // of tools, which it sees below a layer of its own; only KindLocal
 }
 
 // place is where the programs of one attempt run.

@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	goruntime "runtime"
 
@@ -43,6 +45,7 @@ func (p *localPlace) agent(target string, env []string) proc.Spec {
 	spec := shell(target)
 	spec.Environ = append(p.a.cleanEnviron(p.own, p.env.Agent.Env), env...)
 	spec.Sandbox = p.policy(p.env.Agent, p.own, targetFiles(target, p.a.programPath()))
+	p.addGoCache(&spec, p.env.Agent, p.own)
 	return spec
 }
 
@@ -56,7 +59,35 @@ func (p *localPlace) command(ctx context.Context, line string) (int, string, err
 	spec.Dir = p.dir
 	spec.Environ = append(p.a.cleanEnviron(own, p.env.Graders.Env), WorkspaceVariable+"="+p.dir)
 	spec.Sandbox = p.policy(p.env.Graders, own, nil)
+	p.addGoCache(&spec, p.env.Graders, own)
 	return captured(ctx, spec, p.a.pool)
+}
+
+// addGoCache lets a program use what Go compiled for the user. What it compiles itself is in a
+// layer that goes with it, so that no attempt leaves anything for another. Where there are no
+// overlays, its cache begins empty.
+func (p *localPlace) addGoCache(spec *proc.Spec, g Grants, own privateDirs) {
+	if len(g.BuildCaches) == 0 || !spec.Sandbox.Isolate || !p.a.isolation().Overlay {
+		return
+	}
+	dir := p.a.getenv("GOCACHE")
+	if dir == "" {
+		caches, err := os.UserCacheDir()
+		if err != nil {
+			return
+		}
+		dir = filepath.Join(caches, "go-build")
+	}
+	dirs := resolvedPaths([]string{dir})
+	if len(dirs) == 0 {
+		return
+	}
+	layer := sandbox.Overlay{Dir: dirs[0], Upper: filepath.Join(own.base, "layer"), Work: filepath.Join(own.base, "work")}
+	if errors.Join(os.Mkdir(layer.Upper, 0o700), os.Mkdir(layer.Work, 0o700)) != nil {
+		return
+	}
+	spec.Sandbox.Overlays = []sandbox.Overlay{layer}
+	spec.Environ = append(spec.Environ, "GOCACHE="+layer.Dir)
 }
 
 // networkFiles are what programs read to find hosts and to trust them.
