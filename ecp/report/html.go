@@ -20,6 +20,7 @@ var page string
 // not be seen, are shown as what they are.
 func (r *Report) HTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
+		"grid":  (*Report).grid,
 		"text":  func(s *string) string { return deref(s) },
 		"json":  readable,
 		"lines": func(s string) []string { return strings.SplitAfter(s, "\n") },
