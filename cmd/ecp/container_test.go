@@ -21,6 +21,7 @@ case $1 in
 image) [ -e `+dir+`/have ] && exit 0; echo "Error: No such image"; exit 1 ;;
 pull) case $3 in missing*) echo "manifest unknown"; exit 1 ;; esac; touch `+dir+`/have; exit 0 ;;
 build) touch `+dir+`/have; exit 0 ;;
+version) [ ! -e `+dir+`/down ] || { echo "Cannot connect to the daemon"; exit 1; }; echo 9.9; exit 0 ;;
 rm) echo "Error: No such container: $3"; exit 1 ;;
 run) ;;
 *) exit 64 ;;
@@ -118,6 +119,23 @@ func TestContainersFromDockerfile(t *testing.T) {
 	}
 	if list := calls(); strings.Count(list, "build --quiet --tag ecp/") != 1 || !strings.Contains(list, "--file "+filepath.Dir(m)+"/image/Dockerfile "+filepath.Dir(m)+"/image\n") {
 		t.Error(list)
+	}
+}
+
+// ecp doctor says which environments there are.
+func TestDoctorKnowsEnvironments(t *testing.T) {
+	fakeEngine(t, "docker")
+	if r := invoke(t, "doctor"); !strings.Contains(r.out, "Environment local: ") || !strings.Contains(r.out, "docker:            version 9.9\n") {
+		t.Error(r.out)
+	}
+	dir, _, _ := strings.Cut(os.Getenv("PATH"), ":")
+	write(t, filepath.Join(dir, "down"), "")
+	if r := invoke(t, "doctor"); !strings.Contains(r.out, "docker:            not usable: Cannot connect to the daemon\n") {
+		t.Error(r.out)
+	}
+	t.Setenv("PATH", "/nowhere")
+	if r := invoke(t, "doctor"); !strings.Contains(r.out, "podman:            not found\n") {
+		t.Error(r.out)
 	}
 }
 
