@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -368,11 +369,7 @@ func arguments(text string) (json.RawMessage, error) {
 	}
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &m); err != nil || m == nil {
-		const shown = 200
-		if len(text) > shown {
-			text = strings.ToValidUTF8(text[:shown], "") + "…"
-		}
-		return nil, fmt.Errorf("INVALID_ARGS: the arguments are not a JSON object: %s", text)
+		return nil, fmt.Errorf("INVALID_ARGS: the arguments are not a JSON object: %s", shorten.Bytes(text, 200))
 	}
 	return json.RawMessage(text), nil
 }
