@@ -28,11 +28,15 @@ local function label(context)
   return context.type
 end
 
-local function items(sign, result)
+local function items(sign, query, result)
   local out = {}
   result = type(result) == "table" and result or {}
   if sign == "/" then
+    local first, others = {}, {} -- by name; by description
     for _, command in ipairs(result.commands or {}) do
+      table.insert(vim.startswith(command.name, query) and first or others, command)
+    end
+    for _, command in ipairs(vim.list_extend(first, others)) do
       local needs = vim.tbl_map(function(argument) return ("<%s>"):format(argument.name) end, command.arguments or {})
       out[#out + 1] = {
         word = "/" .. command.name .. (#needs > 0 and " " or ""),
@@ -59,7 +63,8 @@ function M.omnifunc(find_start, _)
     return col or -3
   end
   if server.state ~= "running" then return {} end
-  return items(found.sign, server.client:request_sync(methods[found.sign], { query = found.query }, 2000))
+  local result = server.client:request_sync(methods[found.sign], { query = found.query }, 2000)
+  return items(found.sign, found.query, result)
 end
 
 -- Offers completions while the user types such a word.
@@ -82,7 +87,7 @@ function M.attach(buf)
         if api.nvim_get_current_buf() == buf then
           local completeopt = vim.o.completeopt
           vim.o.completeopt = "menuone,noinsert"
-          vim.fn.complete(col + 1, items(sign, result))
+          vim.fn.complete(col + 1, items(sign, query, result))
           vim.o.completeopt = completeopt
         end
       end)

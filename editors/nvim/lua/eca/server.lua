@@ -225,7 +225,10 @@ function M.start(callback)
   waiting[#waiting + 1] = callback
   if M.state == "starting" then return end
   M.state = "starting"
+  local attempt = {}
+  M.attempt = attempt
   M.check_program(function(version, reason)
+    if M.attempt ~= attempt then return end -- restarted meanwhile
     if version then
       spawn(version)
     else
