@@ -168,6 +168,9 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 		})
 	}
 	res, err := o.execute(ctx, call, spec, a.limit(), out)
+	if err == nil && res.Outputs[0] == killedAfter(a.limit()) {
+		res.Outputs[0] += longerLimit(a.limit())
+	}
 	if err == nil && res.Failed && (spec.Sandbox.Required || o.Children.Bounds().Holds) {
 		if note := stopNote(spec.Sandbox, res); note != "" {
 			res.Outputs = append(res.Outputs, note)
@@ -227,7 +230,7 @@ func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout tim
 	case ctx.Err() != nil:
 		return tools.Result{}, errors.New("the command was stopped")
 	case exit.Killed:
-		res.Outputs = append(res.Outputs, fmt.Sprintf("The command did not finish within %s and was killed.", timeout))
+		res.Outputs = append(res.Outputs, killedAfter(timeout))
 	default:
 		res.Outputs = append(res.Outputs, fmt.Sprintf("Exit code: %d", exit.Code))
 	}
@@ -238,6 +241,18 @@ func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout tim
 		res.Outputs = append(res.Outputs, "Stdout:\n"+s)
 	}
 	return res, nil
+}
+
+func killedAfter(timeout time.Duration) string {
+	return fmt.Sprintf("The command did not finish within %s and was killed.", timeout)
+}
+
+// longerLimit says how a command gets more time.
+func longerLimit(timeout time.Duration) string {
+	if timeout >= maxTimeout {
+		return " This is the longest limit; set background for a command that takes longer."
+	}
+	return fmt.Sprintf(" For a longer limit set timeout (milliseconds, at most %d), or set background for a server.", maxTimeout.Milliseconds())
 }
 
 func (o Options) shell() (path string, args []string) {

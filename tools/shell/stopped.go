@@ -75,11 +75,12 @@ func refusedFile(line string) (what string, named bool) {
 	if has("pseudo-terminal", "pseudo terminal", "/dev/pts", "/dev/ptmx", "openpty") {
 		return "a pseudo terminal refused", true
 	}
-	path := filepath.Clean(regexp.MustCompile(`/[^\s'"‘’` + "`" + `:,;()]+|$`).FindString(line))
+	line = regexp.MustCompile(`^\S+: line \d+: `).ReplaceAllString(line, "") // the shell, by its path
+	path := regexp.MustCompile(`/[^\s'"‘’` + "`" + `:,;()]+|$`).FindString(line)
 	switch {
-	case len(path) > 1 && usable(path):
-		return "use of " + path + " refused", true
-	case path == "." && readOnly:
+	case len(path) > 1 && usable(filepath.Clean(path)):
+		return "use of " + filepath.Clean(path) + " refused", true
+	case path == "" && readOnly:
 		return "writing refused", false
 	}
 	return "", false
