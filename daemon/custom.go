@@ -26,7 +26,8 @@ func (d *Daemon) customTools(cfg *config.Config, native []tools.Tool) (list []to
 		options.Sandbox = func(call tools.Call) sandbox.Policy { return d.customBounds(d.Config(), name, call) }
 		options.Environ = func(call tools.Call) []string {
 			cfg := d.Config()
-			return d.environment(cfg.Config, d.customAuthor(cfg, name, call), d.customBounds(cfg, name, call))
+			by := d.customAuthor(cfg, name, call)
+			return d.environment(cfg.Config, by, d.levelFor(cfg.Config, call.Roots, by).Level)
 		}
 		tool, err := shell.CustomTool(options, shell.Custom{Name: name, Description: c.Description, Command: c.Command, Schema: c.Schema})
 		if slices.Contains(taken, name) {

@@ -330,7 +330,7 @@ func (d *Daemon) builtIn(cfg *config.Config, set *extensions.Set, asked client) 
 	list = append(list, search.Tools()...)
 	list = append(list, toolmap.Tools(d.maps)...)
 	commands := d.shellOptions(cfg)
-	commands.Restore = restoreQuestion(asked.questions)
+	commands.Ask = askAboutCommand(asked.questions)
 	list = append(list, shell.Tools(commands)...)
 	list = append(list, web.Tools(d.pages(cfg))...)
 	list = append(list, editor.Tools(editor.Options{
@@ -368,7 +368,7 @@ func (d *Daemon) shellOptions(cfg *config.Config) shell.Options {
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
 		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
 		Executable: d.opts.Executable, Children: d.children, Jobs: d.jobs, Getenv: d.opts.Getenv, Bash: d.bash,
-		Network:  d.joinNetwork,
+		Network: d.joinNetwork, Memory: d.memory,
 		HeldBack: filepath.Join(d.opts.StateDir, "held-back"),
 		Sandbox:  func(call tools.Call) sandbox.Policy { return d.callBounds(d.Config(), call) },
 		Environ:  func(call tools.Call) []string { return d.callEnvironment(d.Config(), call) },

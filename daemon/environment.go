@@ -15,13 +15,13 @@ import (
 // callEnvironment returns the environment of what a call runs; nil is eca's own.
 func (d *Daemon) callEnvironment(cfg *config.Loaded, call tools.Call) []string {
 	by := callAuthor(cfg, call)
-	return d.environment(cfg.Config, by, d.bounds(cfg.Config, call.Roots, by))
+	return d.environment(cfg.Config, by, d.levelFor(cfg.Config, call.Roots, by).Level)
 }
 
 // environment returns the environment of a child: nil, which is eca's own, if the user approved
 // it by hand, else that without credentials, and at the read-only level nothing but what
 // programs need that read (docs/sandbox.md).
-func (d *Daemon) environment(cfg *config.Config, by author, p sandbox.Policy) []string {
+func (d *Daemon) environment(cfg *config.Config, by author, level sandbox.Level) []string {
 	if by == byHand {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (d *Daemon) environment(cfg *config.Config, by author, p sandbox.Policy) []
 		case matchesName(rules.Withhold, name):
 		case matchesName(rules.Pass, name):
 			out = append(out, pair)
-		case p.Level == sandbox.ReadOnly:
+		case level == sandbox.ReadOnly:
 			if matchesName(readersNeed(), name) {
 				out = append(out, pair)
 			}
@@ -44,7 +44,7 @@ func (d *Daemon) environment(cfg *config.Config, by author, p sandbox.Policy) []
 			out = append(out, pair)
 		}
 	}
-	if p.Level == sandbox.ReadOnly {
+	if level == sandbox.ReadOnly {
 		out = append(out, "TERM=dumb")
 	}
 	return out

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -232,14 +234,14 @@ func TestNewProtectedPlacesAreHeldBack(t *testing.T) {
 	answers := map[string]bool{}
 	options := d.shellOptions(d.Config().Config)
 	var asked []string
-	options.Restore = func(_ context.Context, _ tools.Call, question string) bool {
+	options.Ask = func(_ context.Context, _ tools.Call, question string, _ []shell.Choice) string {
 		asked = append(asked, question)
 		for name, keep := range answers {
-			if strings.Contains(question, name) {
-				return keep
+			if strings.Contains(question, name) && keep {
+				return "Keep"
 			}
 		}
-		return false
+		return ""
 	}
 	command := shellCommand(t, options)
 	run := func(line string) string {
@@ -341,6 +343,33 @@ func TestCachesArePrivate(t *testing.T) {
 	}
 }
 
+// The system does not say what becomes of a layer that two children use at a time.
+func TestCommandsAtOnceHaveTheirOwnCaches(t *testing.T) {
+	d, dir := isolated(t)
+	home, root := filepath.Join(dir, "home"), filepath.Join(dir, "a")
+	write(t, filepath.Join(home, ".cache", "mine"), "mine\n")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(root, "turn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan string)
+	go func() {
+		code, out := within(t, d, root, "echo x > "+home+"/.cache/one; echo begun > turn; read line < turn; cat "+home+"/.cache/one")
+		first <- fmt.Sprint(code, out)
+	}()
+	if code, out := within(t, d, root, "read line < turn; cd "+home+"/.cache; [ ! -e one ] && cat mine && echo x > two; echo on > "+root+"/turn"); code != 0 {
+		t.Errorf("the second: exit %d: %s", code, out)
+	}
+	if out := <-first; !strings.HasPrefix(out, "0") {
+		t.Errorf("the first: %s", out)
+	}
+	if code, out := within(t, d, root, "cd "+home+"/.cache; ls; [ -e one ] && [ -e two ]"); code == 0 {
+		t.Errorf("both had one layer: %s", out)
+	}
+}
+
 // Without overlays, variables lead to private caches.
 func TestCachesWithoutOverlay(t *testing.T) {
 	d, dir := isolated(t)
@@ -435,7 +464,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", 8123), http.server.SimpleHTTPReque
 			t.Errorf("%s: %s", line, out)
 		}
 	}
-	if out := run("one", "curl -s http://registry.example/x; curl -s https://other.example", false); !strings.Contains(out, "the host is not in toolCall.sandboxHosts") || !strings.Contains(out, "connections refused: registry.example:80, other.example:443") {
+	if out := run("one", "curl -s http://registry.example/x; curl -s https://other.example", false); !strings.Contains(out, "the host is not in toolCall.sandboxHosts") || !strings.Contains(out, "connection to registry.example:80, other.example:443 refused") {
 		t.Errorf("what was refused: %s", out)
 	}
 	configure(`, "sandboxPorts": [` + port + `], "sandboxHosts": ["127.0.0.1"]`)

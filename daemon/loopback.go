@@ -1,7 +1,7 @@
 package daemon
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"sync"
 
@@ -10,6 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/shell"
 )
 
 // maxLoopbacks bounds the chats that have a network namespace. That of the chat that used it
@@ -25,8 +26,11 @@ type loopbacks struct {
 
 // loopback is the network namespace of a chat, with the proxy that leads out of it.
 type loopback struct {
-	chatID  string
-	ports   []int
+	chatID string
+	ports  []int
+
+	start   sync.Once // guards what follows
+	failed  error     // why it is not open
 	network *proc.Network
 	pool    *proc.Pool
 	proxy   *egress.Proxy
@@ -35,6 +39,10 @@ type loopback struct {
 
 // close ends a loopback. Children that run go on.
 func (l *loopback) close() {
+	l.start.Do(func() { l.failed = errors.New("eca is shutting down") })
+	if l.failed != nil {
+		return
+	}
 	l.pool.Close()
 	l.network.Close()
 	l.serving.Wait()
@@ -51,83 +59,124 @@ func (l *loopbacks) close() {
 	}
 }
 
-// joinNetwork has the child of a call that has a loopback only share that of its chat. Where
-// that is not possible, the child has one for itself.
-func (d *Daemon) joinNetwork(call tools.Call, spec *proc.Spec) (*proc.Pool, func() []string) {
+// joinNetwork has the child of a call that has a loopback only share that of its chat, where it
+// may also connect to some addresses. Where that is not possible, the child has one for itself.
+func (d *Daemon) joinNetwork(call tools.Call, spec *proc.Spec, addresses []string) *shell.Connection {
 	if spec.Sandbox.Level != sandbox.Workspace || !spec.Sandbox.Loopback || call.ChatID == "" {
-		return nil, nil
+		return nil
 	}
-	l, err := d.loopback(call.ChatID, d.Config().ToolCall.SandboxPorts)
+	l, err := d.loopback(call.ChatID, sandboxPorts(d.Config().Config))
 	if err != nil {
 		d.opts.Log.Warn("commands of a chat do not share a loopback", "err", err)
-		return nil, nil
+		return nil
 	}
 	spec.Sandbox.Joined = true
-	spec.Env = append(spec.Env, proxyVariables()...)
-	l.proxy.Refused() // by earlier commands
-	return l.pool, l.proxy.Refused
-}
-
-// loopback returns that of a chat.
-func (d *Daemon) loopback(chatID string, ports []int) (*loopback, error) {
-	all := &d.loopbacks
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if all.closed {
-		return nil, fmt.Errorf("eca is shutting down")
-	}
-	if i := slices.IndexFunc(all.chats, func(l *loopback) bool { return l.chatID == chatID }); i >= 0 {
-		l := all.chats[i]
-		all.chats = slices.Delete(all.chats, i, i+1)
-		if slices.Equal(l.ports, ports) {
-			all.chats = append(all.chats, l)
-			return l, nil
+	client := l.proxy.NewClient(addresses)
+	spec.Env = append(spec.Env, proxyVariables(client.URL())...)
+	return &shell.Connection{Children: l.pool, Close: client.Close, Refused: func() (unlisted, private []string) {
+		for _, r := range client.Refused() {
+			if r.Unlisted {
+				unlisted = append(unlisted, r.Address)
+			} else {
+				private = append(private, r.Address)
+			}
 		}
-		l.close()
-	}
-	l, err := d.newLoopback(chatID, ports)
-	if err != nil {
-		return nil, err
-	}
-	if all.chats = append(all.chats, l); len(all.chats) > maxLoopbacks {
-		oldest := all.chats[0]
-		all.chats = all.chats[1:]
-		oldest.close()
-	}
-	return l, nil
+		return unlisted, private
+	}}
 }
 
-func (d *Daemon) newLoopback(chatID string, ports []int) (*loopback, error) {
-	network, err := d.children.NewNetwork(append([]int{egress.Port}, ports...)...)
+// loopback returns that of a chat, which is made by the first command that needs it. Others of
+// the chat wait for that; other chats do not.
+func (d *Daemon) loopback(chatID string, ports []int) (*loopback, error) {
+	l, replaced, err := d.loopbacks.of(chatID, ports)
+	for _, old := range replaced {
+		old.close()
+	}
 	if err != nil {
 		return nil, err
 	}
-	l := &loopback{chatID: chatID, ports: slices.Clone(ports), network: network, pool: d.children.Join(network), proxy: &egress.Proxy{
-		Hosts: func() egress.Hosts { return sandboxHosts(d.Config().Config) },
-	}}
+	l.start.Do(func() { l.failed = l.open(d) })
+	if l.failed != nil {
+		d.loopbacks.remove(l) // the next command tries again
+	}
+	return l, l.failed
+}
+
+// of returns the loopback of a chat, which may not be open yet, and those that have to be closed:
+// one with other ports, and the one that was used least recently if there are too many.
+func (l *loopbacks) of(chatID string, ports []int) (one *loopback, replaced []*loopback, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, nil, errors.New("eca is shutting down")
+	}
+	if i := slices.IndexFunc(l.chats, func(l *loopback) bool { return l.chatID == chatID }); i >= 0 {
+		old := l.chats[i]
+		l.chats = slices.Delete(l.chats, i, i+1)
+		if slices.Equal(old.ports, ports) {
+			l.chats = append(l.chats, old)
+			return old, nil, nil
+		}
+		replaced = append(replaced, old)
+	}
+	one = &loopback{chatID: chatID, ports: slices.Clone(ports)}
+	if l.chats = append(l.chats, one); len(l.chats) > maxLoopbacks {
+		replaced = append(replaced, l.chats[0])
+		l.chats = l.chats[1:]
+	}
+	return one, replaced, nil
+}
+
+func (l *loopbacks) remove(one *loopback) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.chats = slices.DeleteFunc(l.chats, func(other *loopback) bool { return other == one })
+}
+
+// open makes the namespace and serves its proxy.
+func (l *loopback) open(d *Daemon) error {
+	network, err := d.children.NewNetwork(append([]int{egress.Port}, l.ports...)...)
+	if err != nil {
+		return err
+	}
+	l.network, l.pool = network, d.children.Join(network)
+	l.proxy = &egress.Proxy{Hosts: func() egress.Hosts { return sandboxHosts(d.Config().Config) }}
 	for i, listener := range network.Listeners() {
 		l.serving.Go(func() {
 			if i == 0 {
 				l.proxy.Serve(listener)
 			} else {
-				l.proxy.Forward(listener, ports[i-1])
+				l.proxy.Forward(listener, l.ports[i-1])
 			}
 		})
 	}
-	return l, nil
+	return nil
 }
 
 // sandboxHosts are the hosts that sandboxed commands without network reach. What is not a host
-// was reported when the configuration was read.
+// is one of the configuration's problems.
 func sandboxHosts(cfg *config.Config) egress.Hosts {
 	hosts, _ := egress.NewHosts(append(slices.Clone(cfg.ToolCall.SandboxHosts), cfg.ToolCall.SandboxNetwork.Allow...))
 	return hosts
 }
 
+// sandboxPorts are the ports of this machine that they reach.
+func sandboxPorts(cfg *config.Config) []int {
+	var out []int
+	for _, port := range cfg.ToolCall.SandboxPorts {
+		if isSandboxPort(port) && !slices.Contains(out, port) {
+			out = append(out, port)
+		}
+	}
+	return out
+}
+
+func isSandboxPort(port int) bool { return port > 0 && port <= 65535 && port != egress.Port }
+
 // proxyVariables lead programs to the proxy, but for their own loopback.
-func proxyVariables() []string {
-	proxy, local := fmt.Sprintf("http://127.0.0.1:%d", egress.Port), "localhost,127.0.0.1,::1"
-	out := []string{"NO_PROXY=" + local, "no_proxy=" + local, "NODE_USE_ENV_PROXY=1"}
+func proxyVariables(proxy string) []string {
+	const local = "localhost,127.0.0.1,::1"
+	out := []string{"NO_PROXY=" + local, "no_proxy=" + local, "NODE_USE_ENV_PROXY=1", "GIT_HTTP_PROXY_AUTHMETHOD=basic"}
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
 		out = append(out, name+"="+proxy)
 	}

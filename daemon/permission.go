@@ -26,11 +26,20 @@ type Explanation struct {
 	// Text is what runs unless the user approves the call by hand; empty if there is no such
 	// text. NoText says why.
 	Text, NoText string
+	Files        permission.Files // that the command names
+}
+
+// CommandQuestion is a question about a command.
+type CommandQuestion struct {
+	Command string
+	Agent   string // empty: the default one
+	Unasked string // instead of toolCall.unasked; empty: as configured
 }
 
 // ExplainCommand judges a command as if an agent called shell_command with it in the
-// first workspace folder. An empty agent is the default one.
-func (d *Daemon) ExplainCommand(ctx context.Context, agent, command string) (Explanation, error) {
+// first workspace folder.
+func (d *Daemon) ExplainCommand(ctx context.Context, q CommandQuestion) (Explanation, error) {
+	agent := q.Agent
 	cfg := d.Config()
 	if agent == "" {
 		agent = cfg.DefaultAgent
@@ -42,7 +51,7 @@ func (d *Daemon) ExplainCommand(ctx context.Context, agent, command string) (Exp
 	if !ok {
 		return Explanation{}, errors.New("there is no tool shell_command")
 	}
-	args, err := json.Marshal(map[string]string{"command": command})
+	args, err := json.Marshal(map[string]string{"command": q.Command})
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -51,13 +60,18 @@ func (d *Daemon) ExplainCommand(ctx context.Context, agent, command string) (Exp
 	if err != nil {
 		return Explanation{}, err
 	}
-	out := Explanation{Verdict: d.policy.Load().Judge(call, tool.Spec(), plan)}
+	policy := d.policy.Load()
+	if q.Unasked != "" {
+		policy = policy.WithUnasked(q.Unasked)
+	}
+	out := Explanation{Verdict: policy.Judge(call, tool.Spec(), plan)}
 	if d := out.Verdict.Details; d != nil && d.ShellCommand != nil {
 		out.Sandbox = d.ShellCommand.Sandbox
 	}
 	if plan.Command != nil {
 		program := plan.Command.Program
 		out.Commands, out.Writes, out.Unparsed = program.Commands, program.Writes, program.Unresolved
+		out.Files = policy.Files(plan.Command)
 		out.NoText = "the command is for another shell, or denied"
 		if printed := out.Verdict.Printed; printed != nil {
 			out.Text, out.NoText = printed.Text, "the command has no canonical form: "+printed.Why

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/permission"
+	"github.com/seed-dec29ce4/eca/tools/shell"
 )
 
 // Words of toolCall.sandbox.
@@ -77,7 +78,8 @@ func (d *Daemon) ClearSandboxCaches() (string, error) {
 	return d.cacheLayers(), os.RemoveAll(d.cacheLayers())
 }
 
-// levelFor returns what such a child may do, wherever that is held.
+// levelFor returns what such a child may do, wherever that is held: all that is known without
+// looking for protected places and caches, which is done once, when the child starts.
 func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox.Policy {
 	p := sandbox.Policy{Level: sandbox.Workspace, Write: roots[:len(roots):len(roots)]}
 	switch cfg.ToolCall.Sandbox {
@@ -126,7 +128,8 @@ func (d *Daemon) needsUndo(call tools.Call, plan tools.Plan) bool {
 		return false
 	}
 	cfg := d.Config()
-	return callAuthor(cfg, call) != byHand && d.callBounds(cfg, call).Level == sandbox.Workspace
+	by := callAuthor(cfg, call)
+	return by != byHand && d.levelFor(cfg.Config, call.Roots, by).Level == sandbox.Workspace
 }
 
 // callAuthor says whose word lets a call run.
@@ -203,10 +206,12 @@ func sourceAuthor(roots []string, source string) author {
 	return users
 }
 
-// hookBounds returns how scripts of hooks are bound: those of a trusted workspace as the
-// user's own, since the user read them. They may read chats, for which the store is opened.
+// hookBounds returns how scripts of hooks are bound: like what the user approved by hand,
+// since the user wrote them, or read and trusted them. They log where they like and use what
+// the user's programs use. Where they are bound all the same, they may read chats, for which
+// the store is opened.
 func (d *Daemon) hookBounds(cfg *config.Config, roots []string) sandbox.Policy {
-	p := d.bounds(cfg, roots, users)
+	p := d.bounds(cfg, roots, byHand)
 	if p.Bounds() {
 		p.Write = append(p.Write, d.opts.StateDir)
 	}
@@ -221,7 +226,7 @@ func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
 	if s := d.children.Bounds(); !s.Holds {
 		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to hold it to that: " + s.Without}
 	}
-	return permission.Sandbox{NoWorkspace: func() string {
+	return permission.Sandbox{Writable: []string{os.TempDir()}, NoWorkspace: func() string {
 		here := d.isolation()
 		switch untrusted := d.Untrusted(); {
 		case !here.Mounts || !here.Processes || !here.Network:
@@ -255,7 +260,7 @@ func (d *Daemon) NotContained(agent string) string {
 
 // shownBounds is how a call is bound, for the user; nil if it is not.
 func (d *Daemon) shownBounds(cfg *config.Loaded, call tools.Call) *event.Sandbox {
-	p := d.callBounds(cfg, call)
+	p := d.levelFor(cfg.Config, call.Roots, callAuthor(cfg, call))
 	if !p.Bounds() || !p.Required && !d.children.Bounds().Holds {
 		return nil
 	}
@@ -292,18 +297,21 @@ func (d *Daemon) checkSandbox(context.Context) []doctor.Finding {
 	return out
 }
 
-// restoreQuestion has the user asked whether files that were held back come back; nil without a
-// client that shows questions.
-func restoreQuestion(c ask.Client) func(context.Context, tools.Call, string) bool {
+// askAboutCommand asks the user about what a command did, or was not let do; nil without a client
+// that shows questions.
+func askAboutCommand(c ask.Client) func(context.Context, tools.Call, string, []shell.Choice) string {
 	if c == nil {
 		return nil
 	}
-	return func(ctx context.Context, call tools.Call, question string) bool {
-		const keep = "Keep"
-		answer, err := c.Ask(ctx, ask.Question{ChatID: call.ChatID, CallID: call.ID, Text: question, Options: []ask.Option{
-			{Label: keep, Description: "Put it back where the command made it."},
-			{Label: "Hold back", Description: "Leave it in eca's state folder."},
-		}})
-		return err == nil && !answer.Cancelled && answer.Text == keep
+	return func(ctx context.Context, call tools.Call, question string, choices []shell.Choice) string {
+		q := ask.Question{ChatID: call.ChatID, CallID: call.ID, Text: question}
+		for _, one := range choices {
+			q.Options = append(q.Options, ask.Option{Label: one.Label, Description: one.Description})
+		}
+		answer, err := c.Ask(ctx, q)
+		if err != nil || answer.Cancelled {
+			return ""
+		}
+		return answer.Text
 	}
 }

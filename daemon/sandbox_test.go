@@ -67,9 +67,9 @@ func TestBounds(t *testing.T) {
 				t.Errorf("%s: custom tool with %+v: %+v, want %+v", c.mode, grant, got, want)
 			}
 		}
-		// The user read and trusted those of a workspace; all run as the user's own do.
-		if got := d.hookBounds(d.Config().Config, []string{root}); got.Level != c.mine.Level || got.Network != c.mine.Network || got.Required != c.mine.Required {
-			t.Errorf("%s: hooks: %+v, want %+v", c.mode, got, c.mine)
+		// The user wrote them, or read and trusted them.
+		if got := d.hookBounds(d.Config().Config, []string{root}); got.Level != c.hand.Level || got.Network != c.hand.Network || got.Required != c.hand.Required {
+			t.Errorf("%s: hooks: %+v, want %+v", c.mode, got, c.hand)
 		}
 		d.Close()
 	}

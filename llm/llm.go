@@ -3,7 +3,7 @@
 // package below it (llm/openai, llm/cassette, ...) and implements Model.
 //
 // What is the same for all of them is here too: the retry policy (retry.go, retryrule.go), the
-// time limits of a request (limits.go) and the readers of streams (sse.go, ndjson.go).
+// time limits of a request (limits.go) and the readers of streams (sse.go, ndjson.go; see internal/sse).
 // Providers never retry on their own.
 //
 // What users are told about providers is in provider.go. The package knows nothing of

@@ -4,21 +4,25 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+
+	"github.com/seed-dec29ce4/eca/internal/lines"
 )
 
 // NDJSONReader reads a stream of JSON documents, one a line (application/x-ndjson).
 // Blank lines are ignored.
-type NDJSONReader struct{ lines lineReader }
+type NDJSONReader struct{ lines *lines.Reader }
 
 // NewNDJSONReader reads documents from r.
-func NewNDJSONReader(r io.Reader) *NDJSONReader { return &NDJSONReader{newLineReader(r)} }
+func NewNDJSONReader(r io.Reader) *NDJSONReader {
+	return &NDJSONReader{lines.NewReader(r, maxEvent, ErrEventTooLarge)}
+}
 
 // Next returns the next line that is not blank, valid until the next call; it may be no
 // JSON. At the end of input it returns io.EOF, also in place of a last line that is cut:
 // one without its end that is no whole document.
 func (n *NDJSONReader) Next() ([]byte, error) {
 	for {
-		line, err := n.lines.next()
+		line, err := n.lines.Next()
 		line = bytes.TrimSpace(line)
 		switch {
 		case err != nil && (len(line) == 0 || !json.Valid(line)):

@@ -2,27 +2,21 @@ package llm
 
 import (
 	"bufio"
-	"bytes"
+	"errors"
 	"io"
+
+	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
-// SSEEvent is one server-sent event. Data is valid until the next call of Next.
-type SSEEvent struct {
-	Name string
-	Data []byte
-}
+// maxEvent bounds one event of a stream. Providers send whole tool arguments and
+// encrypted reasoning in single events; a megabyte is rare, 16 are abuse.
+const maxEvent = 16 << 20
 
-// SSEReader reads a text/event-stream (WHATWG HTML, section 9.2), ignoring
-// comments, ids and retry hints. Lines may end in \n or \r\n.
-type SSEReader struct {
-	lines lineReader
-	data  []byte
-}
+// ErrEventTooLarge is returned for an event above 16 MiB.
+var ErrEventTooLarge = errors.New("an event of the stream is larger than 16 MiB")
 
-// NewSSEReader reads events from r.
-func NewSSEReader(r io.Reader) *SSEReader {
-	return &SSEReader{lines: newLineReader(r)}
-}
+// NewSSEReader reads the events of an answer.
+func NewSSEReader(r io.Reader) *sse.Reader { return sse.NewReader(r, maxEvent, ErrEventTooLarge) }
 
 // Whole returns the JSON object that some servers answer with although they were asked
 // to stream and say that they do. If the answer is a stream, object is nil and stream
@@ -34,39 +28,4 @@ func Whole(answer io.Reader) (object []byte, stream io.Reader, err error) {
 	}
 	object, err = io.ReadAll(io.LimitReader(r, maxEvent))
 	return object, nil, err
-}
-
-// Next returns the next event that has data. At the end of input it returns io.EOF,
-// also when a last event lacks its blank line: such an event is cut, not whole.
-func (s *SSEReader) Next() (SSEEvent, error) {
-	s.data = s.data[:0]
-	name, has := "", false
-	for {
-		line, err := s.lines.next()
-		if err != nil {
-			return SSEEvent{}, err
-		}
-		if len(line) == 0 {
-			if has {
-				return SSEEvent{Name: name, Data: s.data}, nil
-			}
-			name = ""
-			continue
-		}
-		field, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimPrefix(value, []byte(" "))
-		switch string(field) {
-		case "event":
-			name = string(value)
-		case "data":
-			if has {
-				s.data = append(s.data, '\n')
-			}
-			has = true
-			if len(s.data)+len(value) > maxEvent {
-				return SSEEvent{}, ErrEventTooLarge
-			}
-			s.data = append(s.data, value...)
-		}
-	}
 }

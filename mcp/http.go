@@ -14,6 +14,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
 // way is one way to reach a remote server.
@@ -145,39 +146,22 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	resp.Body = &bounded{ReadCloser: resp.Body, events: media == eventStream}
+	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media != sse.ContentType { // who reads events bounds each
+		resp.Body = &bounded{ReadCloser: resp.Body}
+	}
 	return resp, nil
 }
 
-// bounded is a body that ends with an error when a message in it becomes too long: the
-// whole body, or one event of a stream.
+// bounded is a body that ends with an error when it becomes too long.
 type bounded struct {
 	io.ReadCloser
-	events bool
-	size   int  // of the message so far
-	empty  bool // the line so far
+	size int // so far
 }
 
 // Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if !b.events {
-		b.size += n
-	} else {
-		for _, c := range p[:n] {
-			switch {
-			case c == '\n' && b.empty:
-				b.size = 0
-			case c == '\n':
-				b.empty = true
-			case c != '\r':
-				b.empty = false
-			}
-			b.size++
-		}
-	}
-	if b.size > maxMessage {
+	if b.size += n; b.size > maxMessage {
 		return 0, errTooLong
 	}
 	return n, err

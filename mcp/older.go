@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+
+	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
 // olderHTTP is a transport over HTTP with SSE, as version 2024-11-05 has it: one stream for
@@ -35,18 +37,18 @@ func (t *olderHTTP) start(life context.Context, hear func(envelope), over func(e
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Accept", eventStream)
+	req.Header.Set("Accept", sse.ContentType)
 	resp, err := t.client.Do(req)
 	if err != nil {
 		return err
 	}
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if resp.StatusCode >= http.StatusBadRequest || media != eventStream {
+	if resp.StatusCode >= http.StatusBadRequest || media != sse.ContentType {
 		defer resp.Body.Close()
 		return (&streamable{}).refused(envelope{}, resp, "")
 	}
-	events := newEventReader(resp.Body)
-	first, err := events.next()
+	events := newEvents(resp.Body)
+	first, err := events.Next()
 	if err == nil {
 		err = t.found(first)
 	}
@@ -63,11 +65,11 @@ func (t *olderHTTP) start(life context.Context, hear func(envelope), over func(e
 
 // found takes the address for messages. It has to be at the host of the stream: what is
 // sent there may be secret.
-func (t *olderHTTP) found(e streamEvent) error {
-	if e.name != "endpoint" {
+func (t *olderHTTP) found(e sse.Event) error {
+	if e.Name != "endpoint" {
 		return errors.New("the stream of the server does not begin with an endpoint")
 	}
-	to, err := t.address.Parse(strings.TrimSpace(string(e.data)))
+	to, err := t.address.Parse(strings.TrimSpace(string(e.Data)))
 	if err != nil || to.Scheme != t.address.Scheme || !strings.EqualFold(to.Host, t.address.Host) {
 		return errors.New("the server wants messages at another host than its own")
 	}
@@ -75,16 +77,16 @@ func (t *olderHTTP) found(e streamEvent) error {
 	return nil
 }
 
-func (t *olderHTTP) read(events *eventReader) error {
+func (t *olderHTTP) read(events *sse.Reader) error {
 	for {
-		e, err := events.next()
-		if err != nil {
+		e, err := events.Next()
+		if err != nil && len(e.Data) == 0 {
 			return err
 		}
-		if len(e.data) == 0 || e.name != "" && e.name != "message" {
+		if len(e.Data) == 0 || e.Name != "" && e.Name != "message" {
 			continue
 		}
-		list, err := readEnvelopes(e.data)
+		list, err := readEnvelopes(e.Data)
 		if err != nil {
 			t.log.Debug("MCP server sent what is no message", "err", err)
 			continue

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/internal/lines"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
@@ -220,9 +220,9 @@ func (t *stdio) unread() (left, known bool) {
 }
 
 func (t *stdio) read() {
-	r := bufio.NewReaderSize(t.out, 32<<10)
+	in := lines.NewReader(t.out, maxMessage, errTooLong)
 	for {
-		line, err := readLine(r, maxMessage)
+		line, err := in.NextMessage()
 		switch {
 		case errors.Is(err, errTooLong):
 			t.end(err)

@@ -154,11 +154,7 @@ func TestEndlessAnswer(t *testing.T) {
 		t.Errorf("a body: %v", err)
 	}
 	lines := strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", maxMessage>>20+1)
-	stream := &bounded{ReadCloser: io.NopCloser(strings.NewReader(lines)), events: true}
-	if _, err := io.Copy(io.Discard, stream); !errors.Is(err, errTooLong) {
-		t.Errorf("a stream: %v", err)
-	}
-	if _, err := newEventReader(strings.NewReader(lines)).next(); !errors.Is(err, errTooLong) {
+	if _, err := newEvents(strings.NewReader(lines)).Next(); !errors.Is(err, errTooLong) {
 		t.Errorf("an event: %v", err)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
 // streamable is a transport over Streamable HTTP: each message is a POST, whose answer is
@@ -35,7 +37,6 @@ type streamable struct {
 }
 
 const (
-	eventStream = "text/event-stream"
 	// The waits before a stream is asked for again, where the server does not say.
 	firstResume = time.Second
 	lastResume  = 30 * time.Second
@@ -97,9 +98,9 @@ func (t *streamable) do(ctx context.Context, method string, body []byte, header 
 	switch method {
 	case http.MethodPost:
 		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Accept", "application/json, "+eventStream)
+		req.Header.Set("Accept", "application/json, "+sse.ContentType)
 	case http.MethodGet:
-		req.Header.Set("Accept", eventStream)
+		req.Header.Set("Accept", sse.ContentType)
 	}
 	if version != "" {
 		req.Header.Set(wire.HeaderProtocolVersion, version)
@@ -154,7 +155,7 @@ func (t *streamable) send(ctx context.Context, e envelope) error {
 	switch media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media {
 	case "application/json":
 		return t.whole(resp.Body, e)
-	case eventStream:
+	case sse.ContentType:
 		return t.follow(ctx, cancel, resp.Body, e)
 	}
 	return fmt.Errorf("unexpected content type %q", cut(resp.Header.Get("Content-Type"), 100))
@@ -216,6 +217,13 @@ func (t *streamable) forget(session string) error {
 	return errForgotten
 }
 
+// errTooLong is why a connection ends over which too much came at once.
+var errTooLong = fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
+
+// newEvents reads the events of a stream. What stands at its end without the empty line that
+// ends events is one too.
+func newEvents(r io.Reader) *sse.Reader { return sse.NewReader(r, maxMessage, errTooLong) }
+
 // cursor is where a stream is, to go on from there.
 type cursor struct {
 	id    string
@@ -225,23 +233,22 @@ type cursor struct {
 
 // read reads a stream until it ends, or the answer with an id was on it.
 func (t *streamable) read(body io.Reader, at *cursor, want string) (answered bool, err error) {
-	events := newEventReader(body)
+	events := newEvents(body)
+	events.ID = at.id
 	for {
-		e, err := events.next()
-		if err != nil {
+		e, err := events.Next()
+		at.news = at.news || err == nil || len(e.Data) > 0 || events.ID != at.id
+		at.id = events.ID
+		if events.Retry >= 0 {
+			at.retry = max(events.Retry, soonest)
+		}
+		if err != nil && len(e.Data) == 0 {
 			return false, err
 		}
-		at.news = true
-		if e.hasID {
-			at.id = e.id
-		}
-		if e.hasRetry {
-			at.retry = max(e.retry, soonest)
-		}
-		if len(e.data) == 0 || e.name != "" && e.name != "message" {
+		if len(e.Data) == 0 || e.Name != "" && e.Name != "message" {
 			continue
 		}
-		list, err := readEnvelopes(e.data)
+		list, err := readEnvelopes(e.Data)
 		if err != nil {
 			t.log.Debug("MCP server sent what is no message", "err", err)
 			continue
@@ -328,7 +335,7 @@ func (t *streamable) resume(ctx context.Context, at *cursor, want string, opened
 	switch {
 	case resp.StatusCode >= http.StatusBadRequest:
 		return false, t.refused(envelope{}, resp, session)
-	case media != eventStream:
+	case media != sse.ContentType:
 		return false, &statusError{resp.StatusCode, "it is no stream"}
 	}
 	opened()

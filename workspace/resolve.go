@@ -16,7 +16,7 @@ const maxLinks = 40
 // resolve follows a path as the system does, one name after the other: behind a link, .. is
 // the folder around what the link leads to. What does not exist is kept as it is written. A
 // dangling link leads to its target, not to its own place.
-func resolve(path string) string {
+func (r *Resolver) resolve(path string) string {
 	if !filepath.IsAbs(path) {
 		dir, err := os.Getwd()
 		if err != nil {
@@ -24,44 +24,67 @@ func resolve(path string) string {
 		}
 		path = dir + "/" + path
 	}
-	at, rest, links, exists := "/", path, 0, true
-	var buf [4096]byte // longer links do not exist
-	for rest != "" {
+	at, links, exists := "/", 0, true
+	// asWritten says that at is the beginning of path; then it can grow without a copy.
+	asWritten, written := true, 0
+	for rest := path; rest != ""; {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
+		start := written
+		written += len(name) + 1
 		switch name {
-		case "", ".":
+		case "":
+			asWritten = asWritten && start == 0
+			continue
+		case ".":
+			asWritten = false
 			continue
 		case "..":
-			at, exists = filepath.Dir(at), true
+			at, exists, asWritten = filepath.Dir(at), true, false
 			continue
 		}
-		next := at + "/" + name
-		if at == "/" {
-			next = "/" + name
+		switch {
+		case asWritten:
+			at = path[:start+len(name)]
+		case at == "/":
+			at += name
+		default:
+			at += "/" + name
 		}
-		at = next
 		if !exists {
 			continue
 		}
-		n, err := readLink(next, buf[:])
-		switch {
-		case errors.Is(err, syscall.EINVAL): // no link
-		case err != nil:
+		found := r.look(at)
+		if exists = found.exists; !exists || found.target == "" {
+			continue
+		}
+		if links++; links > maxLinks {
 			exists = false
-		default:
-			if links++; links > maxLinks || n == len(buf) {
-				exists = false
-				continue
-			}
-			target := string(buf[:n])
-			rest = target + "/" + rest
-			if at = filepath.Dir(next); filepath.IsAbs(target) {
-				at = "/"
-			}
+			continue
+		}
+		rest, asWritten = found.target+"/"+rest, false
+		if at = filepath.Dir(at); filepath.IsAbs(found.target) {
+			at = "/"
 		}
 	}
 	return at
+}
+
+// look asks the system what a path is whose folders are resolved, once.
+func (r *Resolver) look(path string) link {
+	if found, known := r.known[path]; known {
+		return found
+	}
+	var buf [4096]byte // longer links do not exist
+	n, err := readLink(path, buf[:])
+	found := link{exists: err == nil && n < len(buf) || errors.Is(err, syscall.EINVAL)}
+	if err == nil && n < len(buf) {
+		found.target = string(buf[:n])
+	}
+	if r.known != nil {
+		r.known[path] = found
+	}
+	return found
 }
 
 // readLink asks once whether there is something, and whether it is a link.

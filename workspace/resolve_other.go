@@ -12,7 +12,17 @@ const maxLinks = 16
 
 // resolve follows the links of the longest existing prefix of a path. A dangling
 // link leads to its target, not to its own place. Windows takes .. away before it follows links.
-func resolve(path string) string { return resolveLinks(filepath.Clean(path), maxLinks) }
+func (r *Resolver) resolve(path string) string {
+	path = filepath.Clean(path)
+	if found, known := r.known[path]; known {
+		return found.target
+	}
+	real := resolveLinks(path, maxLinks)
+	if r.known != nil {
+		r.known[path] = link{target: real}
+	}
+	return real
+}
 
 func resolveLinks(path string, left int) string {
 	rest := ""

@@ -114,9 +114,9 @@ func Counted(root string, dirs []string) int {
 	if len(dirs) == 0 {
 		return 0
 	}
-	rules := ignore.ForTree(resolve(root))
+	rules := ignore.ForTree(Resolve(root))
 	for i, dir := range dirs {
-		real := filepath.Join(resolve(filepath.Dir(dir)), filepath.Base(dir))
+		real := filepath.Join(Resolve(filepath.Dir(dir)), filepath.Base(dir))
 		if rules.Ignored(filepath.ToSlash(real), true) {
 			return i
 		}

@@ -42,7 +42,7 @@ func New(roots ...string) *Workspace {
 			continue
 		}
 		w.roots = append(w.roots, abs)
-		w.resolved = append(w.resolved, resolve(abs))
+		w.resolved = append(w.resolved, Resolve(abs))
 	}
 	return w
 }
@@ -107,7 +107,7 @@ func Abs(roots []string, path string) string {
 }
 
 // Contains says whether an absolute path leads into one of the roots.
-func (w *Workspace) Contains(path string) bool { return w.ContainsResolved(resolve(path)) }
+func (w *Workspace) Contains(path string) bool { return w.ContainsResolved(Resolve(path)) }
 
 // ContainsResolved is Contains for a path that Resolve returned. It does not look at the file
 // system, so that it decides about the path that the caller goes on to use.
@@ -127,7 +127,27 @@ func within(root, path string) bool {
 
 // Resolve returns where an absolute path leads: with the links of its longest existing
 // part resolved.
-func Resolve(path string) string { return resolve(path) }
+func Resolve(path string) string {
+	var r Resolver
+	return r.resolve(path)
+}
+
+// Resolver is Resolve for several paths that are to be seen in one state: what was a link when
+// it was first looked at stays one, and costs nothing the next time. It is for one goroutine and
+// a short time. The zero Resolver remembers nothing.
+type Resolver struct{ known map[string]link }
+
+// link is what a path was: its target is empty if it was not a link.
+type link struct {
+	target string
+	exists bool
+}
+
+// NewResolver returns a Resolver that has not looked at anything.
+func NewResolver() *Resolver { return &Resolver{known: map[string]link{}} }
+
+// Resolve returns where an absolute path leads, as the function Resolve does.
+func (r *Resolver) Resolve(path string) string { return r.resolve(path) }
 
 // binaryHead is how much of a file is looked at to tell text from anything else.
 const binaryHead = 8000

@@ -120,3 +120,38 @@ func TestToURI(t *testing.T) {
 		}
 	}
 }
+
+// A Resolver sees one state: what it looked at once stays as it was. It resolves as Resolve does.
+func TestResolverSeesOneState(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a/b", "c/d"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(dir, "link")
+	needs.Symlink(t, filepath.Join(dir, "a", "b"), link)
+	needs.Symlink(t, "loop", filepath.Join(dir, "loop"))
+	needs.Symlink(t, filepath.Join("c", "none"), filepath.Join(dir, "dangling"))
+	r := NewResolver()
+	for range 2 {
+		for _, name := range []string{"", "a", "a/b", "link", "link/x", "link/../x", "a//b/./x", "none/x/../y", "loop/x", "dangling/x", "dangling/../x", "../" + filepath.Base(dir) + "/link"} {
+			if got, want := r.Resolve(dir+"/"+name), Resolve(dir+"/"+name); got != want {
+				t.Errorf("%s leads to %s, with Resolve to %s", name, got, want)
+			}
+		}
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	needs.Symlink(t, filepath.Join(dir, "c", "d"), link)
+	if got, want := r.Resolve(filepath.Join(link, "x")), filepath.Join(dir, "a", "b", "x"); got != want {
+		t.Errorf("a link that changed leads to %s, not to %s as before", got, want)
+	}
+	if got, want := Resolve(filepath.Join(link, "x")), filepath.Join(dir, "c", "d", "x"); got != want {
+		t.Errorf("Resolve: %s, want %s", got, want)
+	}
+}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/usage"
@@ -25,7 +27,12 @@ With --json, one document: {verdict, rule, reason, level, network, commands:
 [{command, effect, reason}], writes, unparsed, text}. The level of the sandbox, read-only or
 workspace, and whether it has network, none or all, are there if the command would run in it.
 An effect is reads, changes or unknown; writes are the files that
-redirections write; unparsed says why the command could not be taken apart completely.`
+redirections write; unparsed says why the command could not be taken apart completely.
+
+With --unasked, as if toolCall.unasked had this value (off, reads or workspace). With --files,
+also the files and folders that the command reads and writes, with links resolved, and the
+commands that eca does not know well enough to say; with --json as files: {reads, writes,
+unknown}.`
 
 // permissionCommand is `eca permission`.
 func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
@@ -33,10 +40,10 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 		Use:   "permission",
 		Short: "Explain decisions about tool calls; list and forget remembered ones",
 	}
-	var agent string
-	var asJSON, text bool
+	var question daemon.CommandQuestion
+	var asJSON, text, files bool
 	explain := &cobra.Command{
-		Use:   "explain [--agent A] [--json] [--text] COMMAND...",
+		Use:   "explain [--agent A] [--unasked MODE] [--files] [--json] [--text] COMMAND...",
 		Short: "Explain whether a shell command would be allowed",
 		Long:  explainHelp,
 		Args:  cobra.MinimumNArgs(1),
@@ -44,8 +51,12 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 			if strings.TrimSpace(strings.Join(args, "")) == "" {
 				return usage.Errorf("the command is empty")
 			}
+			if values := []string{config.UnaskedOff, config.UnaskedReads, config.UnaskedWorkspace}; cmd.Flags().Changed("unasked") && !slices.Contains(values, question.Unasked) {
+				return usage.Errorf("--unasked must be one of %s, not %q", strings.Join(values, ", "), question.Unasked)
+			}
+			question.Command = strings.Join(args, " ")
 			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
-				e, err := d.ExplainCommand(cmd.Context(), agent, strings.Join(args, " "))
+				e, err := d.ExplainCommand(cmd.Context(), question)
 				if err != nil {
 					return err
 				}
@@ -56,12 +67,14 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 					_, err := fmt.Fprintln(stdout, e.Text)
 					return err
 				}
-				return printExplanation(e, asJSON, stdout)
+				return printExplanation(e, asJSON, files, stdout)
 			})
 		},
 	}
 	explain.Flags().SetInterspersed(false) // what follows the command's name is the command's
-	explain.Flags().StringVar(&agent, "agent", "", "judge as for this agent (default: defaultAgent)")
+	explain.Flags().StringVar(&question.Unasked, "unasked", "", "judge as with this toolCall.unasked: off, reads or workspace")
+	explain.Flags().BoolVar(&files, "files", false, "also print the files that the command reads and writes")
+	explain.Flags().StringVar(&question.Agent, "agent", "", "judge as for this agent (default: defaultAgent)")
 	explain.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	explain.Flags().BoolVar(&text, "text", false, "print only the text that runs unless you approve the command by hand")
 	list := &cobra.Command{
@@ -112,11 +125,20 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 	return cmd
 }
 
-func printExplanation(e daemon.Explanation, asJSON bool, stdout io.Writer) error {
+func printExplanation(e daemon.Explanation, asJSON, files bool, stdout io.Writer) error {
 	type part struct {
 		Command string `json:"command"`
 		Effect  string `json:"effect"`
 		Reason  string `json:"reason"`
+	}
+	type used struct {
+		Reads   []string `json:"reads"`
+		Writes  []string `json:"writes"`
+		Unknown []string `json:"unknown"`
+	}
+	var filesUsed *used
+	if files {
+		filesUsed = &used{e.Files.Reads, e.Files.Writes, e.Files.Unknown}
 	}
 	parts := []part{}
 	for _, c := range e.Commands {
@@ -140,7 +162,8 @@ func printExplanation(e daemon.Explanation, asJSON bool, stdout io.Writer) error
 			Writes   []string `json:"writes"`
 			Unparsed string   `json:"unparsed,omitempty"`
 			Text     string   `json:"text,omitempty"`
-		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, level, network, parts, append([]string{}, e.Writes...), e.Unparsed, e.Text})
+			Files    *used    `json:"files,omitempty"`
+		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, level, network, parts, append([]string{}, e.Writes...), e.Unparsed, e.Text, filesUsed})
 	}
 	always := ""
 	if e.Verdict.Insist {
@@ -166,6 +189,19 @@ func printExplanation(e daemon.Explanation, asJSON bool, stdout io.Writer) error
 	if e.Unparsed != "" {
 		_, writeErr := fmt.Fprintf(stdout, "  not parsed: %s, so commands may run that are not listed\n", e.Unparsed)
 		err = errors.Join(err, writeErr)
+	}
+	if files {
+		_, writeErr := fmt.Fprintln(stdout, "files:")
+		err = errors.Join(err, writeErr)
+		for _, list := range []struct {
+			what  string
+			names []string
+		}{{"read", e.Files.Reads}, {"written", e.Files.Writes}, {"not known", e.Files.Unknown}} {
+			for _, name := range list.names {
+				_, writeErr := fmt.Fprintf(stdout, "  %s: %s\n", list.what, name)
+				err = errors.Join(err, writeErr)
+			}
+		}
 	}
 	return err
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -69,7 +71,43 @@ func TestPermissionExplain(t *testing.T) {
 	if out := explain(0, "explain", "--agent", "plan", "--", "cat a # x\\\nhead b"); !strings.Contains(out, "rule:    two readings") {
 		t.Errorf("a text with two readings: %s", out)
 	}
+	for mode, want := range map[string]string{"off": "ask", "reads": "allow", "workspace": "allow"} {
+		if out := explain(0, "explain", "--unasked", mode, "--", "ls"); !strings.HasPrefix(out, "verdict: "+want+"\n") {
+			t.Errorf("--unasked %s: %s", mode, out)
+		}
+	}
+	if out := explain(2, "explain", "--unasked", "all", "--", "ls"); !strings.Contains(out, "off, reads, workspace") {
+		t.Errorf("--unasked with a wrong value: %s", out)
+	}
 	if out := explain(0, "list"); out != "Nothing is remembered.\n" {
 		t.Errorf("list: %s", out)
+	}
+}
+
+// The files that a command reads and writes are listed, as far as they are known.
+func TestPermissionExplainFiles(t *testing.T) {
+	here := newPlace(t)
+	for command, want := range map[string]string{
+		"cat a.txt sub/../b.txt > out.txt":    `{"reads":["$/a.txt","$/b.txt"],"writes":["$/out.txt"],"unknown":[]}`,
+		"cd sub && cp x.txt ../y && npm test": `{"reads":["$/x.txt","$/sub/x.txt"],"writes":["@/y","$/y"],"unknown":["npm test"]}`,
+		"ls | xargs wc -l":                    `{"reads":["$"],"writes":[],"unknown":["wc -l"]}`,
+		"rm -r build; cat /etc/hosts":         `{"reads":["/etc/hosts"],"writes":["$/build"],"unknown":[]}`,
+		"echo $x > $y":                        `{"reads":[],"writes":[],"unknown":["> $y"]}`,
+	} {
+		out, stderr, code := runProgram(t, here, "", "permission", "explain", "--files", "--json", "--", command)
+		var got struct{ Files json.RawMessage }
+		if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
+			t.Fatalf("%q: %v, exit %d: %s%s", command, err, code, out, stderr)
+		}
+		var files bytes.Buffer
+		if err := json.Compact(&files, got.Files); err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.NewReplacer(here.root, "$", filepath.Dir(here.root), "@").Replace(files.String()); text != want {
+			t.Errorf("%q:\ngot  %s\nwant %s", command, text, want)
+		}
+	}
+	if out, _, _ := runProgram(t, here, "", "permission", "explain", "--files", "--", "cat a.txt > b.txt; make"); !strings.Contains(out, "files:\n  read: ") || !strings.Contains(out, "/a.txt\n  written: ") || !strings.Contains(out, "/b.txt\n  not known: make\n") {
+		t.Errorf("as text: %s", out)
 	}
 }

@@ -44,7 +44,8 @@ turns: []
 		{"auto-approve", `{}`, `"chat": {"title": false, "defaultTrust": true},`, nil, true, false},
 		{"required", `{"sandbox": "required"}`, "", []string{"--approve", "all"}, true, false},
 		{"off", `{"sandbox": "off"}`, "", []string{"--approve", "all"}, true, true},
-		{"the user's hook", `{}`, `"hooks": {"h": {"type": "preRequest", "actions": [{"type": "shell", "shell": "echo x > inside.txt; echo x > ` + outside + `"}]}},`, []string{"--approve", "none"}, true, false},
+		{"the user's hook", `{}`, `"hooks": {"h": {"type": "preRequest", "actions": [{"type": "shell", "shell": "echo x > inside.txt; echo x > ` + outside + `"}]}},`, []string{"--approve", "none"}, true, true},
+		{"the user's hook, always bound", `{"sandbox": "on"}`, `"hooks": {"h": {"type": "preRequest", "actions": [{"type": "shell", "shell": "echo x > inside.txt; echo x > ` + outside + `"}]}},`, []string{"--approve", "none"}, true, false},
 	} {
 		here := newPlace(t, p.env()...)
 		here.env = append(here.env, "TMPDIR="+t.TempDir(), `ECA_CONFIG={`+c.hook+`"toolCall": `+c.toolCall+`}`)

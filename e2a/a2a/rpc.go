@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
 const (
 	maxBody   = 32 << 20 // of a request, in bytes
 	bodyTime  = time.Minute
-	writeTime = 30 * time.Second // for one event of a stream
 	keepAlive = 15 * time.Second
 )
 
@@ -264,14 +264,7 @@ func (c *call) envelope(result any, err error) map[string]any {
 // stream sends events until the task ended, or, for a message's own stream, waits for its
 // caller.
 func (s *Server) stream(ctx context.Context, w http.ResponseWriter, c *call, sub *subscription) {
-	control := http.NewResponseController(w)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	write := func(text string) bool {
-		_ = control.SetWriteDeadline(time.Now().Add(writeTime))
-		_, err := io.WriteString(w, text)
-		return err == nil && control.Flush() == nil
-	}
+	out := sse.NewWriter(w)
 	for {
 		limited, cancel := context.WithTimeout(ctx, keepAlive)
 		e, more, err := sub.next(limited)
@@ -280,7 +273,7 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, c *call, sub
 		case ctx.Err() != nil && !more, err == nil && !more:
 			return
 		case err != nil:
-			if !write(": still here\n\n") {
+			if out.Comment("still here") != nil {
 				return
 			}
 			continue
@@ -294,7 +287,7 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, c *call, sub
 			s.log.Error("an event can not be encoded", "task", sub.job.id, "err", err)
 			return
 		}
-		if !write("id: " + s.newID() + "\ndata: " + string(body) + "\n\n") {
+		if errors.Join(out.Event(s.newID(), "", body), out.Flush()) != nil {
 			return
 		}
 		if c.method == "SendStreamingMessage" && e.pauses() {

@@ -14,7 +14,6 @@
 package acp
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -130,9 +129,9 @@ func (a *agent) end(taken <-chan struct{}) {
 // to our requests, and that a request is cancelled.
 func (a *agent) read(in io.Reader) {
 	defer a.queue.close()
-	r := bufio.NewReaderSize(in, 64<<10)
+	lines := gateway.NewLines(in)
 	for a.ctx.Err() == nil {
-		line, err := gateway.ReadLine(r, gateway.MaxLine)
+		line, err := lines.NextMessage()
 		switch {
 		case errors.Is(err, gateway.ErrTooLong):
 			a.peer.answer(nil, nil, failure(codeRequest, "%v", err))

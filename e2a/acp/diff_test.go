@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/internal/lines"
 )
 
 func TestDiffs(t *testing.T) {
@@ -100,9 +100,9 @@ func FuzzLines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const limit = 100
-		r := bufio.NewReaderSize(bytes.NewReader(data), 16)
+		r := lines.NewReader(bytes.NewReader(data), limit, gateway.ErrTooLong)
 		for range len(data) + 2 {
-			line, err := gateway.ReadLine(r, limit)
+			line, err := r.NextMessage()
 			if errors.Is(err, io.EOF) {
 				return
 			}

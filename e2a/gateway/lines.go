@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/internal/lines"
 )
 
 // MaxLine is how long an envelope, or another message of a caller, may be, in bytes: prompts
@@ -44,12 +44,12 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		}
 		return err
 	}
-	lines := make(chan line)
-	go readLines(ctx, in, lines) // ends with ctx at the latest when its reader does
+	read := make(chan line)
+	go readLines(ctx, in, read) // ends with ctx at the latest when its reader does
 	answered := make(chan struct{})
 	go func() { // ends when everything is answered, or nobody takes answers
 		defer close(answered)
-		g.takeAll(ctx, lines, send)
+		g.takeAll(ctx, read, send)
 	}()
 	select {
 	case <-answered:
@@ -73,12 +73,12 @@ var errEnding = errors.New("eca is ending")
 const farewell = 3 * time.Second
 
 // takeAll answers lines until there are no more, or ctx ends.
-func (g *Gateway) takeAll(ctx context.Context, lines <-chan line, send Send) {
+func (g *Gateway) takeAll(ctx context.Context, read <-chan line, send Send) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for {
 		select {
-		case l, ok := <-lines:
+		case l, ok := <-read:
 			if !ok {
 				if ctx.Err() == nil {
 					g.Leave()
@@ -150,54 +150,21 @@ type line struct {
 }
 
 // readLines sends the lines that say something, and closes the channel behind the last.
-func readLines(ctx context.Context, in io.Reader, lines chan<- line) {
-	defer close(lines)
-	r := bufio.NewReaderSize(in, 64<<10)
-	for {
-		text, err := ReadLine(r, MaxLine)
-		l := line{text: text, err: err}
+func readLines(ctx context.Context, in io.Reader, out chan<- line) {
+	defer close(out)
+	for r := NewLines(in); ; {
+		text, err := r.NextMessage()
 		if err != nil && !errors.Is(err, ErrTooLong) {
 			return
 		}
 		select {
-		case lines <- l:
+		case out <- line{text: bytes.Clone(text), err: err}:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// ReadLine returns the next line that says something, without the blanks around it. Of one
-// that is longer than limit nothing is kept, and the error is ErrTooLong; any other error is
-// the end.
-func ReadLine(r *bufio.Reader, limit int) ([]byte, error) {
-	for {
-		text, err := wholeLine(r, limit)
-		if text = bytes.TrimSpace(text); len(text) > 0 {
-			return text, nil // the reader's error comes again
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-func wholeLine(r *bufio.Reader, limit int) ([]byte, error) {
-	var text []byte
-	long := false
-	for {
-		part, err := r.ReadSlice('\n')
-		if long = long || len(text)+len(part) > limit; long {
-			text = nil
-		} else {
-			text = append(text, part...)
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if long {
-			return nil, ErrTooLong
-		}
-		return text, err
-	}
-}
+// NewLines reads the lines of a caller, one message each. One that is too long is ErrTooLong,
+// and the next can be read.
+func NewLines(in io.Reader) *lines.Reader { return lines.NewReader(in, MaxLine, ErrTooLong) }

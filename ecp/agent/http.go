@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
 // HTTPOptions say who may call over HTTP.
@@ -129,7 +130,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 	list, batch := parse(body)
 	answers, _ := h.agent.take(r.Context(), list)
 	if events && slices.ContainsFunc(list, func(m message) bool { return m.ID != nil }) {
-		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Type", sse.ContentType)
 		w.Header().Set("Cache-Control", "no-store")
 		_ = control.Flush() // who waits sees that it is being worked on
 	}
@@ -148,8 +149,8 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 		http.Error(w, "the answer can not be encoded", http.StatusInternalServerError)
 		return
 	}
-	if w.Header().Get("Content-Type") == "text/event-stream" {
-		_, _ = w.Write([]byte("event: message\ndata: " + string(line) + "\n\n"))
+	if w.Header().Get("Content-Type") == sse.ContentType {
+		_, _ = w.Write(sse.Append(nil, "", "message", line))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -2,13 +2,13 @@ package service
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
 const (
@@ -33,13 +33,10 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, esrp.UUID{}, err)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
-	out := stream{w, http.NewResponseController(w), h.s.now}
-	for out.flush() == nil {
+	out := sse.NewWriter(w)
+	for out.Flush() == nil {
 		news, leave := h.s.hub.listen(id)
 		list, err := h.s.events(r.Context(), id, after)
 		if err != nil {
@@ -48,9 +45,9 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 		}
 		for _, e := range list {
 			after = e.seq
-			if out.event(e) != nil || e.final() {
+			if out.Event(strconv.FormatInt(e.seq, 10), string(e.kind), e.body) != nil || e.final() {
 				leave()
-				_ = out.flush()
+				_ = out.Flush()
 				return
 			}
 		}
@@ -65,7 +62,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-news:
 		case <-tick.C:
-			_ = out.comment()
+			_ = out.Comment("alive")
 		case <-r.Context().Done():
 		case <-h.s.leaving.Done():
 		}
@@ -88,24 +85,3 @@ func (h *handler) over(r *http.Request, id string, after int64) (bool, error) {
 	left, err := h.s.events(r.Context(), id, after)
 	return len(left) == 0, err
 }
-
-// stream writes server-sent events.
-type stream struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	now     func() time.Time
-}
-
-func (s stream) event(e entry) error {
-	_ = s.control.SetWriteDeadline(s.now().Add(writeTime)) // servers of tests may not have it
-	_, err := fmt.Fprintf(s.w, "id: %d\nevent: %s\ndata: %s\n\n", e.seq, e.kind, e.body)
-	return err
-}
-
-func (s stream) comment() error {
-	_ = s.control.SetWriteDeadline(s.now().Add(writeTime))
-	_, err := fmt.Fprint(s.w, ": alive\n\n")
-	return err
-}
-
-func (s stream) flush() error { return s.control.Flush() }

@@ -90,10 +90,10 @@ type printer struct {
 	line int
 	why  string // the first reason why there is no form
 
-	posix bool         // for a shell that may know less than bash
-	errs  *syntax.Stmt // whose standard error follows its output into a pipe
-	dir   string       // where globs are expanded; empty: not known
-	moves int          // commands so far that change the folder
+	posix bool                  // for a shell that may know less than bash
+	errs  map[*syntax.Stmt]bool // whose standard error follows their output into a pipe
+	dir   string                // where globs are expanded; empty: not known
+	moves int                   // commands so far that change the folder
 
 	first      bool // word of a command
 	vanishes   bool // the last word may come to nothing, so that the next is the first
@@ -159,7 +159,7 @@ func (p *printer) stmt(s *syntax.Stmt) {
 	if s.Negated {
 		p.str("! ")
 	}
-	merge := p.errs == s
+	merge := p.errs[s]
 	empty := p.command(s.Cmd)
 	for _, r := range s.Redirs {
 		if !empty {
@@ -262,7 +262,10 @@ func (p *printer) binary(cmd *syntax.BinaryCmd) {
 			}
 			last = inner.Y
 		}
-		p.errs, op = last, syntax.Pipe
+		if p.errs == nil {
+			p.errs = map[*syntax.Stmt]bool{}
+		}
+		p.errs[last], op = true, syntax.Pipe
 	}
 	p.stmt(cmd.X)
 	p.str(" " + op.String())

@@ -52,6 +52,9 @@ func (p *printer) parameter(e *syntax.ParamExp) string {
 		p.none("it uses $" + name)
 		return ""
 	}
+	if name == "?" { // of a failed redirection, or after a substitution
+		p.bashOnly("$?")
+	}
 	if e.Index != nil {
 		p.bashOnly("arrays")
 		index := ""

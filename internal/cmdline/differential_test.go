@@ -39,7 +39,7 @@ var programCount = flag.Int("programs", 10_000, "how many programs of each kind 
 // and exit codes end with NUL. What the programs run are functions, which cost no process.
 const driver = `
 p() { printf '<%s>' "$@"; printf '\n'; }
-cat() { if [ $# -gt 0 ]; then p file "$@"; else while IFS= read -r l || [ -n "$l" ]; do printf '%s\n' "$l"; done; fi; }
+cat() { if [ $# -gt 0 ]; then p file "$@"; else while l=; IFS= read -r l || [ -n "$l" ]; do printf '%s\n' "$l"; done; fi; }
 grep() { p grep "$@"; cat; }
 head() { p head "$@"; IFS= read -r l; printf '%s\n' "$l"; }
 sort() { p sort "$@"; cat; }
@@ -405,7 +405,7 @@ func TestCanonicalFormForOtherShells(t *testing.T) {
 	was, is := runAll(t, "bash", dir, texts), runAll(t, "dash", dir, texts)
 	different := 0
 	for i, text := range texts {
-		if was[i].out == is[i].out && (was[i].code == "0") == (is[i].code == "0") {
+		if was[i].out == is[i].out && (was[i].code == "0") == (is[i].code == "0") || endless(was[i].out, is[i].out) {
 			continue
 		}
 		if different++; different < 5 {

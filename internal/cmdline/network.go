@@ -1,12 +1,18 @@
 package cmdline
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // NeedsNetwork says whether a command is known to be of no use without a network, or without a
 // service that is reached like one.
+// The loopback is none: sandboxed commands have one of their own.
 func (c Command) NeedsNetwork() bool {
 	switch base(c.Name) {
-	case "curl", "wget", "ssh", "scp", "sftp", "rsync", "nc", "ncat", "telnet", "ftp", "ping", "dig", "nslookup", "host", "whois", "traceroute",
+	case "curl", "wget":
+		return !onlyLoopback(c.Args)
+	case "ssh", "scp", "sftp", "rsync", "nc", "ncat", "telnet", "ftp", "ping", "dig", "nslookup", "host", "whois", "traceroute",
 		"gh", "glab", "hub", "docker", "docker-compose", "podman", "kubectl", "helm", "aws", "gcloud", "az", "heroku", "vercel", "netlify", "fly", "flyctl", "gsutil", "ansible", "terraform",
 		"apt", "apt-get", "dnf", "yum", "pacman", "apk", "brew", "snap", "psql", "mysql", "redis-cli", "mongosh":
 		return true
@@ -21,4 +27,31 @@ func (c Command) NeedsNetwork() bool {
 	// The subcommand may stand behind options with values. A word too many asks once too often.
 	const looked = 4
 	return slices.ContainsFunc(c.Args[:min(len(c.Args), looked)], func(word string) bool { return slices.Contains(sub, word) }) && !slices.Contains(c.Args, "--offline")
+}
+
+// onlyLoopback says whether the words of curl or wget name addresses of this machine and no
+// others. A host that is written without a scheme may also be the value of an option; without a
+// network it is merely not reached.
+func onlyLoopback(words []string) bool {
+	found := false
+	for _, word := range words {
+		_, rest, isURL := strings.Cut(word, "://")
+		if !isURL {
+			rest = word
+		}
+		host := rest
+		if i := strings.IndexAny(host, "/?#"); i >= 0 {
+			host = host[:i]
+		}
+		host = host[strings.LastIndexByte(host, '@')+1:]
+		if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+			host = host[:i]
+		}
+		local := slices.Contains([]string{"localhost", "127.0.0.1", "[::1]", "0.0.0.0"}, host)
+		if isURL && !local {
+			return false
+		}
+		found = found || local
+	}
+	return found
 }

@@ -75,8 +75,9 @@ type Path struct {
 	Name string
 	Glob bool // has * or ? that the shell expands
 
-	Top     bool // is the top of the work tree that git is called in, whatever its name
-	Follows bool // the links in it are followed, if it is a folder
+	Top      bool // is the top of the work tree that git is called in, whatever its name
+	Anywhere bool // stands for names that are read (xargs), and may be of any file
+	Follows  bool // the links in it are followed, if it is a folder
 }
 
 // Program is what a text runs.

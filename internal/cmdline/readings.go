@@ -109,7 +109,19 @@ func (w *walker) document(r *syntax.Redirect) {
 	if end, from := w.substitutionEnd, int(r.Word.End().Offset()); end > 0 && (from > end || end > len(w.src) || !strings.Contains(w.src[from:end], "\n") || r.Hdoc != nil && int(r.Hdoc.Pos().Offset()) > end) {
 		w.ambiguous("a here-document begins in a substitution that ends before it")
 	}
-	if r.Hdoc != nil && !quoted(r.Word) && strings.Contains(w.source(r.Hdoc), "\\\n") {
+	if !quoted(r.Word) && w.continues(r) {
 		w.ambiguous("a line of a here-document ends in a backslash")
 	}
+}
+
+// continues says whether a line of a here-document ends in a backslash. The parser leaves those
+// out that the document begins with.
+func (w *walker) continues(r *syntax.Redirect) bool {
+	const end = "\\\n"
+	if r.Hdoc == nil { // there may have been nothing but such lines
+		from := min(int(r.Word.End().Offset()), len(w.src))
+		return strings.Contains(w.src[from:], end)
+	}
+	from := min(int(r.Hdoc.Pos().Offset()), len(w.src))
+	return strings.HasSuffix(w.src[:from], end) || strings.Contains(w.source(r.Hdoc), end)
 }

@@ -61,7 +61,7 @@ func judge(name string, args []word, loose bool) judgement {
 		// Names that come from elsewhere may lead anywhere; the caller sees a path
 		// that is nowhere inside.
 		if name != "echo" {
-			j.paths = append(j.paths, Path{Name: "/"})
+			j.paths = append(j.paths, Path{Name: "/", Anywhere: true})
 		}
 	}
 	return j

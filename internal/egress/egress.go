@@ -1,15 +1,15 @@
 // Package egress is the proxy through which sandboxed commands reach the network: HTTP, and TLS
 // by CONNECT, to hosts of a list.
 //
-// It guarantees that a connection is made only to a host that is listed or that Ask allows, by
-// the name that the client gave, and not to an address that is not of the public internet,
-// decided on the address that is dialed; an address must be listed itself. It does not read what
-// goes through a tunnel: a listed host gets whatever the command sends it.
+// It guarantees that a connection is made only to a host that is listed, or that the user allowed
+// the command that asks, by the name that the command gave, and only to an address of the public
+// internet, decided on the address that is dialed; other addresses must be listed themselves. It
+// does not read what goes through a tunnel: a listed host gets whatever the command sends it.
 package egress
 
 import (
 	"bufio"
-	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -78,27 +78,75 @@ func (h Hosts) Contain(host string) bool {
 // Proxy serves the commands of one network namespace.
 type Proxy struct {
 	Hosts func() Hosts // the list as it is now
-	// Ask asks the user about a host that is not listed; nil refuses. It may wait.
-	Ask func(ctx context.Context, host, port string) bool
 
-	mu      sync.Mutex // guards what follows
-	refused []string   // host:port, once each
+	mu      sync.Mutex // guards what follows, and what clients were refused
+	clients map[string]*Client
 	conns   map[net.Conn]bool
 	closed  bool
 
 	open sync.WaitGroup
 }
 
-// maxRefused bounds what is remembered of a namespace.
+// Client is one command that uses the proxy. Its URL identifies it.
+type Client struct {
+	proxy   *Proxy
+	token   string
+	allowed []string // host:port, beside the listed hosts
+	refused []Refusal
+}
+
+// Refusal is a connection that a client did not get.
+type Refusal struct {
+	Address  string // host:port
+	Unlisted bool   // allowing the address would help
+}
+
+// maxRefused bounds what is remembered of a client.
 const maxRefused = 100
 
-// Refused returns what was refused since it was asked last, as host:port.
-func (p *Proxy) Refused() []string {
+// NewClient registers a command that may also connect to some addresses, as host:port. Close must
+// be called.
+func (p *Proxy) NewClient(allowed []string) *Client {
+	c := &Client{proxy: p, token: rand.Text(), allowed: allowed}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := p.refused
-	p.refused = nil
-	return out
+	if p.clients == nil {
+		p.clients = map[string]*Client{}
+	}
+	p.clients[c.token] = c
+	return c
+}
+
+// URL is where the client finds the proxy in its network namespace.
+func (c *Client) URL() string { return fmt.Sprintf("http://eca:%s@127.0.0.1:%d", c.token, Port) }
+
+// Refused returns what the client was refused so far. What a program was refused that did not
+// identify itself is listed for each client.
+func (c *Client) Refused() []Refusal {
+	c.proxy.mu.Lock()
+	defer c.proxy.mu.Unlock()
+	return slices.Clone(c.refused)
+}
+
+// Close forgets the client. Its connections go on.
+func (c *Client) Close() {
+	c.proxy.mu.Lock()
+	defer c.proxy.mu.Unlock()
+	delete(c.proxy.clients, c.token)
+}
+
+// client returns the client that a request is from; nil if it does not say.
+func (p *Proxy) client(req *http.Request) *Client {
+	asked := http.Request{Header: http.Header{"Authorization": req.Header["Proxy-Authorization"]}}
+	_, token, _ := asked.BasicAuth()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clients[token]
+}
+
+// may says whether the client was allowed an address.
+func (c *Client) may(host, port string) bool {
+	return c != nil && slices.Contains(c.allowed, net.JoinHostPort(normal(host), port))
 }
 
 // Serve serves until the listener is closed.
@@ -187,13 +235,12 @@ func (p *Proxy) serve(c net.Conn) {
 	case port == "":
 		port = "80"
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	to, err := p.dial(ctx, host, port)
-	var refused refusal
+	client := p.client(req)
+	to, err := p.dial(client, host, port)
+	var refused refusedError
 	switch {
 	case errors.As(err, &refused):
-		p.note(net.JoinHostPort(host, port))
+		p.note(client, Refusal{net.JoinHostPort(normal(host), port), refused.unlisted})
 		answer(c, http.StatusForbidden, err.Error())
 		return
 	case err != nil:
@@ -222,16 +269,19 @@ func (p *Proxy) serve(c net.Conn) {
 	}
 }
 
-// refusal says why a host is not connected to.
-type refusal string
+// refusedError says why a host is not connected to.
+type refusedError struct {
+	cause    string
+	unlisted bool
+}
 
-func (r refusal) Error() string { return string(r) }
+func (e refusedError) Error() string { return e.cause }
 
 // dial connects to a host that may be reached.
-func (p *Proxy) dial(ctx context.Context, host, port string) (net.Conn, error) {
-	listed := p.Hosts().Contain(host)
-	if !listed && (p.Ask == nil || !p.Ask(ctx, host, port)) {
-		return nil, refusal(fmt.Sprintf("eca's sandbox does not let this command connect to %s: the host is not in toolCall.sandboxHosts. Ask the user to list it there, or to approve the command.", host))
+func (p *Proxy) dial(client *Client, host, port string) (net.Conn, error) {
+	listed := p.Hosts().Contain(host) || client.may(host, port)
+	if !listed {
+		return nil, refusedError{fmt.Sprintf("eca's sandbox does not let this command connect to %s: the host is not in toolCall.sandboxHosts. Ask the user to list it there, or to approve the command.", net.JoinHostPort(host, port)), true}
 	}
 	_, err := netip.ParseAddr(host)
 	byAddress := err == nil && listed
@@ -241,18 +291,21 @@ func (p *Proxy) dial(ctx context.Context, host, port string) (net.Conn, error) {
 			return err
 		}
 		if !byAddress && !fetch.Public(at.Addr()) {
-			return refusal(fmt.Sprintf("eca's sandbox does not let this command connect to %s: its address %s is not of the public internet. The user can list the address itself in toolCall.sandboxHosts.", host, at.Addr()))
+			return refusedError{cause: fmt.Sprintf("eca's sandbox does not let this command connect to %s: its address %s is not of the public internet. The user can list the address itself in toolCall.sandboxHosts.", host, at.Addr())}
 		}
 		return nil
 	}}
-	return dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	return dialer.Dial("tcp", net.JoinHostPort(host, port))
 }
 
-func (p *Proxy) note(address string) {
+// note records a refusal for a client; for all if it is nil.
+func (p *Proxy) note(client *Client, r Refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.refused) < maxRefused && !slices.Contains(p.refused, address) {
-		p.refused = append(p.refused, address)
+	for _, c := range p.clients {
+		if (client == nil || c == client) && len(c.refused) < maxRefused && !slices.Contains(c.refused, r) {
+			c.refused = append(c.refused, r)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -87,12 +86,11 @@ func TestProxy(t *testing.T) {
 	plain, secure := httptest.NewServer(handler), httptest.NewTLSServer(handler)
 	defer plain.Close()
 	defer secure.Close()
-	var asked []string
-	p := &Proxy{Hosts: func() Hosts { return Hosts{"127.0.0.1", "localhost"} }, Ask: func(_ context.Context, host, port string) bool {
-		asked = append(asked, host+":"+port)
-		return host == "agreed.invalid"
-	}}
+	p := &Proxy{Hosts: func() Hosts { return Hosts{"127.0.0.1", "localhost"} }}
 	proxy := start(t, p)
+	client := p.NewClient([]string{"agreed.invalid:81"})
+	defer client.Close()
+	proxy = "eca:" + client.token + "@" + proxy
 	for _, s := range []*httptest.Server{plain, secure} {
 		if code, body := get(t, proxy, s.URL, s.Client()); code != 200 || body != "reached " {
 			t.Errorf("%s: %d %s", s.URL, code, body)
@@ -108,17 +106,41 @@ func TestProxy(t *testing.T) {
 		plain.URL + "/away":         "not in toolCall.sandboxHosts",
 		"https://other.example/":    "Forbidden",
 		"http://agreed.invalid:81/": "cannot connect",
+		"http://agreed.invalid:82/": "agreed.invalid:82: the host is not in toolCall.sandboxHosts",
 	} {
 		if code, body := get(t, proxy, address, secure.Client()); !strings.Contains(body, want) || code == 200 {
 			t.Errorf("%s: %d %s", address, code, body)
 		}
 	}
-	if !slices.Contains(asked, "other.example:443") || !slices.Contains(asked, "agreed.invalid:81") || slices.Contains(asked, "127.0.0.1"+port) {
-		t.Errorf("asked about %q", asked)
+	refused := client.Refused()
+	for _, want := range []Refusal{{"other.example:443", true}, {"agreed.invalid:82", true}, {"localhost" + port, false}} {
+		if !slices.Contains(refused, want) {
+			t.Errorf("refused: %v, without %v", refused, want)
+		}
 	}
-	refused := p.Refused()
-	if !slices.Contains(refused, "other.example:443") || !slices.Contains(refused, "localhost"+port) || len(p.Refused()) > 0 {
-		t.Errorf("refused: %q", refused)
+}
+
+// What one command is allowed and refused is not what another is.
+func TestClientsAreToldApart(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "reached "+r.Header.Get("Proxy-Authorization"))
+	}))
+	defer plain.Close()
+	address := strings.TrimPrefix(plain.URL, "http://")
+	p := &Proxy{Hosts: func() Hosts { return nil }}
+	proxy := start(t, p)
+	agreed, other := p.NewClient([]string{address}), p.NewClient(nil)
+	for user, want := range map[string]int{"eca:" + agreed.token + "@": 200, "eca:" + other.token + "@": 403, "": 403, "eca:guessed@": 403} {
+		if code, body := get(t, user+proxy, plain.URL, plain.Client()); code != want || code == 200 && body != "reached " {
+			t.Errorf("%q: %d %s", user, code, body)
+		}
+	}
+	if got := other.Refused(); len(got) != 1 || got[0] != (Refusal{address, true}) {
+		t.Errorf("refused: %v", got)
+	}
+	agreed.Close()
+	if code, _ := get(t, "eca:"+agreed.token+"@"+proxy, plain.URL, plain.Client()); code != 403 {
+		t.Errorf("after its end: %d", code)
 	}
 }
 

@@ -91,18 +91,21 @@ type startedChild struct {
 	report *os.File
 }
 
-// wait waits for the child's end.
-func (c startedChild) wait() (code int) {
+// wait waits for the child's end. left says that it left processes behind which have ended with
+// it, in its PID namespace.
+func (c startedChild) wait() (code int, left bool) {
 	code = reap(c.pid)
 	if c.report == nil {
-		return code
+		return code, false
 	}
 	defer c.report.Close()
-	buf := make([]byte, len(killedMessage))
-	if n, _, _ := receivePacket(int(c.report.Fd()), buf, nil); n > 0 && string(buf[:n]) == killedMessage {
+	buf, killed := make([]byte, len(endMessage)+2), false
+	n, _, _ := receivePacket(int(c.report.Fd()), buf, nil)
+	_, _ = fmt.Sscanf(string(buf[:max(n, 0)]), endMessage, &killed, &left) // no message: nothing of that
+	if killed {
 		code = -1
 	}
-	return code
+	return code, left
 }
 
 // become has the second stage become the child, or start it.

@@ -18,6 +18,9 @@ func killGroup(pid int) {
 	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(pid)).Run()
 }
 
+// groupAlive is not known here.
+func groupAlive(int) bool { return false }
+
 // Alive says whether a process exists.
 func Alive(pid int) bool {
 	const queryLimited, stillActive = 0x1000, 259

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
@@ -11,11 +12,11 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Messages of the first process of a PID namespace to the supervisor: that the child runs, and, if
-// a signal ended it, that.
+// Messages of the first process of a PID namespace to the supervisor: that the child runs, and how
+// it ended: whether by a signal, and whether it left processes behind.
 const (
 	startedMessage = "started"
-	killedMessage  = "killed"
+	endMessage     = "ended %t %t"
 )
 
 // runInit is the first process of a PID namespace: it starts the child within its bounds, reaps
@@ -52,9 +53,7 @@ func runInit(o order) int {
 		}
 	}()
 	code := reap(r.pid)
-	if code < 0 {
-		tell(killedMessage)
-	}
+	tell(fmt.Sprintf(endMessage, code < 0, hasChildren()))
 	return code
 }
 

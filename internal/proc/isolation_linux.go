@@ -26,11 +26,9 @@ func (p *Pool) Isolation() sandbox.Isolation {
 		return sandbox.Isolation{Without: err.Error()}
 	}
 	defer func() { _ = removeTemp(dir) }()
-	overlay := sandbox.Overlay{Dir: filepath.Join(dir, "lower"), Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work")}
-	for _, sub := range []string{overlay.Dir, overlay.Upper, overlay.Work} {
-		if err := os.Mkdir(sub, 0o700); err != nil {
-			return sandbox.Isolation{Without: err.Error()}
-		}
+	overlay := sandbox.Overlay{Dir: filepath.Join(dir, "lower"), Layers: filepath.Join(dir, "layers")}
+	if err := os.Mkdir(overlay.Dir, 0o700); err != nil {
+		return sandbox.Isolation{Without: err.Error()}
 	}
 	try := func(i sandbox.Isolation) (why string) {
 		policy := sandbox.Policy{Level: sandbox.Workspace, Required: true, Write: []string{dir}, Isolate: true, OwnProcesses: i.Processes, Loopback: i.Network}

@@ -308,9 +308,9 @@ func (c *ward) wait(p *Pool) {
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
-	code := -1
-	if _, scanErr := fmt.Sscanf(answer, exitMessage, &code); err != nil || scanErr != nil {
-		code = -1
+	code, left := -1, false
+	if _, scanErr := fmt.Sscanf(answer, exitMessage, &code, &left); err != nil || scanErr != nil {
+		code, left = -1, false
 		c.warden.close()
 		_ = removeTemp(c.temp)
 	} else {
@@ -318,7 +318,7 @@ func (c *ward) wait(p *Pool) {
 	}
 	c.streams.finish()
 	c.mu.Lock()
-	c.exit = Exit{Code: code, Killed: c.killed}
+	c.exit = Exit{Code: code, Killed: c.killed, Left: left && !c.killed}
 	c.mu.Unlock()
 	close(c.done)
 }

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -29,7 +30,7 @@ func TestPoolKillsNoOther(t *testing.T) {
 	c := &ward{warden: &warden{conn: conn.(*net.UnixConn)}, streams: &streams{}, done: make(chan struct{})} //nolint:forcetypeassert // of a unix socket
 	p.stock.mu.Lock()                                                                                       // from here on the supervisor is on its way to the idle ones
 	go c.wait(p)
-	if _, err := theirs.WriteString("exit 7"); err != nil {
+	if _, err := theirs.WriteString(fmt.Sprintf(exitMessage, 7, false)); err != nil {
 		t.Fatal(err)
 	}
 	for end, mine := time.Now().Add(time.Minute), true; mine; time.Sleep(time.Millisecond) {

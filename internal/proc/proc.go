@@ -56,6 +56,7 @@ type Spec struct {
 type Exit struct {
 	Code   int  // -1 if it was killed
 	Killed bool // by us, because ctx ended
+	Left   bool // it left processes behind when it ended, which were ended too
 }
 
 // Run starts a child without a supervisor and waits for it. When ctx ends the whole group is
@@ -159,10 +160,11 @@ func found(spec Spec) string {
 func (p *Process) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	left := groupAlive(p.cmd.Process.Pid)
 	if !p.leaves || p.killed {
 		killGroup(p.cmd.Process.Pid)
 	}
-	p.exit = Exit{Code: p.cmd.ProcessState.ExitCode(), Killed: p.killed}
+	p.exit = Exit{Code: p.cmd.ProcessState.ExitCode(), Killed: p.killed, Left: left && !p.killed}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		p.exit.Code = -1

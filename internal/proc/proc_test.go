@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {
@@ -173,4 +175,28 @@ func TestWatch(t *testing.T) {
 		t.Error("we are gone")
 	default:
 	}
+}
+
+// A child that leaves processes behind says so; one that waits for them, or starts none, does not.
+func TestProcessesLeftBehindAreReported(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("NOT TESTED: needs a POSIX shell")
+	}
+	both(t, func(t *testing.T, p *Pool) {
+		policies := []sandbox.Policy{{}}
+		if p.Bounds().Holds {
+			policies = append(policies, sandbox.Policy{Level: sandbox.Workspace, Write: []string{t.TempDir()}})
+			if here := p.Isolation(); here.Mounts && here.Processes {
+				policies = append(policies, sandbox.Policy{Level: sandbox.Workspace, Write: []string{t.TempDir()}, Isolate: true, OwnProcesses: true})
+			}
+		}
+		for _, policy := range policies {
+			for script, want := range map[string]bool{"sleep 300 & exit 3": true, "sleep 0.01 & wait; exit 3": false, "seq 1 1000 | head -n 1; exit 3": false} {
+				exit, err := p.Run(t.Context(), Spec{Path: "sh", Args: []string{"-c", script}, Sandbox: policy})
+				if err != nil || exit.Code != 3 || exit.Left != want {
+					t.Errorf("%s: %+v, %v", script, exit, err)
+				}
+			}
+		}
+	})
 }

@@ -85,7 +85,7 @@ func TestReadersPrintTheSame(t *testing.T) {
 		"git log", "git log --oneline -p", "git diff", "git diff --stat", "git status", "git status --short", "git show HEAD", "git grep one", "git blame a.txt",
 		"git ls-files", "git rev-parse HEAD", "git rev-parse --show-toplevel", "git branch -a", "git stash list", "git shortlog HEAD", "git remote -v", "git describe --tags",
 		"git config --list", "git l", "git log --graph --all", "git cat-file -p HEAD", "git ls-tree HEAD", "git tag",
-		"rg two", "rg --files --sort path", "grep -rn two .", "find . -name '*.txt'", "find . -name '*.txt' -exec cat {} +", "ls -la", "ls -laR src", "cat a.txt", "head -1 a.txt", "tail -n 1 a.txt",
+		"rg --sort path two", "rg --files --sort path", "grep -rn two .", "find . -name '*.txt'", "find . -name '*.txt' -exec cat {} +", "ls -la", "ls -laR src", "cat a.txt", "head -1 a.txt", "tail -n 1 a.txt",
 		"sort a.txt b.txt", "wc -l a.txt", "jq .a data.json", "sed -n 1,2p a.txt", "awk '{print $1}' a.txt", "diff a.txt b.txt", "file a.txt", "stat -c %s a.txt", "du -s src", "id", "id -un",
 		"whoami", "date +%Y", "date -d '2020-01-01' +%A", "uname -a", "nproc", "md5sum a.txt", "sha256sum a.txt", "tr a b <a.txt", "cut -c1 a.txt", "paste a.txt b.txt", "column -t a.txt", "od -c a.txt", "xxd a.txt",
 		"readlink -f a.txt", "nl a.txt", "comm a.txt b.txt", "cmp a.txt b.txt", "seq 3", "realpath a.txt", "basename /x/y", "dirname /x/y", "printf 'a.txt\\0' | xargs -0 cat", "timeout 9 cat a.txt", "nice cat a.txt",

@@ -34,8 +34,8 @@ const (
 	killMessage    = "kill"    // end the child and all that descends from it
 	prepareMessage = "prepare" // have a second stage ready for the next child
 
-	pidMessage  = "pid %d" // the child runs
-	exitMessage = "exit %d"
+	pidMessage  = "pid %d"     // the child runs
+	exitMessage = "exit %d %t" // how the child ended, and whether it left processes behind
 )
 
 // Supervise must be called first in main of every program that names itself as the supervisor
@@ -102,11 +102,15 @@ func (s *supervisor) prepare() {
 // supervise starts a child and waits until nothing is left of it.
 func (s *supervisor) supervise(o order) {
 	s.set(starting, o.Policy.Temp)
-	child, err := s.start(o)
+	release, err := o.Policy.Claim()
+	var child startedChild
+	if err == nil {
+		child, err = s.start(o)
+	}
 	o.close()
 	if err != nil {
 		_ = removeTemp(o.Policy.Temp)
-		o.Policy.RemoveWork()
+		release()
 		s.set(0, "")
 		s.tell(err.Error())
 		return
@@ -114,14 +118,15 @@ func (s *supervisor) supervise(o order) {
 	pid := child.pid
 	s.set(pid, o.Policy.Temp)
 	s.tell(fmt.Sprintf(pidMessage, pid))
-	code := child.wait()
+	code, left := child.wait()
 	for hasChildren() { // what the child left behind ends with it
+		left = true
 		killDescendants(pid)
 	}
 	_ = removeTemp(o.Policy.Temp) // the parent may be gone
-	o.Policy.RemoveWork()
+	release()                     // before the next child of the parent can want it
 	s.set(0, "")
-	s.tell(fmt.Sprintf(exitMessage, code))
+	s.tell(fmt.Sprintf(exitMessage, code, left))
 }
 
 // start becomes the reaper of all that descends from the child, and starts it in a group of its

@@ -9,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // cache is a folder in which build tools keep what they fetched or built.
@@ -94,11 +97,7 @@ func (c Caches) prepare(roots []string) (layers []Overlay, env, write []string, 
 		switch {
 		case err == nil && (touches(real, roots) || slices.ContainsFunc(layers, covered)):
 		case err == nil && c.Overlay && !within(real, base):
-			layer, err := c.layer(base, k.dir, real)
-			if err != nil {
-				return nil, nil, nil, err
-			}
-			layers = append(layers, layer)
+			layers = append(layers, c.layer(base, k.dir, real))
 		case k.variable != "" && (errors.Is(err, fs.ErrNotExist) || slices.Contains(withoutOverlay(), k.variable)):
 			own := filepath.Join(base, "own", layerName(k.dir))
 			if err := os.MkdirAll(own, 0o700); err != nil {
@@ -115,20 +114,9 @@ func (c Caches) prepare(roots []string) (layers []Overlay, env, write []string, 
 	return layers, env, write, nil
 }
 
-// layer makes the folders of a layer. That for the kernel is for one child: RemoveWork removes it.
-func (c Caches) layer(base, name, over string) (Overlay, error) {
-	o := Overlay{Dir: over, Upper: filepath.Join(base, layerName(name), "upper")}
-	works := filepath.Join(base, layerName(name), "work")
-	for _, dir := range []string{o.Upper, works} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return Overlay{}, fmt.Errorf("private caches: %w", err)
-		}
-	}
-	var err error
-	if o.Work, err = os.MkdirTemp(works, ""); err != nil {
-		return Overlay{}, fmt.Errorf("private caches: %w", err)
-	}
-	return o, nil
+// layer returns the layer over a folder. What of it a child gets, Claim decides.
+func (c Caches) layer(base, name, over string) Overlay {
+	return Overlay{Dir: over, Layers: filepath.Join(base, layerName(name))}
 }
 
 func layerName(dir string) string { return strings.ReplaceAll(dir, "/", "_") }
@@ -139,11 +127,57 @@ func touches(dir string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool { return within(dir, root) || within(root, dir) })
 }
 
-// RemoveWork removes what layers needed while a child ran.
-func (p Policy) RemoveWork() {
-	for _, o := range p.Overlays {
-		_ = os.RemoveAll(o.Work)
+// maxLayers bounds how many children can use private caches over one folder at a time.
+const maxLayers = 32
+
+// Claim gives a child a layer over each folder that it has private caches over: the first that no
+// other child uses, since the system does not say what happens to a layer that is used twice at
+// a time. It is the child's until release is called, or this process ends.
+func (p *Policy) Claim() (release func(), err error) {
+	var held []func()
+	release = func() {
+		for _, free := range held {
+			free()
+		}
 	}
+	for i := range p.Overlays {
+		free, err := p.Overlays[i].claim()
+		if err != nil {
+			release()
+			return func() {}, fmt.Errorf("private caches: %w", err)
+		}
+		held = append(held, free)
+	}
+	return release, nil
+}
+
+func (o *Overlay) claim() (free func(), err error) {
+	for n := range maxLayers {
+		dir := filepath.Join(o.Layers, strconv.Itoa(n))
+		works := filepath.Join(dir, "work")
+		o.Upper = filepath.Join(dir, "upper")
+		for _, d := range []string{o.Upper, works} {
+			if err := os.MkdirAll(d, 0o700); err != nil {
+				return nil, err
+			}
+		}
+		lock := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
+		if ok, err := lock.TryLock(); err != nil {
+			return nil, err
+		} else if !ok {
+			continue
+		}
+		if o.Work, err = os.MkdirTemp(works, ""); err != nil {
+			_ = lock.Close()
+			return nil, err
+		}
+		work := o.Work
+		return func() {
+			_ = os.RemoveAll(work)
+			_ = lock.Close()
+		}, nil
+	}
+	return nil, fmt.Errorf("%d commands use those of %s", maxLayers, o.Dir)
 }
 
 // SharedCaches lists the user's own caches, as far as they exist, one by one: for commands that

@@ -29,7 +29,8 @@ func (i Isolation) Missing() string {
 // Overlay is a folder that a child sees with a private layer above it: what the child changes
 // is in the layer.
 type Overlay struct {
-	Dir   string `json:"dir"`   // absolute, links resolved
-	Upper string `json:"upper"` // the layer; on one file system with Work
-	Work  string `json:"work"`  // for the kernel
+	Dir    string `json:"dir"`    // absolute, links resolved
+	Layers string `json:"layers"` // a folder of layers, each for one child at a time
+	Upper  string `json:"upper"`  // the layer; on one file system with Work
+	Work   string `json:"work"`   // for the kernel
 }

@@ -143,7 +143,7 @@ func (f *finder) folder(dir string, depth int) {
 		case name == ".git":
 			f.keep(at)
 			f.gitFile(at)
-		case f.names.match(at):
+		case f.names.Match(at):
 			f.keep(at)
 		case e.IsDir() && (depth < maxDepth) && !skipped(name):
 			f.folder(at, depth+1)
@@ -164,8 +164,8 @@ func readDir(dir string) ([]os.DirEntry, error) {
 	return d.ReadDir(-1)
 }
 
-// match says whether a path is one of the names.
-func (n Names) match(at string) bool {
+// Match says whether a path is one of the names.
+func (n Names) Match(at string) bool {
 	at = strings.ToLower(at)
 	dir, name := path.Split(at)
 	twoNames := path.Join(path.Base(dir), name)

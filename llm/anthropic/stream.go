@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/seed-dec29ce4/eca/internal/sse"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -118,9 +119,9 @@ func (s *stream) answer(body io.Reader) error {
 	return s.end()
 }
 
-func (s *stream) read(sse *llm.SSEReader) error {
+func (s *stream) read(events *sse.Reader) error {
 	for {
-		raw, err := sse.Next()
+		raw, err := events.Next()
 		if errors.Is(err, io.EOF) && s.stop != "" {
 			return s.end() // the answer is whole, only its last event is missing
 		}

@@ -2,12 +2,12 @@ package cassette
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/sse"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -152,12 +152,9 @@ func (e *Error) kind(rate, overloaded, request string) string {
 	return request
 }
 
-func sse(name string, v any) []byte {
+func frame(name string, v any) []byte {
 	data, _ := json.Marshal(v) // maps of plain values always encode
-	if name == "" {
-		return fmt.Appendf(nil, "data: %s\n\n", data)
-	}
-	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, data)
+	return sse.Append(nil, "", name, data)
 }
 
 type object = map[string]any
@@ -165,7 +162,7 @@ type object = map[string]any
 // serverSentEvents is the content type of formats that are streams of them.
 type serverSentEvents struct{}
 
-func (serverSentEvents) contentType() string { return "text/event-stream" }
+func (serverSentEvents) contentType() string { return sse.ContentType }
 
 // responsesFormat is the Responses API.
 type responsesFormat struct{ serverSentEvents }
@@ -200,7 +197,7 @@ func (*responsesFormat) request(body []byte) (llm.Request, error) {
 }
 
 func (f *responsesFormat) events(d llm.Delta) [][]byte {
-	one := func(v object) [][]byte { return [][]byte{sse(v["type"].(string), v)} }
+	one := func(v object) [][]byte { return [][]byte{frame(v["type"].(string), v)} }
 	switch d.Kind {
 	case llm.TextDelta:
 		return one(object{"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": d.Text})
@@ -237,11 +234,11 @@ func (*responsesFormat) end(s *Step) [][]byte {
 		kind = "response.incomplete"
 		resp["incomplete_details"] = object{"reason": "max_output_tokens"}
 	}
-	return [][]byte{sse(kind, object{"type": kind, "response": resp})}
+	return [][]byte{frame(kind, object{"type": kind, "response": resp})}
 }
 
 func (*responsesFormat) broken(e *Error) []byte {
-	return sse("error", object{"type": "error", "code": e.kind("rate_limit_exceeded", "server_error", "invalid_prompt"), "message": e.Message})
+	return frame("error", object{"type": "error", "code": e.kind("rate_limit_exceeded", "server_error", "invalid_prompt"), "message": e.Message})
 }
 
 // chatFormat is Chat Completions.
@@ -280,7 +277,7 @@ func (*chatFormat) request(body []byte) (llm.Request, error) {
 
 func (f *chatFormat) events(d llm.Delta) [][]byte {
 	one := func(delta object) [][]byte {
-		return [][]byte{sse("", object{"choices": []any{object{"index": 0, "delta": delta}}})}
+		return [][]byte{frame("", object{"choices": []any{object{"index": 0, "delta": delta}}})}
 	}
 	switch d.Kind {
 	case llm.TextDelta:
@@ -309,8 +306,8 @@ func (*chatFormat) end(s *Step) [][]byte {
 		reason = "length"
 	}
 	return [][]byte{
-		sse("", object{"choices": []any{object{"index": 0, "delta": object{}, "finish_reason": reason}}}),
-		sse("", object{"choices": []any{}, "usage": object{
+		frame("", object{"choices": []any{object{"index": 0, "delta": object{}, "finish_reason": reason}}}),
+		frame("", object{"choices": []any{}, "usage": object{
 			"prompt_tokens": u.Input + u.CacheRead + u.CacheWrite, "completion_tokens": u.Output,
 			"prompt_tokens_details": object{"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite},
 		}}),
@@ -319,7 +316,7 @@ func (*chatFormat) end(s *Step) [][]byte {
 }
 
 func (*chatFormat) broken(e *Error) []byte {
-	return sse("", object{"error": object{"message": e.Message, "code": e.Status}})
+	return frame("", object{"error": object{"message": e.Message, "code": e.Status}})
 }
 
 // contentText reads a content that is a string or a list of text parts.

@@ -136,5 +136,5 @@ func (f *messagesFormat) broken(e *Error) []byte {
 
 func (*messagesFormat) event(name string, v object) []byte {
 	v["type"] = name
-	return sse(name, v)
+	return frame(name, v)
 }

@@ -54,7 +54,7 @@ func (*googleFormat) request(body []byte) (llm.Request, error) {
 
 func (f *googleFormat) events(d llm.Delta) [][]byte {
 	one := func(part object) [][]byte {
-		return [][]byte{sse("", object{"candidates": []any{object{"content": object{"role": "model", "parts": []any{part}}, "index": 0}}})}
+		return [][]byte{frame("", object{"candidates": []any{object{"content": object{"role": "model", "parts": []any{part}}, "index": 0}}})}
 	}
 	switch d.Kind {
 	case llm.TextDelta:
@@ -92,7 +92,7 @@ func (*googleFormat) end(s *Step) [][]byte {
 	case llm.StopRefusal:
 		reason = "SAFETY"
 	}
-	return [][]byte{sse("", object{
+	return [][]byte{frame("", object{
 		"candidates": []any{object{"content": object{"role": "model", "parts": []any{}}, "finishReason": reason, "index": 0}},
 		"usageMetadata": object{
 			"promptTokenCount": u.Input + u.CacheRead, "cachedContentTokenCount": u.CacheRead, "candidatesTokenCount": u.Output,
@@ -100,7 +100,7 @@ func (*googleFormat) end(s *Step) [][]byte {
 	})}
 }
 
-func (f *googleFormat) broken(e *Error) []byte { return sse("", f.failure(e)) }
+func (f *googleFormat) broken(e *Error) []byte { return frame("", f.failure(e)) }
 
 func (*googleFormat) failure(e *Error) object {
 	out := object{"code": e.Status, "message": e.Message}

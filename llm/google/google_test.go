@@ -84,7 +84,7 @@ func read(body string) string {
 	return out.String()
 }
 
-const sse = "text/event-stream"
+const eventStream = "text/event-stream"
 
 func respond(contentType string, status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -111,7 +111,7 @@ func TestTurnInPieces(t *testing.T) {
 		if r.URL.String() != "/v1beta/models/m:streamGenerateContent?alt=sse" || r.Header.Get(KeyHeader) != "secret-key" {
 			t.Errorf("asked %s with key %q", r.URL, r.Header.Get(KeyHeader))
 		}
-		w.Header().Set("Content-Type", sse)
+		w.Header().Set("Content-Type", eventStream)
 		for i := range raw {
 			_, _ = w.Write(raw[i : i+1])
 			w.(http.Flusher).Flush()
@@ -197,11 +197,11 @@ func TestFaults(t *testing.T) {
 		"server error":   {rpc(500, "INTERNAL", "oops", ""), "!overloaded p answered 500 Internal Server Error: oops"},
 		"overloaded":     {respond("text/plain", 529, "busy"), "!overloaded p answered 529"},
 		"not a stream":   {respond("text/html", 200, "<h1>Log in</h1>"), "!protocol p did not stream but answered with text/html: <h1>Log in</h1>"},
-		"garbage":        {respond(sse, 200, "data: ???\n\n"), "!protocol p sent something that is no JSON in its stream"},
-		"empty":          {respond(sse, 200, ""), "!premature_stop p ended the answer before it was complete"},
-		"cut":            {respond(sse, 200, event(`{"text":"a"}`, "")), "t:a|!premature_stop p ended the answer before it was complete"},
+		"garbage":        {respond(eventStream, 200, "data: ???\n\n"), "!protocol p sent something that is no JSON in its stream"},
+		"empty":          {respond(eventStream, 200, ""), "!premature_stop p ended the answer before it was complete"},
+		"cut":            {respond(eventStream, 200, event(`{"text":"a"}`, "")), "t:a|!premature_stop p ended the answer before it was complete"},
 		"connection cut": {func(w http.ResponseWriter, r *http.Request) {
-			respond(sse, 200, event(`{"functionCall":{"name":"f"}}`, "")+"data: {")(w, r)
+			respond(eventStream, 200, event(`{"functionCall":{"name":"f"}}`, "")+"data: {")(w, r)
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
 		}, "!premature_stop p closed the connection in the middle of its answer"},

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/internal/sse"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -79,9 +80,9 @@ func (s *stream) emit(d llm.Delta) error {
 	return nil
 }
 
-func (s *stream) read(sse *llm.SSEReader) error {
+func (s *stream) read(events *sse.Reader) error {
 	for {
-		ev, err := sse.Next()
+		ev, err := events.Next()
 		if err != nil {
 			if s.finish != "" { // there is no event after the last
 				return s.end()

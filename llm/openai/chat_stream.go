@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/sse"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -155,9 +156,9 @@ func (s *chatStream) failed(raw, failure []byte) error {
 	return llm.StreamError(s.at.Name(), code, llm.ErrorText(raw))
 }
 
-func (s *chatStream) read(sse *llm.SSEReader) error {
+func (s *chatStream) read(events *sse.Reader) error {
 	for {
-		raw, err := sse.Next()
+		raw, err := events.Next()
 		if err != nil {
 			// Some servers close after the finish reason without [DONE].
 			if s.finish != "" {

@@ -3,7 +3,7 @@
 //
 // Requests and terminal items of the Responses API are the official module's types, but
 // for the conversation, which is encoded without reflection (responses_input.go). The
-// stream is read with llm.SSEReader and small structs of our own, because the module's
+// stream is read with sse.Reader and small structs of our own, because the module's
 // stream union costs several times as much per delta and does not notice a cut stream.
 // Chat Completions has its own small types, which compatible servers need anyway.
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 
+	"github.com/seed-dec29ce4/eca/internal/sse"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -116,9 +117,9 @@ func (s *responsesStream) emit(d llm.Delta) error {
 	return nil
 }
 
-func (s *responsesStream) read(sse *llm.SSEReader) error {
+func (s *responsesStream) read(events *sse.Reader) error {
 	for {
-		raw, err := sse.Next()
+		raw, err := events.Next()
 		if err != nil {
 			return err
 		}

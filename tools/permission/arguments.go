@@ -36,7 +36,7 @@ func (f *forms) all() []string {
 
 // formsOf returns the forms of a call's arguments. A path, or an address of the web, is also
 // what it is without detours; a command is also each of its parts.
-func formsOf(call tools.Call, plan tools.Plan, to resolved) arguments {
+func (j *judgment) formsOf(call tools.Call, plan tools.Plan) arguments {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(call.Arguments, &m) != nil {
 		return nil
@@ -53,7 +53,7 @@ func formsOf(call tools.Call, plan tools.Plan, to resolved) arguments {
 		case plan.Command != nil && f.value == plan.Command.Text:
 			f.more = parts(plan.Command)
 		case slices.Contains(plan.Paths, abs):
-			pathForms(f, abs, to.of(abs), call.Roots)
+			j.pathForms(f, abs, j.leads(abs), call.Roots)
 		case plan.Address != "" && name == "url" && f.value != plan.Address:
 			f.leads = plan.Address
 		}
@@ -63,14 +63,14 @@ func formsOf(call tools.Call, plan tools.Plan, to resolved) arguments {
 }
 
 // pathForms adds what a path is besides the way it is written; real is where it leads.
-func pathForms(f *forms, abs, real string, roots []string) {
+func (j *judgment) pathForms(f *forms, abs, real string, roots []string) {
 	if abs != f.value {
 		f.more = append(f.more, abs)
 	}
 	if slash := filepath.ToSlash(abs); slash != abs {
 		f.more = append(f.more, slash)
 	}
-	real = destination(real, roots)
+	real = j.destination(real, roots)
 	detour := filepath.IsAbs(f.value) && filepath.Clean(f.value) != f.value || strings.Contains(f.value, "..")
 	if real != abs || detour {
 		f.leads = real
@@ -78,9 +78,9 @@ func pathForms(f *forms, abs, real string, roots []string) {
 }
 
 // destination is a path whose links are resolved, as users know it.
-func destination(real string, roots []string) string {
+func (j *judgment) destination(real string, roots []string) string {
 	for _, root := range roots { // a workspace folder keeps the name it is opened under
-		rel, err := filepath.Rel(workspace.Resolve(root), real)
+		rel, err := filepath.Rel(j.links.Resolve(root), real)
 		if err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 			return filepath.Join(root, rel)
 		}
@@ -89,7 +89,9 @@ func destination(real string, roots []string) string {
 }
 
 // outside says that a path is outside the workspace, and where it leads if it is a link.
-func outside(name, path string) string { return leadsOutside(name, path, workspace.Resolve(path)) }
+func (j *judgment) outside(name, path string) string {
+	return leadsOutside(name, path, j.links.Resolve(path))
+}
 
 // leadsOutside is outside for a path whose links were resolved before.
 func leadsOutside(name, path, real string) string {
@@ -107,17 +109,17 @@ const (
 
 // destinations says for the user where the links that a call goes through lead, unless the
 // reason says so already, and which host an address belongs to.
-func destinations(call tools.Call, plan tools.Plan, to resolved, reason string) string {
+func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string) string {
 	out, named := "", 0
 	if u, err := url.Parse(plan.Address); err == nil && u.Host != "" {
 		out = "; the host is " + u.Host + ", the address " + plan.Address
 	}
-	parents := map[string]string{}
 	note := func(name, path string) {
-		if resolveIn(parents, path) == path {
+		leads := j.leads(path)
+		if leads == path {
 			return
 		}
-		real := destination(to.of(path), call.Roots)
+		real := j.destination(leads, call.Roots)
 		if real == filepath.Clean(path) || strings.Contains(reason+out, " leads to "+real) || named == maxDestinations {
 			return
 		}
@@ -130,7 +132,7 @@ func destinations(call tools.Call, plan tools.Plan, to resolved, reason string) 
 		}
 		return out
 	}
-	places, words := newPlaces(plan.Command.Dir), plan.Command.Program.Writes
+	places, words := j.newPlaces(plan.Command.Dir), plan.Command.Program.Writes
 	for _, cmd := range plan.Command.Program.Commands {
 		if !places.enter(cmd) {
 			break // nobody knows where the rest runs

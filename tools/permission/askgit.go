@@ -182,9 +182,12 @@ func (g *gitAnswers) program() (string, error) {
 	if runtime.GOOS == "windows" {
 		name = "git.exe"
 	}
-	for _, dir := range trustedDirs(g.getenv("PATH"), g.inside) {
+	for _, dir := range filepath.SplitList(g.getenv("PATH")) {
+		if info, err := os.Stat(dir); err != nil || !trusted(dir, info, g.inside) {
+			continue
+		}
 		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && !g.inside(path) && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && !g.inside(path) && (runtime.GOOS == "windows" || executable(info, err)) {
 			return path, nil
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // allowed returns the name of the first allowing rule that covers a call, or "", and if
 // one nearly did, what is missing.
-func (p *Policy) allowed(set ruleSet, spec tools.Spec, plan tools.Plan, args arguments) (rule, but string) {
+func (j *judgment) allowed(set ruleSet, spec named, plan tools.Plan, args arguments) (rule, but string) {
 	var patterns []pattern // of all rules for the command of this call
 	for _, r := range set {
 		if r.selects(spec) {
@@ -30,13 +30,13 @@ func (p *Policy) allowed(set ruleSet, spec tools.Spec, plan tools.Plan, args arg
 		for arg, list := range r.args {
 			f := args[arg]
 			for i, re := range list {
-				if f == nil || !p.matches(re, f) {
+				if f == nil || !j.matches(re, f) {
 					continue
 				}
 				if plan.Command == nil || f.value != plan.Command.Text {
 					return r.name, ""
 				}
-				if missing := p.uncovered(plan.Command, pattern{re, r.sources[arg][i]}, patterns); missing != "" {
+				if missing := j.uncovered(plan.Command, pattern{re, r.sources[arg][i]}, patterns); missing != "" {
 					but = r.name + " matches the text, but " + missing
 					continue
 				}
@@ -49,7 +49,7 @@ func (p *Policy) allowed(set ruleSet, spec tools.Spec, plan tools.Plan, args arg
 
 // matches says whether an allowing pattern matches an argument: as it is written and, for
 // a path, where it leads.
-func (p *Policy) matches(re expression, f *forms) bool {
+func (j *judgment) matches(re expression, f *forms) bool {
 	if f.leads != "" && !fullMatch(re, f.leads) {
 		return false
 	}
@@ -93,7 +93,7 @@ func (p pattern) mentions(demands []string) bool {
 // matches the text; each simple command must be matched by a pattern too, or only read in
 // the workspace, and a pattern for a program does not cover what makes of it another:
 // options that run or write, assignments, redirections, what it wraps.
-func (p *Policy) uncovered(c *tools.Command, whole pattern, patterns []pattern) string {
+func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern) string {
 	if whole.everything() {
 		return ""
 	}
@@ -105,10 +105,10 @@ func (p *Policy) uncovered(c *tools.Command, whole pattern, patterns []pattern) 
 		return "names neither its redirections to files nor its loops"
 	}
 	single := len(program.Commands) == 1
-	places, known := newPlaces(c.Dir), true
+	places, known := j.newPlaces(c.Dir), true
 	for _, cmd := range program.Commands {
-		known = known && p.enter(places, cmd)
-		if cmd.Effect == cmdline.Reads && known && p.pathsInside(cmd, places) == "" && !cmd.Git {
+		known = known && j.enter(places, cmd)
+		if cmd.Effect == cmdline.Reads && known && j.pathsInside(cmd, places) == "" && !cmd.Git {
 			continue
 		}
 		matched := slices.ContainsFunc(patterns, func(pt pattern) bool {
@@ -121,7 +121,7 @@ func (p *Policy) uncovered(c *tools.Command, whole pattern, patterns []pattern) 
 			})
 		}
 		if !matched && cmd.Effect == cmdline.Reads && cmd.Git && known {
-			if ok, _ := p.gitReads(cmd, places); ok {
+			if ok, _ := j.gitReads(cmd, places); ok {
 				continue
 			}
 		}
@@ -136,7 +136,7 @@ func (p *Policy) uncovered(c *tools.Command, whole pattern, patterns []pattern) 
 }
 
 // reads says whether a command only reads, in the workspace; if not, why is a reason.
-func (p *Policy) reads(c *tools.Command, printed *tools.Printed) (ok bool, why string) {
+func (j *judgment) reads(c *tools.Command, printed *tools.Printed) (ok bool, why string) {
 	program := c.Program
 	if printed.Text != "" { // globs are names there
 		program = printed.Program
@@ -144,19 +144,19 @@ func (p *Policy) reads(c *tools.Command, printed *tools.Printed) (ok bool, why s
 	if ok, why := program.Reads(); !ok {
 		return false, why
 	}
-	if why := p.globsInside(c); why != "" {
+	if why := j.globsInside(c); why != "" {
 		return false, why
 	}
-	places := newPlaces(c.Dir)
+	places := j.newPlaces(c.Dir)
 	for _, cmd := range program.Commands {
-		if !p.enter(places, cmd) {
+		if !j.enter(places, cmd) {
 			return false, "where it runs is not known"
 		}
-		if why := p.pathsInside(cmd, places); why != "" {
+		if why := j.pathsInside(cmd, places); why != "" {
 			return false, why
 		}
 		if cmd.Git {
-			if ok, why := p.gitReads(cmd, places); !ok {
+			if ok, why := j.gitReads(cmd, places); !ok {
 				return false, why
 			}
 		}
@@ -166,14 +166,14 @@ func (p *Policy) reads(c *tools.Command, printed *tools.Printed) (ok bool, why s
 
 // globsInside says which glob of a command leads out of the workspace, if one does. The names
 // that it matches tell something even where no file is read, as by echo.
-func (p *Policy) globsInside(c *tools.Command) (why string) {
-	places := newPlaces(c.Dir)
+func (j *judgment) globsInside(c *tools.Command) (why string) {
+	places := j.newPlaces(c.Dir)
 	for _, cmd := range c.Program.Commands {
-		if !p.enter(places, cmd) {
+		if !j.enter(places, cmd) {
 			return "where it runs is not known"
 		}
 		cmd.Paths = slices.DeleteFunc(slices.Clone(cmd.Paths), func(path cmdline.Path) bool { return !path.Glob })
-		if why := p.pathsInside(cmd, places); why != "" {
+		if why := j.pathsInside(cmd, places); why != "" {
 			return why
 		}
 	}
@@ -181,9 +181,12 @@ func (p *Policy) globsInside(c *tools.Command) (why string) {
 }
 
 // places are the folders in which a command may run, after the cds in front of it.
-type places struct{ dirs []string }
+type places struct {
+	dirs  []string
+	links *workspace.Resolver
+}
 
-func newPlaces(dir string) *places { return &places{[]string{dir}} }
+func (j *judgment) newPlaces(dir string) *places { return &places{[]string{dir}, j.links} }
 
 const maxPlaces = 8
 
@@ -225,7 +228,7 @@ func (l *places) add(dir string) {
 	if !strings.Contains(dir, "..") {
 		return
 	}
-	if real := workspace.Resolve(dir); real != workspace.Resolve(clean) && !slices.Contains(l.dirs, real) {
+	if real := l.links.Resolve(dir); real != l.links.Resolve(clean) && !slices.Contains(l.dirs, real) {
 		l.dirs = append(l.dirs, real)
 	}
 }
@@ -241,7 +244,12 @@ func under(dir, name string) string {
 
 // pathsInside says of the first path of a command that leads out of the workspace that it
 // does; "" if there is none.
-func (p *Policy) pathsInside(c cmdline.Command, l *places) string {
+func (j *judgment) pathsInside(c cmdline.Command, l *places) string {
+	return j.pathsWithin(c, l, j.inside)
+}
+
+// pathsWithin is pathsInside for what else counts as inside.
+func (j *judgment) pathsWithin(c cmdline.Command, l *places, inside func(string) bool) string {
 	for _, dir := range l.dirs {
 		for _, path := range c.Paths {
 			if path.Top {
@@ -252,27 +260,27 @@ func (p *Policy) pathsInside(c cmdline.Command, l *places) string {
 				continue
 			}
 			if !path.Glob {
-				if !p.inside(full) {
-					return outside(path.Name, full)
+				if !inside(full) {
+					return j.outside(path.Name, full)
 				}
 				if path.Follows && isFolder(full) {
 					return c.Name + " follows the links in the folder " + path.Name
 				}
 				continue
 			}
-			if !p.inside(fixed(full)) {
-				return outside(path.Name, fixed(full))
+			if !inside(fixed(full)) {
+				return j.outside(path.Name, fixed(full))
 			}
 			found, ok := expand(full)
 			if !ok {
-				return outside(path.Name, full)
+				return j.outside(path.Name, full)
 			}
 			for _, f := range found {
 				switch {
 				case strings.HasPrefix(f, under(dir, "-")):
 					return "the file " + f + " would be taken for an option"
-				case !p.inside(f):
-					return outside(f, f)
+				case !inside(f):
+					return j.outside(f, f)
 				case path.Follows && isFolder(f):
 					return c.Name + " follows the links in the folder " + f
 				}

@@ -9,16 +9,15 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/ignore"
 	"github.com/seed-dec29ce4/eca/tools"
-	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // destroys returns what a command ends for good, or "". Folders that are made anew all the
 // time may go: what is in a temporary folder, and what git ignores in the workspace.
-func (p *Policy) destroys(roots []string, c *tools.Command) string {
+func (j *judgment) destroys(roots []string, c *tools.Command) string {
 	if c == nil {
 		return ""
 	}
-	places, known := newPlaces(c.Dir), true
+	places, known := j.newPlaces(c.Dir), true
 	for _, cmd := range c.Program.Commands {
 		known = known && places.enter(cmd)
 		if cmd.Destroys != "" {
@@ -31,7 +30,7 @@ func (p *Policy) destroys(roots []string, c *tools.Command) string {
 				}
 			}
 			for _, name := range cmd.Deletes {
-				if !known || !p.expendable(roots, dir, name, cmd) {
+				if !known || !j.expendable(roots, dir, name, cmd) {
 					return "it deletes " + name + " with all that is in it"
 				}
 			}
@@ -41,7 +40,7 @@ func (p *Policy) destroys(roots []string, c *tools.Command) string {
 }
 
 // expendable says whether what a word names may be deleted with all that is in it.
-func (p *Policy) expendable(roots []string, dir, name string, cmd cmdline.Command) bool {
+func (j *judgment) expendable(roots []string, dir, name string, cmd cmdline.Command) bool {
 	if strings.ContainsAny(name, "$`{}[") && !strings.HasPrefix(name, "$HOME/") || strings.HasPrefix(name, "~") && !strings.HasPrefix(name, "~/") {
 		return false // computed
 	}
@@ -53,18 +52,18 @@ func (p *Policy) expendable(roots []string, dir, name string, cmd cmdline.Comman
 			return false
 		}
 	}
-	temp := workspace.Resolve(os.TempDir())
+	temp := j.links.Resolve(os.TempDir())
 	for _, path := range found {
 		// rm takes a link away, and not what it leads to.
 		if parent, last := filepath.Split(path); cmd.Name == "find" || last == "" || last == ".." {
-			path = workspace.Resolve(path)
+			path = j.links.Resolve(path)
 		} else {
-			path = filepath.Join(workspace.Resolve(parent), last)
+			path = filepath.Join(j.links.Resolve(parent), last)
 		}
 		switch {
-		case slices.ContainsFunc(roots, func(root string) bool { return within(workspace.Resolve(root), path) }):
+		case slices.ContainsFunc(roots, func(root string) bool { return within(j.links.Resolve(root), path) }):
 			return false
-		case p.inside(path):
+		case j.inside(path):
 			if !ignored(path) {
 				return false
 			}

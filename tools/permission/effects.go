@@ -58,14 +58,17 @@ func wrappedBy(commands []cmdline.Command, i int) string {
 	return ""
 }
 
-// effectWords says in words what of a command does not only read; empty if nothing is known.
-func effectWords(effects []event.Effect) string {
+// effectWords says in words what of a command does not only read, unless the reason says so
+// already; empty if nothing is known.
+func effectWords(effects []event.Effect, reason string) string {
 	var out []string
 	more := 0
 	for _, e := range effects {
 		text := ""
 		switch {
-		case e.Effect == event.EffectReads:
+		case e.Effect == event.EffectReads, e.Reason != "" && strings.Contains(reason, e.Reason):
+			continue
+		case e.Effect == event.EffectWrites && e.Target != "" && strings.HasSuffix(reason, " "+e.Target):
 			continue
 		case e.Effect == event.EffectWrites && e.Target != "":
 			text = "writes " + e.Target
@@ -117,7 +120,7 @@ func (p *Policy) explain(call tools.Call, plan tools.Plan, v *tools.Verdict) {
 	switch v.Decision {
 	case tools.Ask:
 		shown.Effects = effectsOf(plan.Command)
-		if words := effectWords(shown.Effects); words != "" {
+		if words := effectWords(shown.Effects, v.Reason); words != "" {
 			v.Reason += " (" + words + ")"
 		}
 	case tools.Allow:

@@ -1,9 +1,12 @@
 package permission
 
 import (
+	"errors"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -35,7 +38,7 @@ func NewMemory(path string) *Memory {
 // keysOf lists what can be remembered of a call, and says whether that is all of it: only
 // then does remembering it allow the call. Commands are remembered by what they run, what
 // asks the web by its host; other tools by name, and outside the workspace by path too.
-func (p *Policy) keysOf(spec tools.Spec, plan tools.Plan, to resolved) (keys []string, all bool) {
+func (j *judgment) keysOf(spec tools.Spec, plan tools.Plan) (keys []string, all bool) {
 	name := spec.FullName()
 	if plan.Address != "" {
 		u, err := url.Parse(plan.Address)
@@ -47,7 +50,7 @@ func (p *Policy) keysOf(spec tools.Spec, plan tools.Plan, to resolved) (keys []s
 	if plan.Command == nil {
 		keys = []string{name}
 		for _, path := range plan.Paths {
-			if real := to.of(path); !p.contains(real) {
+			if real := j.leads(path); !j.contains(real) {
 				keys = append(keys, name+" "+filepath.ToSlash(real))
 			}
 		}
@@ -60,78 +63,89 @@ func (p *Policy) keysOf(spec tools.Spec, plan tools.Plan, to resolved) (keys []s
 		return nil, false
 	}
 	if plan.Command.Given != nil { // a line of the user's
-		return []string{name}, !p.namesOutside(cmdline.Command{Args: plan.Command.Given}, newPlaces(plan.Command.Dir))
+		return []string{name}, !j.namesOutside(cmdline.Command{Args: plan.Command.Given}, j.newPlaces(plan.Command.Dir))
 	}
 	program := plan.Command.Program
 	if program.Unresolved != "" || program.Computed != "" || len(program.Writes) > 0 || len(program.Commands) == 0 {
 		return nil, false
 	}
 	all = true
-	places := newPlaces(plan.Command.Dir)
+	places := j.newPlaces(plan.Command.Dir)
 	known := true // where it runs
 	for _, c := range program.Commands {
-		known = known && p.enter(places, c)
+		known = known && j.enter(places, c)
 		// The others of its chain are remembered, as clients say. What a wrapper runs is not,
 		// nor what names files outside of the workspace.
-		if c.Key == "" || len(c.Demands) > 0 || !known || p.namesOutside(c, places) {
+		if c.Key == "" || len(c.Demands) > 0 || !known || j.namesOutside(c, places) {
 			all = false
 			continue
 		}
 		keys = append(keys, name+" "+c.Key)
 	}
-	if dir := to.of(plan.Command.Dir); len(keys) > 0 && !p.contains(dir) { // elsewhere, a word stands for another program
+	if dir := j.leads(plan.Command.Dir); len(keys) > 0 && !j.contains(dir) { // elsewhere, a word stands for another program
 		keys = append(keys, name+" in "+filepath.ToSlash(dir))
 	}
 	return keys, all
 }
 
 // namesOutside says whether a word of a command may name something outside of the workspace.
-func (p *Policy) namesOutside(c cmdline.Command, l *places) bool {
+func (j *judgment) namesOutside(c cmdline.Command, l *places) bool {
 	if c.Effect == cmdline.Reads {
-		return p.pathsInside(c, l) != ""
+		return j.pathsInside(c, l) != ""
 	}
-	return slices.ContainsFunc(c.Args, func(word string) bool {
+	return j.nameOutside(c, l, j.inside) != ""
+}
+
+// nameOutside returns the first word of a command that may name something that is not inside.
+func (j *judgment) nameOutside(c cmdline.Command, l *places, inside func(string) bool) string {
+	for _, word := range c.Args {
 		name := expandHome(afterOption(word))
-		return slices.ContainsFunc(l.dirs, func(dir string) bool { return !p.inside(under(dir, name)) })
-	})
+		if name != os.DevNull && slices.ContainsFunc(l.dirs, func(dir string) bool { return !inside(under(dir, name)) }) {
+			return name
+		}
+	}
+	return ""
 }
 
 // workspaceOf names the workspace of a call.
-func workspaceOf(call tools.Call) string {
+func workspaceOf(call tools.Call, links *workspace.Resolver) string {
 	if len(call.Roots) == 0 {
 		return ""
 	}
-	return workspace.Resolve(call.Roots[0])
+	return links.Resolve(call.Roots[0])
 }
 
 // remembers returns how far the memory of a key reaches; Once if there is none.
-func (m *Memory) remembers(call tools.Call, key string) tools.Scope {
+func (m *Memory) remembers(j *judgment, call tools.Call, key string) tools.Scope {
 	m.mu.Lock()
 	session := m.keys[key]
 	m.mu.Unlock()
 	if session {
 		return tools.ForSession
 	}
-	return m.kept.remembers(workspaceOf(call), key)
+	if m.kept == nil {
+		return tools.Once
+	}
+	return m.kept.remembers(workspaceOf(call, j.links), key)
 }
 
 // allows says whether all of a call is remembered, and how far.
-func (m *Memory) allows(p *Policy, call tools.Call, spec tools.Spec, plan tools.Plan, to resolved) tools.Scope {
+func (m *Memory) allows(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan) tools.Scope {
 	scope := tools.Once
-	keys, all := p.keysOf(spec, plan, to)
+	keys, all := j.keysOf(spec, plan)
 	if !all {
 		return tools.Once
 	}
 	for _, k := range keys {
-		if scope = m.remembers(call, k); scope == tools.Once {
+		if scope = m.remembers(j, call, k); scope == tools.Once {
 			return tools.Once
 		}
 	}
 	return scope
 }
 
-func (m *Memory) remember(p *Policy, call tools.Call, spec tools.Spec, plan tools.Plan, to resolved, scope tools.Scope) error {
-	keys, _ := p.keysOf(spec, plan, to)
+func (m *Memory) remember(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
+	keys, _ := j.keysOf(spec, plan)
 	m.mu.Lock()
 	for _, k := range keys { // for the session in any case, should the rest fail
 		m.keys[k] = m.keys[k] || scope != tools.Once
@@ -139,23 +153,43 @@ func (m *Memory) remember(p *Policy, call tools.Call, spec tools.Spec, plan tool
 	m.mu.Unlock()
 	switch scope {
 	case tools.ForWorkspace:
-		return m.kept.add(workspaceOf(call), keys)
+		return m.kept.add(workspaceOf(call, j.links), keys)
 	case tools.Everywhere:
 		return m.kept.add("", keys)
 	}
 	return nil
 }
 
+// Begin returns what is remembered for the workspace of a call under keys that begin with a
+// prefix, without it.
+func (m *Memory) Begin(call tools.Call, prefix string) []string {
+	var out []string
+	for _, key := range m.kept.ofWorkspace(workspaceOf(call, workspace.NewResolver())) {
+		if rest, ok := strings.CutPrefix(key, prefix); ok {
+			out = append(out, rest)
+		}
+	}
+	return out
+}
+
+// Keep remembers keys for the workspace of a call.
+func (m *Memory) Keep(call tools.Call, keys []string) error {
+	if len(call.Roots) == 0 {
+		return errors.New("the chat has no workspace folder")
+	}
+	return m.kept.add(workspaceOf(call, workspace.NewResolver()), keys)
+}
+
 // annotate marks the remembered commands of a shell line for the user; nil if there are
 // none.
-func (m *Memory) annotate(call tools.Call, spec tools.Spec, plan tools.Plan) *event.Details {
+func (m *Memory) annotate(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan) *event.Details {
 	if plan.Details == nil || plan.Details.ShellCommand == nil {
 		return nil
 	}
 	commands := slices.Clone(plan.Details.ShellCommand.Commands)
 	found := false
 	for i, c := range commands {
-		commands[i].Remembered = c.Key != "" && m.remembers(call, spec.FullName()+" "+c.Key) != tools.Once
+		commands[i].Remembered = c.Key != "" && m.remembers(j, call, spec.FullName()+" "+c.Key) != tools.Once
 		found = found || commands[i].Remembered
 	}
 	if !found {

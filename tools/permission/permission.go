@@ -61,6 +61,7 @@ type Policy struct {
 	bounds    func(tools.Call) *event.Sandbox
 	contains  func(real string) bool
 	protected []string
+	names     protectedNames
 	memory    *Memory
 	git       *gitAnswers
 	programs  *programs
@@ -90,7 +91,7 @@ func New(cfg *config.Config, o Options) (*Policy, []*RuleError) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
 		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
-		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o), programs: newPrograms(o.Getenv),
+		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o), programs: newPrograms(o.Getenv), names: newProtectedNames(),
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))
@@ -109,71 +110,70 @@ func New(cfg *config.Config, o Options) (*Policy, []*RuleError) {
 	return p, errs
 }
 
-// Judge implements tools.Policy. Where a path of the plan leads is looked up once: what is
-// decided about is what Verdict.Places has, and tools open nothing else.
+// judgment is one decision. It looks each link up once: what is decided on is one state of the
+// file system, and costs little.
+type judgment struct {
+	*Policy
+	links  *workspace.Resolver
+	judged map[string]string // where paths led when the call was judged, if that was earlier
+}
+
+func (p *Policy) judgment() *judgment { return &judgment{Policy: p, links: workspace.NewResolver()} }
+
+// Judge implements tools.Policy. What is decided on is what Verdict.Places has, and tools open
+// nothing else.
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
-	to := resolvePaths(plan)
-	gone := p.destroys(call.Roots, plan.Command)
+	j := p.judgment()
+	gone := j.destroys(call.Roots, plan.Command)
 	printed := p.print(plan.Command)
-	v := p.decide(call, spec, plan, to, gone, printed)
+	names := nameOf(spec)
+	v := j.decide(call, names, plan, gone, printed)
 	if v.Decision == tools.Ask && !v.Insist && gone != "" {
 		v.Insist, v.Rule, v.Reason = true, RuleIrreversible, gone+" ("+v.Reason+")"
 	}
-	v = p.holdToText(v, call, spec, plan, printed)
+	v = j.holdToText(v, call, names, plan, printed)
 	if v.Decision == tools.Ask {
-		v.Reason += destinations(call, plan, to, v.Reason)
+		v.Reason += j.destinations(call, plan, v.Reason)
 	}
-	v.Details = p.memory.annotate(call, spec, plan)
+	v.Details = p.memory.annotate(j, call, spec, plan)
 	p.explain(call, plan, &v)
 	if plan.Command == nil {
 		for _, path := range plan.Paths {
-			v.Places = append(v.Places, to.of(path))
+			v.Places = append(v.Places, j.leads(path))
 		}
 	}
 	return v
 }
 
-// resolved are the paths of a plan with where they led, links resolved, when the call was
-// judged.
-type resolved map[string]string
-
-func resolvePaths(plan tools.Plan) resolved {
-	to := make(resolved, len(plan.Paths))
-	for _, path := range plan.Paths {
-		to[path] = workspace.Resolve(path)
-	}
-	return to
-}
-
-// of returns where a path led; one that is not of the plan is looked up.
-func (to resolved) of(path string) string {
-	if real, known := to[path]; known {
+// leads returns where a path leads, links resolved.
+func (j *judgment) leads(path string) string {
+	if real, known := j.judged[path]; known {
 		return real
 	}
-	return workspace.Resolve(path)
+	return j.links.Resolve(path)
 }
 
 // inside says whether a path, which may be a link, leads into the workspace now.
-func (p *Policy) inside(path string) bool { return p.contains(workspace.Resolve(path)) }
+func (j *judgment) inside(path string) bool { return j.contains(j.links.Resolve(path)) }
 
 // decide finds the rule that decides; gone is what the call ends for good.
-func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to resolved, gone string, printed *tools.Printed) tools.Verdict {
-	if p.isDisabled(call.Agent, spec) {
+func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone string, printed *tools.Printed) tools.Verdict {
+	if j.isDisabled(call.Agent, spec) {
 		return tools.Verdict{Decision: tools.Deny, Rule: "disabledTools", Reason: "the tool is disabled for agent " + call.Agent}
 	}
-	only := p.onlyReads(call.Agent, spec, plan, printed)
+	only := j.onlyReads(call.Agent, spec.Spec, plan, printed)
 	if only.Decision == tools.Deny {
 		return only
 	}
-	r := p.rulesFor(call.Agent)
-	args := formsOf(call, plan, to)
+	r := j.rulesFor(call.Agent)
+	args := j.formsOf(call, plan)
 	if m := r.deny.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Deny, Rule: m, Reason: "denied by the configuration"}
 	}
 	if only.Decision == tools.Ask {
 		return only
 	}
-	if place := p.writesProtected(spec, plan, to); place != "" {
+	if place := j.writesProtected(spec.Spec, plan); place != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: RuleProtected, Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
 	}
 	if plan.Command != nil && plan.Command.Outside != "" {
@@ -182,18 +182,18 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to re
 	if spec.Changed != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "changed tool", Reason: spec.Changed}
 	}
-	if scope := p.memory.allows(p, call, spec, plan, to); scope != tools.Once && gone == "" {
+	if scope := j.memory.allows(j, call, spec.Spec, plan); scope != tools.Once && gone == "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: "remembered." + string(scope), Reason: "the user chose to remember this"}
 	}
 	for _, path := range plan.Paths {
-		if real := to.of(path); !p.contains(real) {
+		if real := j.leads(path); !j.contains(real) {
 			return tools.Verdict{Decision: tools.Ask, Rule: "outside the workspace", Reason: leadsOutside(path, path, real)}
 		}
 	}
 	if m := r.ask.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Ask, Rule: m, Reason: "the configuration wants to be asked"}
 	}
-	allowed, but := p.allowed(r.allow, spec, plan, args)
+	allowed, but := j.allowed(r.allow, spec, plan, args)
 	if allowed != "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: allowed, Reason: "allowed by the configuration"}
 	}
@@ -202,14 +202,18 @@ func (p *Policy) decide(call tools.Call, spec tools.Spec, plan tools.Plan, to re
 		reason = but
 	}
 	if only.Decision == tools.Allow && r.byDefault == tools.Ask {
-		ok, why := p.reads(plan.Command, printed)
+		ok, why := j.reads(plan.Command, printed)
 		if ok {
 			return only
 		}
 		reason = why
 	}
-	if v, ok := p.unaskedRule(call.Agent, r, spec, plan, printed, gone); ok {
+	v, ok := j.unaskedRule(call.Agent, r, spec, plan, printed, gone)
+	switch {
+	case ok:
 		return v
+	case v.Reason != "" && but == "":
+		reason = v.Reason
 	}
 	if spec.Caution != "" && r.byDefault == tools.Allow {
 		return tools.Verdict{Decision: tools.Ask, Rule: "hint of the server", Reason: spec.Caution}
@@ -252,40 +256,36 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, print
 	return tools.Verdict{Decision: tools.Allow, Rule: v.Rule, Reason: "the command only reads"}
 }
 
-// judgedPaths are the paths of a plan as they were judged, if the call says so.
-func judgedPaths(call tools.Call, plan tools.Plan) resolved {
-	if len(call.Places) != len(plan.Paths) {
-		return resolvePaths(plan)
-	}
-	to := make(resolved, len(plan.Paths))
-	for i, path := range plan.Paths {
-		to[path] = call.Places[i]
-	}
-	return to
-}
-
 // Remember implements tools.Policy.
 func (p *Policy) Remember(call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
-	return p.memory.remember(p, call, spec, plan, judgedPaths(call, plan), scope)
+	j := p.judgment()
+	if len(call.Places) == len(plan.Paths) {
+		j.judged = make(map[string]string, len(plan.Paths))
+		for i, path := range plan.Paths {
+			j.judged[path] = call.Places[i]
+		}
+	}
+	return p.memory.remember(j, call, spec, plan, scope)
 }
 
 // Hidden implements tools.Policy: a tool that is disabled, or denied whatever its
 // arguments, is not offered to the model.
 func (p *Policy) Hidden(agent string, spec tools.Spec) bool {
-	if p.isDisabled(agent, spec) {
+	names := nameOf(spec)
+	if p.isDisabled(agent, names) {
 		return true
 	}
 	r := p.rulesFor(agent)
-	if r.deny.always(spec) {
+	if r.deny.always(names) {
 		return true
 	}
-	return r.byDefault == tools.Deny && !r.allow.names(spec) && !r.ask.names(spec)
+	return r.byDefault == tools.Deny && !r.allow.names(names) && !r.ask.names(names)
 }
 
-func (p *Policy) isDisabled(agent string, spec tools.Spec) bool {
+func (p *Policy) isDisabled(agent string, spec named) bool {
 	for _, list := range [][]expression{p.disabled[""], p.disabled[agent]} {
 		for _, re := range list {
-			for _, name := range []string{spec.FullName(), spec.Written(), spec.Server} {
+			for _, name := range []string{spec.full, spec.written, spec.Server} {
 				if fullMatch(re, name) {
 					return true
 				}

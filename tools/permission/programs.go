@@ -2,6 +2,8 @@ package permission
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,14 +16,14 @@ import (
 )
 
 // programs finds the files of the programs that commands run unasked: those that PATH finds
-// outside of the workspace, where only the user and the system may put some.
+// outside of the workspace, where only the user and the system may put some. What it learned
+// counts for as long as the folders and files are the same, which it asks each time.
 type programs struct {
 	getenv func(string) string // nil: nothing is looked up
 
-	mu    sync.Mutex // guards what follows
-	path  string     // whose folders these are
-	dirs  []string
-	known map[string]program // by path
+	mu      sync.Mutex // guards what follows; not held while files are looked at
+	known   map[string]program
+	folders map[string]*folder
 }
 
 // program is what a file was when it was looked at.
@@ -33,7 +35,7 @@ type program struct {
 }
 
 func newPrograms(getenv func(string) string) *programs {
-	return &programs{getenv: getenv, known: map[string]program{}}
+	return &programs{getenv: getenv, known: map[string]program{}, folders: map[string]*folder{}}
 }
 
 // resolve finds the programs of a command. why says which cannot be run unasked.
@@ -41,15 +43,11 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 	if s.getenv == nil || runtime.GOOS == "windows" {
 		return ""
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if path := s.getenv("PATH"); path != s.path || s.dirs == nil {
-		s.path, s.dirs = path, trustedDirs(path, inside)
-	}
+	in := search{programs: s, path: filepath.SplitList(s.getenv("PATH")), inside: inside}
 	printed.Programs, printed.Execute = []tools.NamedProgram{}, []string{} // also if bash itself has all of them
 	var used []string
 	add := func(name string, needed bool) string {
-		file, found := s.find(name, inside)
+		file, found := in.find(name)
 		switch {
 		case file == "" && needed && builtin(name), file == "" && !needed:
 			return ""
@@ -85,8 +83,8 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 		}
 	}
 	var path []string
-	for _, dir := range s.dirs {
-		if slices.Contains(used, dir) {
+	for _, dir := range in.path {
+		if slices.Contains(used, dir) && !slices.Contains(path, dir) {
 			path = append(path, dir)
 		}
 	}
@@ -118,47 +116,118 @@ func starts(name string) []string {
 	return nil
 }
 
-// trustedDirs are the folders of PATH that programs are looked for in.
-func trustedDirs(path string, inside func(string) bool) []string {
-	dirs := []string{}
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) || inside(dir) || slices.Contains(dirs, dir) {
-			continue
-		}
-		const others = 0o002
-		if info, err := os.Stat(dir); err == nil && info.IsDir() && info.Mode().Perm()&others == 0 {
-			dirs = append(dirs, dir)
-		}
+// folder is what a folder of PATH was when it was looked at.
+type folder struct {
+	info    os.FileInfo
+	trusted bool            // programs are looked for in it
+	missing map[string]bool // names that it does not have
+}
+
+// settled says that a file was not changed lately: then a later change shows in its time.
+func settled(info os.FileInfo) bool { return time.Since(info.ModTime()) > time.Minute }
+
+func sameFile(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
+}
+
+// search looks for the programs of one command.
+type search struct {
+	*programs
+	path   []string
+	looked []*folder // those of path, as far as they were needed; nil: it cannot be used
+	inside func(string) bool
+}
+
+// folder returns the folder of PATH with number i.
+func (s *search) folder(i int) *folder {
+	for len(s.looked) <= i {
+		s.looked = append(s.looked, s.lookIn(s.path[len(s.looked)]))
 	}
-	return dirs
+	return s.looked[i]
+}
+
+// lookIn says what a folder is. What was said before counts while it is the same folder, with
+// the same names in it.
+func (s *search) lookIn(dir string) *folder {
+	if !filepath.IsAbs(dir) {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return nil
+	}
+	s.mu.Lock()
+	f, known := s.folders[dir]
+	s.mu.Unlock()
+	if known && sameFile(f.info, info) {
+		return f
+	}
+	f = &folder{info: info, trusted: trusted(dir, info, s.inside), missing: map[string]bool{}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.folders[dir] = f
+	return f
+}
+
+// trusted says whether programs are looked for in a folder of PATH.
+func trusted(dir string, info os.FileInfo, inside func(string) bool) bool {
+	const others = 0o002
+	return filepath.IsAbs(dir) && info.IsDir() && info.Mode().Perm()&others == 0 && !inside(dir)
 }
 
 // find returns the file of a program, and what is known of it.
-func (s *programs) find(name string, inside func(string) bool) (file string, p program) {
+func (s *search) find(name string) (file string, p program) {
 	if strings.Contains(name, "/") {
 		if info, err := os.Stat(name); filepath.IsAbs(name) && err == nil {
-			return name, s.look(name, info, inside)
+			return name, s.look(name, info)
 		}
 		return "", program{}
 	}
-	const executable = 0o111
-	for _, dir := range s.dirs {
-		file := filepath.Join(dir, name)
-		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&executable != 0 {
-			return file, s.look(file, info, inside)
+	for i := range s.path {
+		f := s.folder(i)
+		if f == nil || !f.trusted || s.lacks(f, name) {
+			continue
+		}
+		file := filepath.Join(s.path[i], name)
+		info, err := os.Stat(file)
+		if executable(info, err) {
+			return file, s.look(file, info)
+		}
+		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) && settled(f.info) {
+			s.mu.Lock()
+			f.missing[name] = true
+			s.mu.Unlock()
 		}
 	}
 	return "", program{}
 }
 
+// lacks says whether a folder is known not to have a name.
+func (s *search) lacks(f *folder, name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f.missing[name]
+}
+
+// executable says whether a file is a program.
+func executable(info os.FileInfo, err error) bool {
+	const anybody = 0o111
+	return err == nil && info.Mode().IsRegular() && info.Mode()&anybody != 0
+}
+
 // look says what a file is. What was said before counts while it is the same file.
-func (s *programs) look(file string, info os.FileInfo, inside func(string) bool) program {
-	if p, ok := s.known[file]; ok && os.SameFile(p.info, info) && p.info.ModTime().Equal(info.ModTime()) && p.info.Size() == info.Size() && p.info.Mode() == info.Mode() {
+func (s *search) look(file string, info os.FileInfo) program {
+	s.mu.Lock()
+	p, known := s.known[file]
+	s.mu.Unlock()
+	if known && sameFile(p.info, info) {
 		return p
 	}
-	p := program{info: info}
-	p.real, p.interpreter, p.why = examine(file, info, inside)
-	if time.Since(info.ModTime()) > time.Minute { // else it may be written still
+	p = program{info: info}
+	p.real, p.interpreter, p.why = examine(file, info, s.inside)
+	if settled(info) { // else it may be written still
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.known[file] = p
 	}
 	return p

@@ -41,20 +41,19 @@ func protectedPatterns() []string {
 }
 
 // writesProtected returns a protected place that a call may write to, or "".
-func (p *Policy) writesProtected(spec tools.Spec, plan tools.Plan, to resolved) string {
+func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan) string {
 	if spec.ReadOnly || plan.ReadOnly {
 		return ""
 	}
 	if plan.Command == nil {
 		for _, path := range plan.Paths {
-			if p.protects(path) || p.protects(to.of(path)) {
+			if j.protects(path) || j.protects(j.leads(path)) {
 				return path
 			}
 		}
 		return ""
 	}
-	places := newPlaces(plan.Command.Dir)
-	resolved := map[string]string{} // folders by name
+	places := j.newPlaces(plan.Command.Dir)
 	in := func(name string) string {
 		if strings.HasPrefix(name, "-") && !strings.Contains(name, "/") {
 			return "" // an option
@@ -62,7 +61,10 @@ func (p *Policy) writesProtected(spec tools.Spec, plan tools.Plan, to resolved) 
 		name = strings.TrimPrefix(name, "file://")
 		for _, dir := range places.dirs {
 			path := under(dir, expandHome(name))
-			if p.protects(path) || p.protects(resolveIn(resolved, path)) {
+			if j.protects(path) {
+				return path
+			}
+			if real := j.links.Resolve(path); real != path && j.protects(real) {
 				return path
 			}
 		}
@@ -94,21 +96,6 @@ func (p *Policy) writesProtected(spec tools.Spec, plan tools.Plan, to resolved) 
 	return ""
 }
 
-// resolveIn is workspace.Resolve for many names in few folders, which it keeps.
-func resolveIn(known map[string]string, path string) string {
-	dir, name := filepath.Split(path)
-	info, err := os.Lstat(path)
-	if name == "" || name == ".." || err == nil && info.Mode()&(os.ModeSymlink|os.ModeIrregular) != 0 {
-		return workspace.Resolve(path)
-	}
-	parent, ok := known[dir]
-	if !ok {
-		parent = workspace.Resolve(dir)
-		known[dir] = parent
-	}
-	return filepath.Join(parent, name)
-}
-
 // afterOption returns the value of an option (--target=x, of=x), or the word.
 func afterOption(word string) string {
 	if i := strings.IndexByte(word, '='); i >= 0 {
@@ -131,25 +118,62 @@ func expandHome(name string) string {
 	return name
 }
 
+// protectedNames are protectedFolders, protectedFiles and protectedPatterns in a form that is
+// quick to look in.
+type protectedNames struct {
+	folders  []string        // of several names
+	folder   map[string]bool // of one name
+	files    map[string]bool
+	patterns []string // of the last two names
+}
+
+func newProtectedNames() protectedNames {
+	n := protectedNames{folder: map[string]bool{}, files: map[string]bool{}}
+	for _, name := range protectedFolders() {
+		if strings.Contains(name, "/") {
+			n.folders = append(n.folders, "/"+name+"/")
+		} else {
+			n.folder[name] = true
+		}
+	}
+	for _, name := range protectedFiles() {
+		n.files[name] = true
+	}
+	n.patterns = protectedPatterns()
+	return n
+}
+
+// match says whether a folded path is, or is in, one of them.
+func (n protectedNames) match(path string) bool {
+	for rest := path; rest != ""; {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		if n.folder[name] {
+			return true
+		}
+	}
+	dir, name := pathpkg.Split(path)
+	if n.files[name] {
+		return true
+	}
+	whole := path + "/"
+	if slices.ContainsFunc(n.folders, func(f string) bool { return strings.Contains(whole, f) }) {
+		return true
+	}
+	twoNames := pathpkg.Base(dir) + "/" + name
+	return slices.ContainsFunc(n.patterns, func(pattern string) bool {
+		matches, _ := pathpkg.Match(pattern, twoNames)
+		return matches
+	})
+}
+
 // protects says whether a path is protected, not looking where it leads.
 func (p *Policy) protects(path string) bool {
 	if partOfBareRepository(filepath.ToSlash(path)) {
 		return true
 	}
 	path = fold(path)
-	if slices.ContainsFunc(p.protected, func(own string) bool { return path == own || strings.HasPrefix(path, own+"/") }) {
-		return true
-	}
-	whole := path + "/"
-	if slices.ContainsFunc(protectedFolders(), func(f string) bool { return strings.Contains(whole, "/"+f+"/") }) {
-		return true
-	}
-	dir, name := pathpkg.Split(path)
-	twoNames := pathpkg.Join(pathpkg.Base(dir), name)
-	return slices.Contains(protectedFiles(), name) || slices.ContainsFunc(protectedPatterns(), func(pattern string) bool {
-		matches, _ := pathpkg.Match(pattern, twoNames)
-		return matches
-	})
+	return slices.ContainsFunc(p.protected, func(own string) bool { return path == own || strings.HasPrefix(path, own+"/") }) || p.names.match(path)
 }
 
 // partOfBareRepository says whether a path belongs to a bare git repository, or would make one:

@@ -59,9 +59,6 @@ func (k *kept) read() (document, error) {
 
 // remembers returns how far a key is remembered in a workspace.
 func (k *kept) remembers(workspace, key string) tools.Scope {
-	if k == nil {
-		return tools.Once
-	}
 	doc, err := k.read()
 	switch {
 	case err != nil:
@@ -71,6 +68,18 @@ func (k *kept) remembers(workspace, key string) tools.Scope {
 		return tools.Everywhere
 	}
 	return tools.Once
+}
+
+// ofWorkspace returns the keys that are remembered for a workspace.
+func (k *kept) ofWorkspace(workspace string) []string {
+	if k == nil || workspace == "" {
+		return nil
+	}
+	doc, err := k.read()
+	if err != nil {
+		return nil
+	}
+	return doc.Workspaces[workspace]
 }
 
 // add remembers keys for a workspace; for all if it is empty.

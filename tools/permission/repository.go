@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/regular"
-	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // gitReads says whether git only reads in the repository where a command runs, and in the
@@ -20,16 +19,16 @@ import (
 // command runs (cmdline.HarmlessGit); but .gitmodules can ask for them, so submodules are
 // judged too. One that has its .git in it, in a repository whose .gitmodules is only
 // recorded and not there, is not found.
-func (p *Policy) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
+func (j *judgment) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
 	for _, dir := range l.dirs {
 		if c.Dir != "" {
 			dir = under(dir, c.Dir)
-			if !p.inside(dir) {
+			if !j.inside(dir) {
 				return false, c.Dir + " is outside the workspace"
 			}
 		}
 		left := maxRepositories
-		if why := p.helpers(dir, c.GitContents, &left); why != "" {
+		if why := j.helpers(dir, c.GitContents, &left); why != "" {
 			return false, why
 		}
 	}
@@ -41,12 +40,12 @@ const maxRepositories = 100
 
 // enter follows a command that changes its folder (places.enter), also to the top of the
 // repository.
-func (p *Policy) enter(l *places, c cmdline.Command) bool {
+func (j *judgment) enter(l *places, c cmdline.Command) bool {
 	if c.Name != "cd" || c.Effect != cmdline.Reads || len(c.Paths) != 1 || !c.Paths[0].Top {
 		return l.enter(c)
 	}
 	for _, dir := range l.dirs {
-		r, err := p.repository(workspace.Resolve(dir))
+		r, err := j.repository(j.links.Resolve(dir))
 		switch {
 		case err != nil:
 			return false
@@ -69,9 +68,9 @@ type repo struct {
 
 // helpers says why git may run programs in the repository that a folder belongs to, or read
 // outside of the workspace, or ""; contents says whether it looks at the contents of files.
-func (p *Policy) helpers(dir string, contents bool, left *int) (why string) {
-	dir = workspace.Resolve(dir) // where git, which asks the system, says that it is
-	r, err := p.repository(dir)
+func (j *judgment) helpers(dir string, contents bool, left *int) (why string) {
+	dir = j.links.Resolve(dir) // where git, which asks the system, says that it is
+	r, err := j.repository(dir)
 	if err != nil {
 		return err.Error()
 	}
@@ -82,14 +81,14 @@ func (p *Policy) helpers(dir string, contents bool, left *int) (why string) {
 		return "the repository has too many submodules"
 	}
 	for _, config := range [][]byte{r.config, r.own} {
-		if why := p.configured(config, r.dir, contents); why != "" {
+		if why := j.configured(config, r.dir, contents); why != "" {
 			return why
 		}
 	}
-	if why := p.bounded(r); why != "" {
+	if why := j.bounded(r); why != "" {
 		return why
 	}
-	if why := p.modules(filepath.Join(r.common, "modules"), contents, left); why != "" {
+	if why := j.modules(filepath.Join(r.common, "modules"), contents, left); why != "" {
 		return why
 	}
 	data, err := readConfig(filepath.Join(r.top, ".gitmodules"))
@@ -99,7 +98,7 @@ func (p *Policy) helpers(dir string, contents bool, left *int) (why string) {
 	if err != nil {
 		return "its .gitmodules can not be read"
 	}
-	settings, err := p.git.read(data)
+	settings, err := j.git.read(data)
 	if err != nil {
 		return "its .gitmodules can not be read: " + err.Error()
 	}
@@ -108,10 +107,10 @@ func (p *Policy) helpers(dir string, contents bool, left *int) (why string) {
 			continue
 		}
 		sub := under(r.top, s.value)
-		if _, err := os.Lstat(filepath.Join(sub, ".git")); err != nil || !p.inside(sub) {
+		if _, err := os.Lstat(filepath.Join(sub, ".git")); err != nil || !j.inside(sub) {
 			continue
 		}
-		if why := p.helpers(sub, contents, left); why != "" {
+		if why := j.helpers(sub, contents, left); why != "" {
 			return why
 		}
 	}
@@ -120,7 +119,7 @@ func (p *Policy) helpers(dir string, contents bool, left *int) (why string) {
 
 // repository returns the repository that a folder belongs to. git is asked whether that is the
 // one that it uses.
-func (p *Policy) repository(dir string) (r repo, err error) {
+func (j *judgment) repository(dir string) (r repo, err error) {
 	r = findRepository(dir)
 	if r.dir == "" && r.top != "" {
 		return r, errors.New("which repository git would use is not known")
@@ -144,61 +143,63 @@ func (p *Policy) repository(dir string) (r repo, err error) {
 		}
 		seen = strings.Join([]string{r.dir, r.common, r.top, string(r.config), string(r.own), seen}, "\x00")
 	}
-	a := p.git.repository(dir, seen)
+	a := j.git.repository(dir, seen)
 	switch {
 	case a.err != nil:
 		return r, a.err
 	case a.repo == "":
 		r.silent = true
-	case r.dir == "", !samePlace(a.repo, r.dir), !samePlace(a.common, r.common):
+	case r.dir == "", !j.samePlace(a.repo, r.dir), !j.samePlace(a.common, r.common):
 		return r, errors.New("git uses the repository " + a.repo + ", which is not the one that is found here")
-	case a.top != "" && !samePlace(a.top, r.top): // core.worktree
+	case a.top != "" && !j.samePlace(a.top, r.top): // core.worktree
 		r.top = a.top
 	}
 	return r, nil
 }
 
-func samePlace(a, b string) bool { return a == b || workspace.Resolve(a) == workspace.Resolve(b) }
+func (j *judgment) samePlace(a, b string) bool {
+	return a == b || j.links.Resolve(a) == j.links.Resolve(b)
+}
 
 // bounded says what of a repository is outside the workspace, though git would read it, or "".
 // A linked work tree, or a submodule, has its repository elsewhere, which names it in turn.
-func (p *Policy) bounded(r repo) (why string) {
+func (j *judgment) bounded(r repo) (why string) {
 	switch {
 	case r.silent:
 		return ""
-	case !p.inside(r.top):
+	case !j.inside(r.top):
 		return "its repository, " + r.top + ", is outside the workspace"
-	case !p.inside(r.dir) && !p.linkedBack(r):
+	case !j.inside(r.dir) && !j.linkedBack(r):
 		return "the repository's " + r.dir + " is outside the workspace"
-	case r.common != r.dir && !p.inside(r.common) && !within(workspace.Resolve(r.dir), filepath.Join(workspace.Resolve(r.common), "worktrees")):
+	case r.common != r.dir && !j.inside(r.common) && !within(j.links.Resolve(r.dir), filepath.Join(j.links.Resolve(r.common), "worktrees")):
 		return "the repository's " + r.common + " is outside the workspace"
 	}
 	for _, name := range []string{"objects", "objects/pack", "objects/info", "refs", "refs/heads", "packed-refs", "logs", "index", "HEAD"} {
 		for _, dir := range []string{r.common, r.dir} {
 			path := filepath.Join(dir, name)
-			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 && !p.inside(path) {
-				return outside(path, path)
+			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 && !j.inside(path) {
+				return j.outside(path, path)
 			}
 			if r.dir == r.common {
 				break
 			}
 		}
 	}
-	return p.alternates(filepath.Join(r.common, "objects"), maxAlternates)
+	return j.alternates(filepath.Join(r.common, "objects"), maxAlternates)
 }
 
 // linkedBack says whether a repository elsewhere belongs to the work tree that names it.
-func (p *Policy) linkedBack(r repo) bool {
+func (j *judgment) linkedBack(r repo) bool {
 	if data, err := readConfig(filepath.Join(r.dir, "gitdir")); err == nil {
-		return samePlace(strings.TrimSpace(string(data)), filepath.Join(r.top, ".git"))
+		return j.samePlace(strings.TrimSpace(string(data)), filepath.Join(r.top, ".git"))
 	}
-	settings, err := p.git.read(r.config)
+	settings, err := j.git.read(r.config)
 	if err != nil {
 		return false
 	}
 	for _, s := range settings {
 		if s.section == "core" && s.key == "worktree" {
-			return samePlace(under(r.dir, s.value), r.top)
+			return j.samePlace(under(r.dir, s.value), r.top)
 		}
 	}
 	return false
@@ -209,7 +210,7 @@ const maxAlternates = 5
 
 // alternates says of the first folder from which a repository borrows objects, and which is
 // outside the workspace, that it does; or "".
-func (p *Policy) alternates(objects string, left int) (why string) {
+func (j *judgment) alternates(objects string, left int) (why string) {
 	data, err := readConfig(filepath.Join(objects, "info", "alternates"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
@@ -222,10 +223,10 @@ func (p *Policy) alternates(objects string, left int) (why string) {
 			continue
 		}
 		other := under(objects, line)
-		if line[0] == '"' || !p.inside(other) {
+		if line[0] == '"' || !j.inside(other) {
 			return "the repository borrows objects from " + line + ", which is outside the workspace"
 		}
-		if why := p.alternates(other, left-1); why != "" {
+		if why := j.alternates(other, left-1); why != "" {
 			return why
 		}
 	}
@@ -233,7 +234,7 @@ func (p *Policy) alternates(objects string, left int) (why string) {
 }
 
 // modules judges the submodules that a repository keeps in a folder of its own.
-func (p *Policy) modules(dir string, contents bool, left *int) (why string) {
+func (j *judgment) modules(dir string, contents bool, left *int) (why string) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
@@ -252,13 +253,13 @@ func (p *Policy) modules(dir string, contents bool, left *int) (why string) {
 				if err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return "a submodule's configuration can not be read"
 				}
-				if why := p.configured(data, sub, contents); why != "" {
+				if why := j.configured(data, sub, contents); why != "" {
 					return why
 				}
 			}
-			why = p.modules(filepath.Join(sub, "modules"), contents, left)
+			why = j.modules(filepath.Join(sub, "modules"), contents, left)
 		} else if e.IsDir() { // a name with slashes
-			why = p.modules(sub, contents, left)
+			why = j.modules(sub, contents, left)
 		}
 		if why != "" {
 			return why
@@ -268,12 +269,12 @@ func (p *Policy) modules(dir string, contents bool, left *int) (why string) {
 }
 
 // configured says what a repository's own configuration sets that may run programs, or "".
-func (p *Policy) configured(config []byte, repo string, contents bool) (why string) {
-	settings, err := p.git.read(config)
+func (j *judgment) configured(config []byte, repo string, contents bool) (why string) {
+	settings, err := j.git.read(config)
 	if err != nil {
 		return "the repository's configuration can not be read: " + err.Error()
 	}
-	if key := foreignKey(settings, contents, func(tree string) bool { return p.inside(under(repo, tree)) }); key != "" {
+	if key := foreignKey(settings, contents, func(tree string) bool { return j.inside(under(repo, tree)) }); key != "" {
 		return "the repository's own configuration sets " + key + ", which may run programs or lead elsewhere"
 	}
 	return ""

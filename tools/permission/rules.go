@@ -98,16 +98,24 @@ func compileNames(names []string) []expression {
 	return out
 }
 
+// named is a spec with the names that the tool has, which are put together once.
+type named struct {
+	tools.Spec
+	full, written string
+}
+
+func nameOf(spec tools.Spec) named { return named{spec, spec.FullName(), spec.Written()} }
+
 // selects says whether a selector names a tool: by full name, by bare name if it is
 // native, or by its server.
-func (r rule) selects(spec tools.Spec) bool {
-	return r.selector == spec.FullName() || r.selector == spec.Written() || r.selector == spec.Server ||
+func (r rule) selects(spec named) bool {
+	return r.selector == spec.full || r.selector == spec.written || r.selector == spec.Server ||
 		spec.Server == tools.Native && r.selector == spec.Name
 }
 
 // match returns the name of the first denying or asking rule that applies, or "". One
 // that names an argument applies if it matches any form of its value.
-func (s ruleSet) match(spec tools.Spec, args arguments) string {
+func (s ruleSet) match(spec named, args arguments) string {
 	for _, r := range s {
 		if !r.selects(spec) {
 			continue
@@ -129,11 +137,11 @@ func (s ruleSet) match(spec tools.Spec, args arguments) string {
 	return ""
 }
 
-func (s ruleSet) names(spec tools.Spec) bool {
+func (s ruleSet) names(spec named) bool {
 	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) })
 }
 
-func (s ruleSet) always(spec tools.Spec) bool {
+func (s ruleSet) always(spec named) bool {
 	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) && r.args == nil })
 }
 

@@ -34,12 +34,12 @@ func (p *Policy) print(c *tools.Command) *tools.Printed {
 // holdToText makes sure that what runs is what was judged. What the user did not approve by
 // hand runs as it is printed; what cannot be printed asks, also with auto-approve. Rules of
 // the user that allow everything go on to do so: there the text was not what decided.
-func (p *Policy) holdToText(v tools.Verdict, call tools.Call, spec tools.Spec, plan tools.Plan, printed *tools.Printed) tools.Verdict {
+func (j *judgment) holdToText(v tools.Verdict, call tools.Call, spec named, plan tools.Plan, printed *tools.Printed) tools.Verdict {
 	if plan.Command == nil || plan.Command.Foreign || plan.Command.Given != nil { // a line of the user's own runs as it is
 		return v
 	}
 	v.Printed = printed
-	all := p.allowsEverything(call, spec)
+	all := j.allowsEverything(call, spec)
 	readOnly := strings.HasSuffix(v.Rule, ".readOnly")
 	switch two := plan.Command.Program.TwoReadings; {
 	case v.Decision == tools.Deny, all:
@@ -57,7 +57,7 @@ func (p *Policy) holdToText(v tools.Verdict, call tools.Call, spec tools.Spec, p
 	if v.Decision != tools.Allow || !readOnly && v.Rule != RuleReads {
 		return v
 	}
-	if why := p.programs.resolve(printed, p.inside); why != "" {
+	if why := j.programs.resolve(printed, j.inside); why != "" {
 		v.Decision, v.Insist, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, why
 	} else if plan.Command.Wrapped != "" {
 		v.Decision, v.Insist, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, "commands go through "+plan.Command.Wrapped+" (toolCall.shellCommand), and what that does is not known"
@@ -66,7 +66,7 @@ func (p *Policy) holdToText(v tools.Verdict, call tools.Call, spec tools.Spec, p
 }
 
 // allowsEverything says that the user's rules allow a tool whatever its arguments.
-func (p *Policy) allowsEverything(call tools.Call, spec tools.Spec) bool {
+func (p *Policy) allowsEverything(call tools.Call, spec named) bool {
 	r := p.rulesFor(call.Agent)
 	if p.readOnly[call.Agent] {
 		return false

@@ -1,6 +1,9 @@
 package permission
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -9,6 +12,9 @@ import (
 // RuleReads allows commands that only read, by toolCall.unasked. They have to run at the
 // read-only level of the sandbox.
 const RuleReads = "sandbox.reads"
+
+// RuleFiles allows file tools to change files of the workspace, by toolCall.unasked.
+const RuleFiles = "workspace.files"
 
 // RuleProtected asks about what may write to a protected place, in every mode.
 const RuleProtected = "protected"
@@ -24,60 +30,108 @@ type Sandbox struct {
 	// loopback of its own, undo, a workspace without anything that is not trusted. Nil: it
 	// cannot be held.
 	NoWorkspace func() (why string)
+	// Writable are the folders that commands may write to at that level besides the workspace.
+	Writable []string
 }
 
-// unaskedRule judges a command by toolCall.unasked, after all rules that name it; gone is what
-// it ends for good. ok is false where that has nothing to say.
-func (p *Policy) unaskedRule(agent string, r rules, spec tools.Spec, plan tools.Plan, printed *tools.Printed, gone string) (v tools.Verdict, ok bool) {
-	value, known := p.unasked[agent]
+// unaskedRule judges a call by toolCall.unasked, after all rules that name it; gone is what it
+// ends for good. Where the call still asks, the reason says why; it is empty where
+// toolCall.unasked has nothing to say.
+func (j *judgment) unaskedRule(agent string, r rules, spec named, plan tools.Plan, printed *tools.Printed, gone string) (v tools.Verdict, ok bool) {
+	value, known := j.unasked[agent]
 	if !known {
-		value = p.unasked[""]
+		value = j.unasked[""]
 	}
-	command := plan.Command
 	// What byDefault allows keeps the level of the user's own configuration, and agents that
 	// change nothing have a row of their own.
-	if command == nil || spec.Server != tools.Native || p.readOnly[agent] || r.byDefault != tools.Ask || value == config.UnaskedOff {
+	if spec.Server != tools.Native || j.readOnly[agent] || r.byDefault != tools.Ask || value == config.UnaskedOff {
 		return tools.Verdict{}, false
 	}
-	if reads, _ := p.reads(command, printed); reads && !command.Background && p.sandbox.NoReads == "" {
+	command := plan.Command
+	if command == nil {
+		// File tools need no sandbox, but the same trust and undo. Their paths are inside.
+		if value == config.UnaskedWorkspace && len(plan.Paths) > 0 && !spec.ReadOnly && j.noWorkspace() == "" {
+			return tools.Verdict{Decision: tools.Allow, Rule: RuleFiles, Reason: "it changes files of the workspace, and a rollback undoes it"}, true
+		}
+		return tools.Verdict{}, false
+	}
+	reads, why := j.reads(command, printed)
+	switch {
+	case !reads:
+		why = "it may do more than read in the workspace: " + why
+	case command.Background:
+		why = "it goes on in the background"
+	case j.sandbox.NoReads != "":
+		why = j.sandbox.NoReads
+	default:
 		return tools.Verdict{Decision: tools.Allow, Rule: RuleReads, Reason: "the command only reads, in the workspace, and the sandbox holds it to that"}, true
 	}
-	if value != config.UnaskedWorkspace || gone != "" || p.leavesSandbox(r, spec, command) != "" {
-		return tools.Verdict{}, false
+	if value == config.UnaskedWorkspace {
+		if gone != "" {
+			return tools.Verdict{}, false
+		}
+		if why = j.leavesSandbox(r, spec, command); why == "" {
+			return tools.Verdict{Decision: tools.Allow, Rule: tools.RuleWorkspace, Reason: "the command stays in the sandbox of the workspace, without network"}, true
+		}
 	}
-	return tools.Verdict{Decision: tools.Allow, Rule: tools.RuleWorkspace, Reason: "the command stays in the sandbox of the workspace, without network"}, true
+	return tools.Verdict{Reason: why}, false
 }
 
-// leavesSandbox says why a command cannot run unasked at the workspace level; empty if it can.
-func (p *Policy) leavesSandbox(r rules, spec tools.Spec, c *tools.Command) (why string) {
-	switch {
-	case c.Given != nil:
-		return "it is a tool of the user's own" // which may need what the sandbox does not give
-	case c.Background:
-		return "it goes on in the background"
-	case len(c.Program.Commands) == 0:
-		return "nothing is known about it"
-	case c.Program.Unresolved != "" && (r.deny.names(spec) || r.ask.names(spec)):
-		return "a rule may be meant for commands that its text does not show"
-	}
-	places := newPlaces(c.Dir)
-	for _, cmd := range c.Program.Commands {
-		switch {
-		case cmd.NeedsNetwork():
-			return cmd.Name + " needs the network"
-		case !p.enter(places, cmd):
-			return "where it runs is not known"
-		case cmd.Name != "cd" && cmd.Effect != cmdline.Reads && p.namesOutside(cmd, places), cmd.Effect == cmdline.Reads && p.pathsInside(cmd, places) != "":
-			return "it names a file outside of the workspace"
-		}
-	}
-	for _, path := range c.Program.Writes {
-		if p.namesOutside(cmdline.Command{Args: []string{path}}, places) {
-			return "it writes outside of the workspace"
-		}
-	}
+// WithUnasked returns the policy with another toolCall.unasked for all agents.
+func (p *Policy) WithUnasked(value string) *Policy {
+	other := *p
+	other.unasked = map[string]string{"": value}
+	return &other
+}
+
+// noWorkspace says why the workspace level cannot be held in full; empty if it can.
+func (p *Policy) noWorkspace() string {
 	if p.sandbox.NoWorkspace == nil {
 		return "the sandbox of the workspace cannot be held here"
 	}
 	return p.sandbox.NoWorkspace()
+}
+
+// leavesSandbox says why a command cannot run unasked at the workspace level; empty if it can.
+func (j *judgment) leavesSandbox(r rules, spec named, c *tools.Command) (why string) {
+	switch {
+	case c.Given != nil:
+		return "it is a tool of your own, which may need more than the sandbox gives"
+	case len(c.Program.Commands) == 0:
+		return cmp.Or(c.Program.Unresolved, "it runs nothing")
+	case c.Program.Unresolved != "" && (r.deny.names(spec) || r.ask.names(spec)):
+		return "a rule may be meant for commands that its text does not show: " + c.Program.Unresolved
+	}
+	places := j.newPlaces(c.Dir)
+	for _, cmd := range c.Program.Commands {
+		// Names that xargs reads may be anywhere, like those in a program that is not known.
+		cmd.Paths = slices.DeleteFunc(slices.Clone(cmd.Paths), func(path cmdline.Path) bool { return path.Anywhere })
+		switch {
+		case cmd.NeedsNetwork():
+			return cmd.Name + " needs the network"
+		case !j.enter(places, cmd):
+			return "where it runs is not known"
+		case cmd.Effect == cmdline.Reads:
+			if why := j.pathsWithin(cmd, places, j.writable); why != "" {
+				return why
+			}
+		case cmd.Name != "cd":
+			if name := j.nameOutside(cmd, places, j.writable); name != "" {
+				return "it names a file outside of the workspace: " + name
+			}
+		}
+	}
+	for _, path := range c.Program.Writes {
+		if j.nameOutside(cmdline.Command{Args: []string{path}}, places, j.writable) != "" {
+			return "it writes outside of the workspace: " + path
+		}
+	}
+	return j.noWorkspace()
+}
+
+// writable says whether a path, which may be a link, leads to where commands may write at the
+// workspace level.
+func (j *judgment) writable(path string) bool {
+	real := j.links.Resolve(path)
+	return j.contains(real) || slices.ContainsFunc(j.sandbox.Writable, func(dir string) bool { return within(real, j.links.Resolve(dir)) })
 }

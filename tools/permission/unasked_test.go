@@ -2,10 +2,13 @@ package permission
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -112,10 +115,82 @@ func TestWorkspaceRunsUnasked(t *testing.T) {
 			t.Errorf("%s: %q: %+v", c.agent, c.command, v)
 		}
 	}
-	call, plan := tools.Call{Agent: "code", Arguments: json.RawMessage(`{"command":"npm test"}`), Roots: []string{dir}}, planOf(`{"command":"npm test"}`, dir)
+	call, plan := tools.Call{Agent: "code", Arguments: json.RawMessage(`{"command":"npm start"}`), Roots: []string{dir}}, planOf(`{"command":"npm start"}`, dir)
 	plan.Command.Background = true
-	if v := p.Judge(call, spec("eca__shell_command"), plan); v.Decision != tools.Ask {
-		t.Errorf("in the background: %+v", v)
+	if v := p.Judge(call, spec("eca__shell_command"), plan); v.Rule != tools.RuleWorkspace {
+		t.Errorf("a server in the background, on the chat's own loopback: %+v", v)
+	}
+	if v := with(`{}`, "").Judge(call, spec("eca__shell_command"), plan); v.Decision != tools.Ask {
+		t.Errorf("in the background, without unasked: workspace: %+v", v)
+	}
+}
+
+// What the sandbox of the workspace holds is no reason to ask: names that xargs reads, temporary
+// folders, the chat's own loopback.
+func TestWhatTheSandboxHoldsDoesNotAsk(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": ""})
+	temp := makeFiles(t, map[string]string{"sub/x": ""})
+	needs.Symlink(t, "/etc", filepath.Join(temp, "away"))
+	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"unasked": "workspace"}}`), Getenv: func(string) string { return "" }})
+	p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{Writable: []string{temp}, NoWorkspace: func() string { return "" }}})
+	for command, reason := range map[string]string{
+		"find . -name '*.txt' | xargs wc -l": "", "ls | xargs -n1 cat": "", "find . | xargs grep x": "", "find / | xargs wc -l": "/ is outside the workspace",
+		"echo x > TEMP/y": "", "cat TEMP/sub/x": "", "cp a.txt TEMP/sub": "", "cd TEMP/sub && make": "", "cat TEMP/away/passwd": "TEMP/away/passwd leads to /etc/passwd, which is outside the workspace", "echo x > TEMP/away/y": "it writes outside of the workspace: TEMP/away/y", "echo x > TEMP/../y": "it writes outside of the workspace: TEMP/../y",
+		"npm test > /dev/null 2>&1": "", "make -o /dev/null": "",
+		"curl localhost:3000": "", "curl -s http://127.0.0.1:8080/health": "", "curl -d '{}' http://u:p@localhost/x?y": "", "wget -qO- http://[::1]:80/": "", "curl http://localhost:$PORT/": "",
+		"curl x.example": "curl needs the network", "curl http://localhost@x.example/": "curl needs the network", "curl localhost https://x.example": "curl needs the network", "curl http://localhost.x.example/": "curl needs the network", "curl $URL": "curl needs the network", "curl": "curl needs the network",
+		"docker ps": "docker needs the network", "make > /x/y": "it writes outside of the workspace: /x/y", "cp a.txt /x/y": "it names a file outside of the workspace: /x/y", "echo 'x": "it is no program that can be parsed",
+	} {
+		command, reason = strings.ReplaceAll(command, "TEMP", temp), strings.ReplaceAll(reason, "TEMP", temp)
+		v := judge(t, p, "code", dir, command)
+		if (v.Rule == tools.RuleWorkspace) != (reason == "") || !strings.HasPrefix(v.Reason, reason) {
+			t.Errorf("%q: %+v", command, v)
+		}
+	}
+	call, plan := tools.Call{Agent: "code", Arguments: json.RawMessage(`{"command":"npm test"}`), Roots: []string{dir}}, planOf(`{"command":"cp a.txt `+temp+`/x"}`, dir)
+	if err := p.Remember(call, spec("eca__shell_command"), plan, tools.ForSession); err != nil {
+		t.Fatal(err)
+	}
+	without := real(t, `{}`, dir)
+	without.memory = p.memory
+	if v := judge(t, without, "code", dir, "cp a.txt "+temp+"/x"); v.Decision != tools.Ask {
+		t.Errorf("a temporary folder is remembered like the workspace: %+v", v)
+	}
+}
+
+// With toolCall.unasked set to workspace, file tools change files of the workspace without a
+// question, as commands do.
+func TestFileToolsRunUnaskedInTheWorkspace(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": ""})
+	needs.Symlink(t, "/etc", filepath.Join(dir, "away"))
+	with := func(options, why string) *Policy {
+		cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(options), Getenv: func(string) string { return "" }})
+		p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{Writable: []string{os.TempDir()}, NoWorkspace: func() string { return why }}})
+		return p
+	}
+	const on = `{"toolCall": {"unasked": "workspace"}}`
+	p := with(on, "")
+	for _, c := range []struct {
+		p                 *Policy
+		agent, tool, path string
+		want              tools.Decision
+	}{
+		{p, "code", "eca__write_file", "new/b.txt", tools.Allow},
+		{p, "code", "eca__edit_file", "a.txt", tools.Allow},
+		{p, "code", "eca__write_file", ".git/hooks/x", tools.Ask},
+		{p, "code", "eca__write_file", "away/x", tools.Ask},
+		{p, "code", "eca__write_file", "../x", tools.Ask},
+		{p, "code", "server__write_file", "a.txt", tools.Ask},
+		{p, "plan", "eca__write_file", "a.txt", tools.Deny},
+		{with(on, "x is not trusted"), "code", "eca__write_file", "a.txt", tools.Ask},
+		{with(`{}`, ""), "code", "eca__write_file", "a.txt", tools.Ask},
+		{with(`{"toolCall": {"unasked": "workspace", "approval": {"ask": {"eca__write_file": {}}}}}`, ""), "code", "eca__write_file", "a.txt", tools.Ask},
+		{with(`{"toolCall": {"unasked": "workspace", "approval": {"byDefault": "deny"}}}`, ""), "code", "eca__write_file", "a.txt", tools.Deny},
+	} {
+		v := c.p.Judge(tools.Call{Agent: c.agent, Arguments: json.RawMessage(`{}`), Roots: []string{dir}}, spec(c.tool), tools.Plan{Paths: []string{filepath.Join(dir, c.path)}})
+		if v.Decision != c.want || (v.Decision == tools.Allow) != (v.Rule == RuleFiles) {
+			t.Errorf("%s: %s %s: %+v", c.agent, c.tool, c.path, v)
+		}
 	}
 }
 

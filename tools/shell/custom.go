@@ -14,6 +14,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -120,11 +121,13 @@ func (t *customTool) Run(ctx context.Context, call tools.Call, out tools.Sink) (
 	if err != nil {
 		return tools.Result{}, err
 	}
-	spec := t.options.line(judged, dir)
-	spec.Args[len(spec.Args)-1] = line
-	spec.Env = append(spec.Env, env...)
-	t.options.bind(&spec, call)
-	return t.options.execute(ctx, call, spec, customTimeout, out)
+	return t.options.execute(ctx, call, execution{t.options.parse(judged), dir, customTimeout, func(call tools.Call) (proc.Spec, error) {
+		spec := t.options.line(judged, dir)
+		spec.Args[len(spec.Args)-1] = line
+		spec.Env = append(spec.Env, env...)
+		t.options.bind(&spec, call)
+		return spec, nil
+	}, false}, out)
 }
 
 // arguments checks the arguments of a call and returns those that it gives.

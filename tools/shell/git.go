@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -58,13 +59,12 @@ func (o Options) git() tools.Tool {
 			if err != nil {
 				return tools.Result{}, err
 			}
-			spec, err := o.prepare(call, a.Command, dir)
-			if err != nil {
-				return tools.Result{}, err
-			}
-			// Nobody is there to answer: what would ask has to fail, or go on, at once.
-			spec.Env = append(spec.Env, "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_PAGER=cat", "GH_PROMPT_DISABLED=1", "GH_PAGER=cat")
-			return o.execute(ctx, call, spec, gitTimeout, out)
+			return o.execute(ctx, call, execution{o.parse(a.Command), dir, gitTimeout, func(call tools.Call) (proc.Spec, error) {
+				spec, err := o.prepare(call, a.Command, dir)
+				// Nobody is there to answer: what would ask has to fail, or go on, at once.
+				spec.Env = append(spec.Env, "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_PAGER=cat", "GH_PROMPT_DISABLED=1", "GH_PAGER=cat")
+				return spec, err
+			}, false}, out)
 		},
 	}.Build()
 }

@@ -51,14 +51,18 @@ func (o Options) holdBack(places sandbox.Places, callID string) (moved []heldBac
 // back.
 func (o Options) afterwards(ctx context.Context, call tools.Call, places sandbox.Places) string {
 	moved, note := o.holdBack(places, call.ID)
-	if len(moved) == 0 || o.Restore == nil || call.Subagent() || ctx.Err() != nil {
+	if len(moved) == 0 || o.Ask == nil || call.Subagent() || ctx.Err() != nil {
 		return note
 	}
 	var names []string
 	for _, h := range moved {
 		names = append(names, filepath.Join(h.root, h.name))
 	}
-	if !o.Restore(ctx, call, fmt.Sprintf("The command made %s, which other programs obey or run. Keep it?", strings.Join(names, ", "))) {
+	const keep = "Keep"
+	if o.Ask(ctx, call, fmt.Sprintf("The command made %s, which other programs obey or run. Keep it?", strings.Join(names, ", ")), []Choice{
+		{keep, "Put it back where the command made it."},
+		{"Hold back", "Leave it in eca's state folder."},
+	}) != keep {
 		return note
 	}
 	for _, h := range moved {

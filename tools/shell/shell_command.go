@@ -11,6 +11,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -56,14 +57,16 @@ type Options struct {
 	// Bash is the copy of bash that runs what the user did not approve by hand.
 	Bash *Bash
 
-	// Network puts what a call runs into the network namespace of its chat; nil, or if it returns
-	// nil, there is none. refused says afterwards which connections were refused.
-	Network func(call tools.Call, spec *proc.Spec) (children *proc.Pool, refused func() []string)
-
-	// HeldBack is the folder for protected places that a bound command has made. Restore asks
-	// the user whether they come back; nil asks nobody.
+	// Network puts what a call runs into the network namespace of its chat, where it may also
+	// connect to some addresses; nil, or if it returns nil, there is none.
+	Network func(call tools.Call, spec *proc.Spec, addresses []string) *Connection
+	// HeldBack is the folder for protected places that a bound command has made.
 	HeldBack string
-	Restore  func(ctx context.Context, call tools.Call, question string) bool
+	// Ask asks the user and returns the label of the answer, empty if there is none. If it is
+	// nil, the user is not asked.
+	Ask func(ctx context.Context, call tools.Call, question string, choices []Choice) string
+	// Memory keeps what the user answered about the sandbox; nil keeps nothing.
+	Memory Memory
 
 	// Environ returns the environment of what a call runs, nil for our own; nil is our own for
 	// all.
@@ -78,22 +81,6 @@ func (o Options) bind(spec *proc.Spec, call tools.Call) {
 	if o.Environ != nil {
 		spec.Environ = o.Environ(call)
 	}
-}
-
-// network returns what starts a call's child, and what says afterwards which connections were
-// refused.
-func (o Options) network(call tools.Call, spec *proc.Spec) (children *proc.Pool, refused func() string) {
-	if o.Network != nil {
-		if joined, list := o.Network(call, spec); joined != nil {
-			return joined, func() string {
-				if addresses := list(); len(addresses) > 0 {
-					return fmt.Sprintf("[sandbox: connections refused: %s (toolCall.sandboxHosts)]", strings.Join(addresses, ", "))
-				}
-				return ""
-			}
-		}
-	}
-	return o.Children, func() string { return "" }
 }
 
 type shellArgs struct {
@@ -152,29 +139,43 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	if err != nil {
 		return tools.Result{}, err
 	}
-	spec, err := o.prepare(call, a.Command, dir)
+	prepare := func(call tools.Call) (proc.Spec, error) { return o.prepare(call, a.Command, dir) }
+	if a.Background != "" {
+		return o.inBackground(ctx, call, a, prepare)
+	}
+	res, err := o.execute(ctx, call, execution{o.parse(a.Command), dir, a.limit(), prepare, true}, out)
+	if len(res.Outputs) > 0 && res.Outputs[0] == killedAfter(a.limit()) {
+		res.Outputs[0] += longerLimit(a.limit())
+	}
+	return res, err
+}
+
+// inBackground starts a command that goes on when the call has ended.
+func (o Options) inBackground(ctx context.Context, call tools.Call, a shellArgs, prepare func(tools.Call) (proc.Spec, error)) (tools.Result, error) {
+	spec, err := prepare(call)
 	if err != nil {
 		return tools.Result{}, err
 	}
-	if a.Background != "" {
-		label := strings.Join(strings.Fields(a.Background), " ")
-		if err := spec.Sandbox.Prepare(); err != nil {
-			return tools.Result{}, err
-		}
-		children, _ := o.network(call, &spec)
-		return o.Jobs.start(ctx, children, tools.Job{Label: label, Summary: o.summary(a.Command, call.Roots), Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID}, spec, func() string {
-			_, note := o.holdBack(spec.Sandbox.Places, call.ID)
-			return note
-		})
+	if err := spec.Sandbox.Prepare(); err != nil {
+		return tools.Result{}, err
 	}
-	res, err := o.execute(ctx, call, spec, a.limit(), out)
-	if err == nil && res.Outputs[0] == killedAfter(a.limit()) {
-		res.Outputs[0] += longerLimit(a.limit())
+	connection := &Connection{Children: o.Children, Refused: func() (unlisted, private []string) { return nil, nil }, Close: func() {}}
+	if o.Network != nil {
+		connection = cmp.Or(o.Network(call, &spec, nil), connection)
 	}
-	if err == nil && res.Failed && (spec.Sandbox.Required || o.Children.Bounds().Holds) {
-		if note := stopNote(spec.Sandbox, res); note != "" {
-			res.Outputs = append(res.Outputs, note)
+	res, err := o.Jobs.start(ctx, connection.Children, tools.Job{
+		Label: strings.Join(strings.Fields(a.Background), " "), Summary: o.summary(a.Command, call.Roots),
+		Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID,
+	}, spec, func() string {
+		defer connection.Close()
+		_, note := o.holdBack(spec.Sandbox.Places, call.ID)
+		if unlisted, private := connection.Refused(); len(unlisted)+len(private) > 0 {
+			note = strings.TrimPrefix(note+"\n[sandbox: connection to "+strings.Join(append(unlisted, private...), ", ")+" refused (toolCall.sandboxHosts)]", "\n")
 		}
+		return note
+	})
+	if err != nil {
+		connection.Close()
 	}
 	return res, err
 }
@@ -197,38 +198,21 @@ func (o Options) line(command, dir string) proc.Spec {
 	return spec
 }
 
-// execute runs a command to its end and returns what it printed. Protected places that it made
-// are moved away.
-func (o Options) execute(ctx context.Context, call tools.Call, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
-	if err := spec.Sandbox.Prepare(); err != nil {
-		return tools.Result{}, err
-	}
-	children, refused := o.network(call, &spec)
-	res, err := toEnd(ctx, children, spec, timeout, out)
-	if note := refused(); note != "" && err == nil {
-		res.Outputs = append(res.Outputs, note)
-	}
-	if note := o.afterwards(ctx, call, spec.Sandbox.Places); note != "" && err == nil {
-		res.Outputs = append(res.Outputs, note)
-	}
-	return res, err
-}
-
-// toEnd runs a command to its end and returns what it printed.
-func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout time.Duration, out tools.Sink) (tools.Result, error) {
+// toEnd runs a command to its end and returns what it printed, with how it ended and the end of
+// its stderr.
+func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout time.Duration, out tools.Sink) (res tools.Result, exit proc.Exit, complaints string, err error) {
 	var stdout, stderr capture
 	stdout.sink, stderr.sink = out, out
 	spec.Stdout, spec.Stderr = &stdout, &stderr
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	exit, err := children.Run(limited, spec)
-	if err != nil {
-		return tools.Result{}, err
+	if exit, err = children.Run(limited, spec); err != nil {
+		return tools.Result{}, exit, "", err
 	}
-	res := tools.Result{Failed: exit.Code != 0}
+	res = tools.Result{Failed: exit.Code != 0}
 	switch {
 	case ctx.Err() != nil:
-		return tools.Result{}, errors.New("the command was stopped")
+		return tools.Result{}, exit, "", errors.New("the command was stopped")
 	case exit.Killed:
 		res.Outputs = append(res.Outputs, killedAfter(timeout))
 	default:
@@ -240,7 +224,7 @@ func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout tim
 	if s := stdout.String(); s != "" {
 		res.Outputs = append(res.Outputs, "Stdout:\n"+s)
 	}
-	return res, nil
+	return res, exit, stderr.String(), nil
 }
 
 func killedAfter(timeout time.Duration) string {

@@ -445,3 +445,19 @@ func TestForeignShell(t *testing.T) {
 		t.Error("bash in a wrapper is not understood")
 	}
 }
+
+// The answer to a command that leaves a server behind says that it was ended, and how to keep it.
+func TestServerLeftBehindIsNamed(t *testing.T) {
+	posix(t)
+	options := Options{}
+	for command, want := range map[string]bool{"sleep 300 & echo started": true, "echo started": false} {
+		res, err := options.run(t.Context(), tools.Call{Roots: []string{t.TempDir()}}, shellArgs{Command: command}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := res.Outputs[len(res.Outputs)-1]
+		if got := strings.Contains(last, "were ended with it") && strings.Contains(last, "background"); got != want {
+			t.Errorf("%s: %q", command, res.Outputs)
+		}
+	}
+}

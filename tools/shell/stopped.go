@@ -6,40 +6,44 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
-	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // maxComplaint is how much of the end of stderr is searched for what the sandbox refused.
 const maxComplaint = 4 << 10
 
-// stoppedBy says what the sandbox refused a command that failed, as its messages show; empty if
+// stop is what the sandbox refused a command.
+type stop struct {
+	what string // in words; empty: nothing
+	path string // the file that it could not use, if it is one
+}
+
+// stoppedBy says what the sandbox refused a command that failed, as its messages show; nothing if
 // it failed for reasons of its own. Programs report a refusal in their own words, so this is a
 // guess: a path counts only if eca itself could do there what the command could not.
-func stoppedBy(p sandbox.Policy, code int, stderr string) string {
+func stoppedBy(p sandbox.Policy, code int, stderr string) stop {
 	const cannotExecute, notFound = 126, 127 // as shells say
 	if !p.Bounds() || code == 0 || code == cannotExecute || code == notFound {
-		return ""
+		return stop{}
 	}
 	if len(stderr) > maxComplaint {
 		stderr = stderr[len(stderr)-maxComplaint:]
 	}
-	unnamed := ""
+	unnamed := stop{}
 	for line := range strings.Lines(stderr) {
 		line = strings.TrimSpace(line)
 		if !p.Network {
 			if what := refusedConnection(line); what != "" {
-				return what
+				return stop{what: what}
 			}
 		}
-		what, named := refusedFile(line)
+		s, named := refusedFile(line)
 		if named {
-			return what
+			return s
 		}
-		unnamed = cmp.Or(unnamed, what)
+		unnamed = cmp.Or(unnamed, s)
 	}
 	return unnamed
 }
@@ -63,27 +67,29 @@ func refusedConnection(line string) string {
 
 // refusedFile finds a path that a command could not use, although eca could. named is false if
 // the line names none.
-func refusedFile(line string) (what string, named bool) {
+func refusedFile(line string) (s stop, named bool) {
 	low := strings.ToLower(line)
 	has := func(texts ...string) bool {
 		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(low, text) })
 	}
 	readOnly := has("read-only file system", "erofs")
 	if !readOnly && !has("permission denied", "operation not permitted", "eacces", "eperm") {
-		return "", false
+		return stop{}, false
 	}
 	if has("pseudo-terminal", "pseudo terminal", "/dev/pts", "/dev/ptmx", "openpty") {
-		return "a pseudo terminal refused", true
+		return stop{what: "a pseudo terminal refused"}, true
 	}
 	line = regexp.MustCompile(`^\S+: line \d+: `).ReplaceAllString(line, "") // the shell, by its path
-	path := regexp.MustCompile(`/[^\s'"‘’` + "`" + `:,;()]+|$`).FindString(line)
-	switch {
-	case len(path) > 1 && usable(filepath.Clean(path)):
-		return "use of " + filepath.Clean(path) + " refused", true
-	case path == "" && readOnly:
-		return "writing refused", false
+	paths := regexp.MustCompile(`(?:^|[\s'"‘`+"`"+`:,;(=])(/[^\s'"‘’`+"`"+`:,;()]+)`).FindAllStringSubmatch(line, -1)
+	for _, m := range paths {
+		if path := filepath.Clean(m[1]); len(path) > 1 && usable(path) {
+			return stop{"use of " + path + " refused", path}, true
+		}
 	}
-	return "", false
+	if len(paths) == 0 && readOnly {
+		return stop{what: "writing refused"}, false
+	}
+	return stop{}, false
 }
 
 // usable says whether eca can write to a path, or make it, and so only the sandbox forbids it.
@@ -105,22 +111,4 @@ func usable(path string) bool {
 		}
 		path = filepath.Dir(path)
 	}
-}
-
-// stopNote is the line that the result of a command ends with if the sandbox stopped it.
-func stopNote(p sandbox.Policy, res tools.Result) string {
-	code, stderr := 0, ""
-	for _, out := range res.Outputs {
-		if text, ok := strings.CutPrefix(out, "Stderr:\n"); ok {
-			stderr = text
-		}
-		if text, ok := strings.CutPrefix(out, "Exit code: "); ok {
-			code, _ = strconv.Atoi(text)
-		}
-	}
-	what := stoppedBy(p, code, stderr)
-	if what == "" {
-		return ""
-	}
-	return "[sandbox: " + what + `; call again with outside: "<why>" to ask the user]`
 }

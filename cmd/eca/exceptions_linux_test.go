@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+)
+
+// askedUser is an editor whose user answers questions about what the sandbox stopped.
+type askedUser struct {
+	mu        sync.Mutex // guards what follows
+	answer    string     // a label; empty closes the question
+	questions []string   // with the labels to choose from
+}
+
+func (u *askedUser) handle(_ context.Context, params json.RawMessage) (any, error) {
+	var q struct {
+		Question string
+		Options  []struct{ Label string }
+	}
+	if err := json.Unmarshal(params, &q); err != nil {
+		return nil, err
+	}
+	text := q.Question
+	for _, o := range q.Options {
+		text += " [" + o.Label + "]"
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.questions = append(u.questions, text)
+	return map[string]any{"answer": u.answer, "cancelled": u.answer == ""}, nil
+}
+
+// take returns what was asked since the last time.
+func (u *askedUser) take() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	out := u.questions
+	u.questions = nil
+	return out
+}
+
+func (u *askedUser) says(answer string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.answer = answer
+}
+
+// When the sandbox stops a command that nobody approved, the user is asked once, with what it
+// wanted, and each answer has its effect: for a host, for a folder, and for a new file in the home
+// folder.
+func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
+	if here := proc.NewPool(os.Args[0], 0).Isolation(); here.Missing() != "" {
+		t.Skip("NOT TESTED: " + here.Without)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.2:0") // not what commands take for their own loopback
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "REACHED") }))
+	_ = registry.Listener.Close()
+	registry.Listener = listener
+	registry.Start()
+	defer registry.Close()
+	wd, err := os.Getwd() // not below the temporary folder, which may be written to
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.MkdirTemp(wd, "testing-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	kept := filepath.Join(home, ".tool")
+	if err := os.Mkdir(kept, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	address := strings.TrimPrefix(registry.URL, "http://")
+	type sandboxed struct {
+		name, script, wants, denied string
+		done                        func(output string) bool
+		always                      bool
+	}
+	written := func(path string) func(string) bool {
+		return func(string) bool {
+			_, err := os.Stat(path)
+			_ = os.Remove(path)
+			return err == nil
+		}
+	}
+	for i, c := range []sandboxed{
+		{"a host", "curl -sf http://" + address + "/x", "wanted to connect to " + address, "connection to " + address + " refused", func(out string) bool { return strings.Contains(out, "REACHED") }, true},
+		{"a folder", "echo x > " + kept + "/x", "wanted to write to " + kept, "use of " + kept + "/x refused", written(kept + "/x"), true},
+		{"a file in the home folder", "echo x > " + home + "/new", "use of " + home + "/new refused", "use of " + home + "/new refused", written(home + "/new"), false},
+	} {
+		p := newProvider(t, fmt.Sprintf("cassette: 1\ndefault:\n  steps:\n    - calls: [{id: c%d, tool: eca__shell_command, arguments: {command: \"sh ./task.sh\"}}]\n    - {text: Done.}\nturns: []\n", i))
+		here := newPlace(t, p.env()...)
+		here.env = append(here.env, "HOME="+home, "TMPDIR="+t.TempDir(), `ECA_CONFIG={"chat":{"title":false},"toolCall":{"unasked":"workspace"}}`)
+		if err := os.WriteFile(filepath.Join(here.root, "task.sh"), []byte(c.script+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		user := &askedUser{}
+		e := here.serve(t)
+		e.Answer("chat/askQuestion", user.handle)
+		e.Open(here.root, capable())
+		run := func() string {
+			t.Helper()
+			mark := e.Mark()
+			e.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
+			e.Await(mark, "the end", fake.Finished())
+			for _, m := range e.Since(mark) {
+				if strings.Contains(string(m.Params), `"toolCalled"`) {
+					return string(m.Params)
+				}
+			}
+			return ""
+		}
+		for _, answer := range []string{"", "Once", "Once"} {
+			user.says(answer)
+			out := run()
+			asked := user.take()
+			if len(asked) != 1 || !strings.Contains(asked[0], c.wants) || !strings.Contains(asked[0], "[Once]") || !strings.Contains(asked[0], "[Never]") || strings.Contains(asked[0], "[Always]") != c.always {
+				t.Errorf("%s: asked %q", c.name, asked)
+			}
+			if got := c.done(out); got != (answer != "") || !strings.Contains(out, c.denied) {
+				t.Errorf("%s: after %q it is done: %v: %s", c.name, answer, got, out)
+			}
+		}
+		if c.always {
+			user.says("Always")
+			if out := run(); !c.done(out) {
+				t.Errorf("%s: always: %s", c.name, out)
+			}
+			user.take()
+			if out, asked := run(), user.take(); !c.done(out) || len(asked) > 0 {
+				t.Errorf("%s: later: asked %q: %s", c.name, asked, out)
+			}
+			list, _, _ := runProgram(t, here, "", "permission", "list")
+			key, _, _ := strings.Cut(list, "\t")
+			if _, stderr, code := runProgram(t, here, "", "permission", "forget", key); code != 0 || !strings.HasPrefix(key, "sandbox: sh may ") {
+				t.Errorf("%s: remembered: %s: %s", c.name, list, stderr)
+			}
+		}
+		user.says("Never")
+		if out := run(); c.done(out) || !strings.Contains(out, "the user does not allow that") || len(user.take()) != 1 {
+			t.Errorf("%s: never: %s", c.name, out)
+		}
+		if out, asked := run(), user.take(); c.always && (c.done(out) || len(asked) > 0 || !strings.Contains(out, "the user never allows that")) {
+			t.Errorf("%s: after never: asked %q: %s", c.name, asked, out)
+		}
+		shutDown(t, e)
+	}
+}

@@ -1,0 +1,112 @@
+package permission
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// Files are the files and folders that a command reads and writes, absolute, links resolved.
+type Files struct {
+	Reads, Writes []string
+	Unknown       []string // commands, as written, whose words do not say which files they use
+}
+
+// Files says which files a command names, as far as eca knows its programs.
+func (p *Policy) Files(c *tools.Command) Files {
+	j := p.judgment()
+	f := Files{Reads: []string{}, Writes: []string{}, Unknown: []string{}}
+	places := j.newPlaces(c.Dir)
+	add := func(list *[]string, names ...string) {
+		for _, name := range names {
+			for _, dir := range places.dirs {
+				path := j.links.Resolve(under(dir, expandHome(name)))
+				if name != os.DevNull && !slices.Contains(*list, path) {
+					*list = append(*list, path)
+				}
+			}
+		}
+	}
+	for _, cmd := range c.Program.Commands {
+		known := j.enter(places, cmd)
+		if known && cmd.Name == "cd" {
+			continue
+		}
+		reads, writes, ok := j.filesOf(cmd, places)
+		if !known || !ok {
+			f.Unknown = append(f.Unknown, cmd.Source)
+			continue
+		}
+		add(&f.Reads, reads...)
+		add(&f.Writes, writes...)
+	}
+	for _, name := range c.Program.Writes {
+		if strings.ContainsAny(expandHome(name), "$`") {
+			f.Unknown = append(f.Unknown, "> "+name)
+		} else {
+			add(&f.Writes, name)
+		}
+	}
+	if why := c.Program.Unresolved; why != "" {
+		f.Unknown = append(f.Unknown, why)
+	}
+	return f
+}
+
+// filesOf returns the names of files that one command uses; ok is false if they are not known.
+func (j *judgment) filesOf(c cmdline.Command, l *places) (reads, writes []string, ok bool) {
+	if c.Effect == cmdline.Reads {
+		return j.filesRead(c, l), nil, !slices.ContainsFunc(c.Paths, func(p cmdline.Path) bool { return p.Anywhere })
+	}
+	var operands []string
+	for _, word := range c.Args {
+		switch {
+		case strings.HasPrefix(word, "-") && word != "-":
+		case strings.ContainsAny(word, "$`{}[*?"):
+			return nil, nil, false
+		default:
+			operands = append(operands, word)
+		}
+	}
+	switch last := len(operands) - 1; c.Name {
+	case "rm", "rmdir", "mkdir", "touch", "unlink", "tee", "shred", "truncate", "mv":
+		return nil, operands, true
+	case "cp", "ln", "install":
+		if last < 1 || strings.Contains(c.Text, " -t") || strings.Contains(c.Text, " --t") {
+			return nil, nil, false
+		}
+		return operands[:last], operands[last:], true
+	}
+	return nil, nil, false
+}
+
+// filesRead returns the names of what a command that only reads looks at.
+func (j *judgment) filesRead(c cmdline.Command, l *places) (names []string) {
+	for _, path := range c.Paths {
+		if !path.Glob {
+			if !path.Top && !path.Anywhere {
+				names = append(names, path.Name)
+			}
+			continue
+		}
+		for _, dir := range l.dirs {
+			found, _ := expand(under(dir, path.Name))
+			names = append(names, found...)
+		}
+	}
+	if c.Git {
+		for _, dir := range l.dirs {
+			if r, err := j.repository(j.links.Resolve(under(dir, filepath.Clean(c.Dir)))); err == nil && r.dir != "" {
+				names = append(names, r.top, r.dir)
+			}
+		}
+	}
+	if len(names) == 0 && slices.Contains([]string{"ls", "find", "tree", "du", "rg"}, c.Name) {
+		names = append(names, ".")
+	}
+	return names
+}

@@ -1,0 +1,378 @@
+package shell
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// Connection is the network of what a call runs.
+type Connection struct {
+	Children *proc.Pool // starts it there
+	// Refused returns the addresses, as host:port, that it could not connect to: those that it
+	// can if the user allows it, and others.
+	Refused func() (unlisted, private []string)
+	Close   func()
+}
+
+// Choice is an answer to a question to the user.
+type Choice struct{ Label, Description string }
+
+// Memory keeps what the user answered, for the workspace of a call.
+type Memory interface {
+	// Begin returns the keys that begin with a prefix, without it.
+	Begin(call tools.Call, prefix string) []string
+	Keep(call tools.Call, keys []string) error
+}
+
+// access is something that the sandbox of the workspace does not allow: a connection or a place.
+type access struct {
+	address string // host:port
+	place   string // an existing file or folder
+}
+
+func (a access) String() string {
+	if a.address != "" {
+		return "connect to " + a.address
+	}
+	return "write to " + a.place
+}
+
+// exceptions are what the user decided about some programs.
+type exceptions struct{ allowed, denied []access }
+
+const (
+	keyPrefix = "sandbox: "
+	allows    = " may "
+	denies    = " must not "
+)
+
+// parseAccess reads what String wrote.
+func parseAccess(text string) (access, bool) {
+	if address, ok := strings.CutPrefix(text, "connect to "); ok {
+		return access{address: address}, true
+	}
+	place, ok := strings.CutPrefix(text, "write to ")
+	return access{place: place}, ok
+}
+
+// remembered returns what the user decided that all of some programs may do, or that one of them
+// must not.
+func (o Options) remembered(call tools.Call, programs []string) exceptions {
+	var out exceptions
+	if o.Memory == nil {
+		return out
+	}
+	for i, program := range programs {
+		read := func(word string) (list []access) {
+			for _, text := range o.Memory.Begin(call, keyPrefix+program+word) {
+				if a, ok := parseAccess(text); ok {
+					list = append(list, a)
+				}
+			}
+			return list
+		}
+		allowed := read(allows)
+		if i > 0 {
+			allowed = slices.DeleteFunc(allowed, func(a access) bool { return !slices.Contains(out.allowed, a) })
+		}
+		out.allowed, out.denied = allowed, append(out.denied, read(denies)...)
+	}
+	return out
+}
+
+// sandboxPrograms names the programs of a command for which an exception is remembered: what is
+// remembered of them elsewhere, else their names. Those that only read are left out if there
+// are others. Nil if one is not known by name.
+func sandboxPrograms(p cmdline.Program, dir string) []string {
+	var out, readers []string
+	for _, c := range p.Commands {
+		name := c.Name
+		if strings.Contains(name, "/") && !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		name = cmp.Or(c.Key, name)
+		switch {
+		case name == "" || strings.ContainsAny(name, "\n$`*?<>"):
+			return nil
+		case c.Effect == cmdline.Reads && !slices.Contains(readers, name):
+			readers = append(readers, name)
+		case c.Effect != cmdline.Reads && !slices.Contains(out, name):
+			out = append(out, name)
+		}
+	}
+	if len(out) == 0 {
+		return readers
+	}
+	return out
+}
+
+// execution is a command of a call.
+type execution struct {
+	program cmdline.Program
+	dir     string
+	timeout time.Duration
+	prepare func(tools.Call) (proc.Spec, error)
+	outside bool // the tool has the argument outside
+}
+
+// attempt is one run of an execution.
+type attempt struct {
+	result  tools.Result
+	left    bool // it left processes behind
+	spec    proc.Spec
+	refused []string // addresses
+	private []string // likewise, of this machine or its network
+	stopped stop     // what its messages show
+}
+
+// execute runs a command to its end and returns what it printed. If the sandbox stopped it, the
+// user is asked once whether it may run again with what it wanted. Protected places that it made
+// are moved away.
+func (o Options) execute(ctx context.Context, call tools.Call, e execution, out tools.Sink) (tools.Result, error) {
+	programs := sandboxPrograms(e.program, e.dir)
+	known := o.remembered(call, programs)
+	first, err := o.runOnce(ctx, call, e, known.allowed, out)
+	last := first
+	if err == nil {
+		last, err = o.again(ctx, call, e, programs, known, first, out)
+	}
+	note := o.afterwards(ctx, call, first.spec.Sandbox.Places)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	if last.left && e.outside {
+		last.result.Outputs = append(last.result.Outputs, leftNote)
+	}
+	if note != "" {
+		last.result.Outputs = append(last.result.Outputs, note)
+	}
+	return last.result, nil
+}
+
+const leftNote = `[The command left processes running, which were ended with it. To keep a server or watcher running, start it with the argument background.]`
+
+// runOnce runs a command, which may also do what is allowed.
+func (o Options) runOnce(ctx context.Context, call tools.Call, e execution, allowed []access, out tools.Sink) (r attempt, err error) {
+	if r.spec, err = e.prepare(call); err != nil {
+		return r, err
+	}
+	if err := r.spec.Sandbox.Prepare(); err != nil {
+		return r, err
+	}
+	var addresses []string
+	for _, a := range allowed {
+		switch {
+		case a.address != "":
+			addresses = append(addresses, a.address)
+		case r.spec.Sandbox.Level == sandbox.Workspace:
+			r.spec.Sandbox.Write = append(r.spec.Sandbox.Write, a.place)
+		}
+	}
+	children, connection := o.Children, (*Connection)(nil)
+	if o.Network != nil {
+		connection = o.Network(call, &r.spec, addresses)
+	}
+	if connection != nil {
+		defer connection.Close()
+		children = connection.Children
+	}
+	var exit proc.Exit
+	var stderr string
+	if r.result, exit, stderr, err = toEnd(ctx, children, r.spec, e.timeout, out); err != nil {
+		return r, err
+	}
+	r.left = exit.Left
+	if connection != nil {
+		r.refused, r.private = connection.Refused()
+	}
+	if r.spec.Sandbox.Required || o.Children.Bounds().Holds {
+		r.stopped = stoppedBy(r.spec.Sandbox, exit.Code, stderr)
+	}
+	return r, nil
+}
+
+// what says what the sandbox refused a run; empty if nothing.
+func (r attempt) what() string {
+	if addresses := append(slices.Clone(r.refused), r.private...); len(addresses) > 0 {
+		return "connection to " + strings.Join(addresses, ", ") + " refused"
+	}
+	return r.stopped.what
+}
+
+// wants returns what a run would need to be allowed. ok is false if that cannot be allowed within
+// the sandbox.
+func (r attempt) wants() (list []access, ok bool) {
+	for _, address := range r.refused {
+		list = append(list, access{address: address})
+	}
+	if place := r.place(); place != "" && len(r.private) == 0 {
+		list = append(list, access{place: place})
+	}
+	return list, len(list) > 0
+}
+
+// place returns the file or folder that could be made writable so that a run can write where it
+// was refused that; empty if there is none: not all of the home folder, nor what is above it or
+// the workspace, nor a place that is protected.
+func (r attempt) place() string {
+	p := r.spec.Sandbox
+	if r.stopped.path == "" || p.Level != sandbox.Workspace || p.Guard == nil {
+		return ""
+	}
+	at := r.stopped.path
+	for {
+		real, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			at = real
+			break
+		}
+		if !os.IsNotExist(err) || filepath.Dir(at) == at {
+			return ""
+		}
+		at = filepath.Dir(at)
+	}
+	home, _ := os.UserHomeDir()
+	for _, dir := range append(slices.Clone(p.Write), home) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && dir != "" && (at == real || strings.HasPrefix(real, strings.TrimSuffix(at, "/")+"/")) {
+			return ""
+		}
+	}
+	for dir := at; filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
+		if p.Guard.Names.Match(dir) {
+			return ""
+		}
+	}
+	for _, dir := range p.Write { // it is protected if it is not writable already
+		if real, err := filepath.EvalSymlinks(dir); err == nil && strings.HasPrefix(at, real+"/") {
+			return ""
+		}
+	}
+	return at
+}
+
+// Answers to the question about what the sandbox stopped.
+const (
+	answerOnce   = "Once"
+	answerAlways = "Always"
+	answerNever  = "Never"
+)
+
+// again asks the user about what the sandbox stopped, and runs the command once more if the user
+// wants that. A line of the result says what became of it.
+func (o Options) again(ctx context.Context, call tools.Call, e execution, programs []string, known exceptions, first attempt, out tools.Sink) (attempt, error) {
+	what := first.what()
+	if what == "" {
+		return first, nil
+	}
+	note := func(r attempt, text string) attempt {
+		r.result.Outputs = append(r.result.Outputs, "[sandbox: "+text+"]")
+		return r
+	}
+	hint := ""
+	switch {
+	case len(first.refused) > 0:
+		hint = ": the host is not in toolCall.sandboxHosts"
+	case len(first.private) > 0:
+		hint = ": the host leads to this machine or a private network; toolCall.sandboxHosts can list the address itself"
+	}
+	if e.outside && (first.result.Failed || hint == "") {
+		hint += `; call again with outside: "<why>" to ask the user`
+	}
+	wanted, within := first.wants()
+	if slices.ContainsFunc(wanted, func(a access) bool { return slices.Contains(known.denied, a) }) {
+		return note(first, what+": the user never allows that; do without it"), nil
+	}
+	approved := call
+	approved.Grant.Approved = true
+	leaves := first.result.Failed && o.Sandbox != nil && !o.Sandbox(approved).Bounds()
+	if o.Ask == nil || first.spec.Sandbox.Level != sandbox.Workspace || call.Subagent() || ctx.Err() != nil || !within && !leaves {
+		return note(first, what+hint), nil
+	}
+	switch o.askAboutStop(ctx, call, programs, wanted, what) {
+	case answerNever:
+		text := what + ": the user does not allow that; do without it"
+		if err := o.keep(call, programs, denies, wanted); err != nil {
+			text += fmt.Sprintf(" (this could not be remembered: %v)", err)
+		}
+		return note(first, text), nil
+	case answerAlways:
+		if err := o.keep(call, programs, allows, wanted); err != nil {
+			first = note(first, fmt.Sprintf("this is not remembered: %v", err))
+		}
+	case answerOnce:
+	default:
+		return note(first, what+hint), nil
+	}
+	if ctx.Err() != nil {
+		return first, errors.New("the command was stopped")
+	}
+	if !within {
+		second, err := o.runOnce(ctx, approved, e, nil, out)
+		return note(second, "the first run was stopped: "+what+"; the user let it run again outside of the sandbox"), err
+	}
+	second, err := o.runOnce(ctx, call, e, append(known.allowed, wanted...), out)
+	if err != nil {
+		return second, err
+	}
+	second = note(second, "the first run was stopped: "+what+"; the user allowed that, and this is the second run")
+	if again := second.what(); again != "" {
+		second = note(second, again+hint)
+	}
+	return second, nil
+}
+
+// askAboutStop asks the user; empty if there is no answer.
+func (o Options) askAboutStop(ctx context.Context, call tools.Call, programs []string, wanted []access, what string) string {
+	label := "the command"
+	if len(programs) > 0 {
+		label = strings.Join(programs, ", ")
+	}
+	if len(wanted) == 0 {
+		return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s: %s. Run it again outside of the sandbox, with all your rights?", label, what), []Choice{
+			{answerOnce, "Run it again, outside of the sandbox."},
+			{answerNever, "Leave it stopped, and say so to the model."},
+		})
+	}
+	var list []string
+	for _, a := range wanted {
+		list = append(list, a.String())
+	}
+	choices := []Choice{{answerOnce, "Run it again in the sandbox, with that allowed."}}
+	if len(programs) > 0 && o.Memory != nil {
+		choices = append(choices, Choice{answerAlways, "The same, and from now on for " + label + " in this workspace."})
+	}
+	never := "Leave it stopped, and do not ask again about this for " + label + " in this workspace."
+	if len(programs) == 0 || o.Memory == nil {
+		never = "Leave it stopped, and say so to the model."
+	}
+	return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s, which wanted to %s. Run it again with that allowed?", label, strings.Join(list, " and to ")), append(choices, Choice{answerNever, never}))
+}
+
+// keep remembers an answer for each of some programs.
+func (o Options) keep(call tools.Call, programs []string, word string, list []access) error {
+	if o.Memory == nil {
+		return nil
+	}
+	var keys []string
+	for _, program := range programs {
+		for _, a := range list {
+			keys = append(keys, keyPrefix+program+word+a.String())
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	return o.Memory.Keep(call, keys)
+}
