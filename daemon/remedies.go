@@ -13,6 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/localhost"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
@@ -160,7 +161,7 @@ func (m *models) configured() bool {
 	}
 	for name, p := range m.providers() {
 		// That Ollama may run on this machine is assumed anyway.
-		if m.chosen(name, p) && (p.API != ollama.API || !isLoopback(p.URL)) {
+		if m.chosen(name, p) && (p.API != ollama.API || !localhost.IsURL(p.URL)) {
 			return true
 		}
 	}
@@ -181,7 +182,7 @@ func (m *models) errNoModel() error {
 			why = append(why, fmt.Sprintf("provider %s needs %s", m.cfg.Spelled(name), m.missing(name, p)))
 		case m.fetched[name].failed != "":
 			text := fmt.Sprintf("provider %s does not list its models: %s", m.cfg.Spelled(name), m.fetched[name].failed)
-			if p.API == ollama.API && isLoopback(p.URL) { // it may just not be in use
+			if p.API == ollama.API && localhost.IsURL(p.URL) { // it may just not be in use
 				local = append(local, text)
 			} else {
 				why = append(why, text)
