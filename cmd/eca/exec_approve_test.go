@@ -25,15 +25,15 @@ func calling(calls ...string) string {
 }
 
 const (
-	writeCall   = `{tool: eca__write_file, arguments: {path: "${workspace}/new.txt", content: "x"}}`
-	jobCall     = `{tool: eca__shell_command, arguments: {command: "true", background: "job"}}`
-	outsideCall = `{tool: eca__shell_command, arguments: {command: "touch left", outside: "it has to"}}`
+	writeCall     = `{tool: eca__write_file, arguments: {path: "${workspace}/new.txt", content: "x"}}`
+	protectedCall = `{tool: eca__write_file, arguments: {path: "${workspace}/.envrc", content: "x"}}`
+	outsideCall   = `{tool: eca__shell_command, arguments: {command: "touch left", outside: "it has to"}}`
 )
 
 // What was refused is allowed by flags that were not given.
 func TestExecNamesFlagsThatWereNotGiven(t *testing.T) {
 	needs.POSIX(t)
-	p := newProvider(t, calling(writeCall, jobCall))
+	p := newProvider(t, calling(writeCall, protectedCall))
 	for flag, want := range map[string][]string{
 		"ask": {"auto-edit", "workspace", "all"}, "auto-edit": {"workspace", "all"}, "workspace": {"all"}, "all": nil, "none": nil,
 	} {
@@ -121,7 +121,7 @@ func TestExecSaysHowCommandsLeaveTheSandbox(t *testing.T) {
 	}
 	p = newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "echo x > `+wd+`/testing-left"}}`))
 	_, errOut, _ := runProgram(t, newPlace(t, append(p.env(), "TMPDIR="+t.TempDir())...), "", "exec", "--approve", "all", "go")
-	for _, want := range []string{"the sandbox stopped it: use of " + wd + "/testing-left", `"toolCall": {"sandbox": "off"}`} {
+	for _, want := range []string{"sandbox: use of " + wd + "/testing-left refused", `"toolCall": {"sandbox": "off"}`} {
 		if !strings.Contains(errOut, want) {
 			t.Errorf("%q is not said:\n%s", want, errOut)
 		}
@@ -130,7 +130,7 @@ func TestExecSaysHowCommandsLeaveTheSandbox(t *testing.T) {
 
 // Parts of the answer stand apart, also where the calls between them are not shown.
 func TestExecSeparatesPartsOfTheAnswer(t *testing.T) {
-	p := newProvider(t, calling(writeCall, jobCall))
+	p := newProvider(t, calling(writeCall, protectedCall))
 	out, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "none", "go")
 	if code != exitRefused || out != "Next.\n\nNext.\n\nDone.\n" || strings.Contains(errOut, "new.txt new.txt") {
 		t.Errorf("exit code %d, %q\n%s", code, out, errOut)

@@ -402,6 +402,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 		if v.Error {
 			c.failure(v)
 		}
+		c.sandboxNotes(v)
 		c.calls[call].end()
 	case "toolCallRejected":
 		stopped := v.Reason == "userStop" || v.Reason == "userPromptStop"

@@ -41,24 +41,29 @@ const sandboxNote = "[sandbox: "
 
 // failure shows why a call failed; c.mu is held.
 func (c *execClient) failure(v execContent) {
-	why, stderr := "", ""
+	why := ""
 	for i, out := range v.Outputs {
 		text := strings.TrimSpace(out.Text)
-		rest, isStderr := strings.CutPrefix(text, "Stderr:\n")
-		note, isNote := strings.CutPrefix(text, sandboxNote)
-		switch {
-		case isNote:
-			c.stopped = true
-			note, _, _ = strings.Cut(strings.TrimSuffix(note, "]"), "; call again")
-			stderr = "the sandbox stopped it: " + note
-		case isStderr && stderr == "":
-			stderr = rest[strings.LastIndexByte(rest, '\n')+1:]
-		case i == 0:
+		if stderr, ok := strings.CutPrefix(text, "Stderr:\n"); ok {
+			why += "; " + stderr[strings.LastIndexByte(stderr, '\n')+1:]
+		} else if i == 0 {
 			why, _, _ = strings.Cut(text, "\n")
 		}
 	}
-	if stderr != "" {
-		why += "; " + stderr
+	c.noteLocked("  failed: " + v.label(c.root()) + ": " + why)
+}
+
+// sandboxNotes shows what the sandbox did to a call; c.mu is held.
+func (c *execClient) sandboxNotes(v execContent) {
+	for _, out := range v.Outputs {
+		if !strings.HasPrefix(out.Text, sandboxNote) {
+			continue
+		}
+		for line := range strings.Lines(out.Text) {
+			note := strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(line, sandboxNote)), "]")
+			note, _, _ = strings.Cut(note, "; call again") // which is for the model
+			c.stopped = c.stopped || strings.Contains(note, " refused")
+			c.noteLocked("  sandbox: " + note)
+		}
 	}
-	c.noteLocked("  failed: " + v.label(c.root()) + ": " + strings.TrimPrefix(why, "; "))
 }
