@@ -32,12 +32,22 @@ func (e *Engine) Aside(ctx context.Context, chatID, model string, req llm.Reques
 	}
 	req.Origin = llm.Origin{Chat: s.id, Agent: s.log.Meta().Agent}
 	req.CacheKey = s.id + "/" + string(req.Purpose)
-	out := Aside{Model: m.ID}
+	text, usage, stop, err := collect(ctx, m.Client, req)
+	if err != nil {
+		return Aside{}, err
+	}
+	s.log.Append("", s.besides(m, req.Purpose, usage))
+	return Aside{Text: text, Model: m.ID, Stop: stop}, nil
+}
+
+// collect streams an answer into one text.
+func collect(ctx context.Context, client llm.Model, req llm.Request) (string, llm.Usage, llm.StopReason, error) {
 	var text strings.Builder
 	var usage llm.Usage
-	for d, err := range m.Client.Stream(ctx, req) {
+	var stop llm.StopReason
+	for d, err := range client.Stream(ctx, req) {
 		if err != nil {
-			return Aside{}, err
+			return "", usage, stop, err
 		}
 		switch d.Kind {
 		case llm.TextDelta:
@@ -45,13 +55,8 @@ func (e *Engine) Aside(ctx context.Context, chatID, model string, req llm.Reques
 		case llm.UsageDelta:
 			usage = d.Usage
 		case llm.StopDelta:
-			out.Stop = d.Stop
+			stop = d.Stop
 		}
 	}
-	if ctx.Err() != nil {
-		return Aside{}, context.Cause(ctx)
-	}
-	s.log.Append("", s.besides(m, req.Purpose, usage))
-	out.Text = text.String()
-	return out, nil
+	return text.String(), usage, stop, context.Cause(ctx)
 }

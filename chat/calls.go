@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -142,9 +143,9 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 			return !d.GoOn && t.boss == nil, nil
 		}
 		tc.Grant.Approved, tc.Grant.Auto = !d.Auto, d.Auto
-		if d.Remember != tools.Once {
+		if d.Remember != tools.Once || !d.Auto {
 			if err := t.policy.Remember(tc, tool.Spec(), plan, d.Remember); err != nil {
-				t.say("This is remembered until eca ends only: " + err.Error())
+				t.say("This is not remembered after eca ends: " + err.Error())
 			}
 		}
 	}
@@ -240,7 +241,7 @@ func (t *turn) plan(tool tools.Tool, tc tools.Call) (planned, error) {
 // judged fills in what is announced of a call.
 func (p planned) judged(j event.ToolJudged) event.ToolJudged {
 	j.Arguments, j.Decision, j.Rule, j.Reason = p.call.Arguments, string(p.verdict.Decision), p.verdict.Rule, p.verdict.Reason
-	j.Summary, j.Details = p.plan.Summary, p.plan.Details
+	j.Summary, j.Details, j.Offer = p.plan.Summary, p.plan.Details, p.verdict.Offer
 	if p.verdict.Details != nil {
 		j.Details = p.verdict.Details
 	}
@@ -368,11 +369,7 @@ func arguments(text string) (json.RawMessage, error) {
 	}
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &m); err != nil || m == nil {
-		const shown = 200
-		if len(text) > shown {
-			text = strings.ToValidUTF8(text[:shown], "") + "…"
-		}
-		return nil, fmt.Errorf("INVALID_ARGS: the arguments are not a JSON object: %s", text)
+		return nil, fmt.Errorf("INVALID_ARGS: the arguments are not a JSON object: %s", shorten.Bytes(text, 200))
 	}
 	return json.RawMessage(text), nil
 }

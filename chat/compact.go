@@ -2,7 +2,6 @@ package chat
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -227,9 +227,9 @@ func recordPart(role llm.Role, p llm.Part) string {
 	case llm.Text:
 		return fmt.Sprintf("%s: %s\n", role, p.Text)
 	case llm.ToolCall:
-		return fmt.Sprintf("call of %s: %s\n", p.Name, firstBytes(string(p.Arguments), longest))
+		return fmt.Sprintf("call of %s: %s\n", p.Name, shorten.Bytes(string(p.Arguments), longest))
 	case llm.ToolResult:
-		text := firstBytes(p.Text, longest)
+		text := shorten.Bytes(p.Text, longest)
 		for range p.Images {
 			text += "\n(an image)"
 		}
@@ -240,17 +240,10 @@ func recordPart(role llm.Role, p llm.Part) string {
 	return ""
 }
 
-func firstBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
-}
-
 // askOnce makes a request besides the conversation and returns the text of the answer.
 // It is counted, not shown.
 func (t *turn) askOnce(model Model, req llm.Request) (string, error) {
-	text, usage, err := collect(t.ctx, model.Client, req)
+	text, usage, _, err := collect(t.ctx, model.Client, req)
 	if err != nil {
 		return "", err
 	}
@@ -262,24 +255,6 @@ func (t *turn) askOnce(model Model, req llm.Request) (string, error) {
 }
 
 var errNoText = errors.New("the model answered without text")
-
-// collect streams an answer into one text.
-func collect(ctx context.Context, client llm.Model, req llm.Request) (string, llm.Usage, error) {
-	var b strings.Builder
-	var usage llm.Usage
-	for d, err := range client.Stream(ctx, req) {
-		if err != nil {
-			return "", usage, err
-		}
-		switch d.Kind {
-		case llm.TextDelta:
-			b.WriteString(d.Text)
-		case llm.UsageDelta:
-			usage = d.Usage
-		}
-	}
-	return b.String(), usage, ctx.Err()
-}
 
 // recoverOverflow makes the next request shorter after one was refused as too long: at
 // first without old results of tools, then with a summary.

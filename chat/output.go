@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 const (
@@ -68,10 +68,7 @@ func lastLine(text string) string {
 			return r
 		}, strings.ToValidUTF8(text[i+1:], ""))
 		if line = strings.TrimSpace(line); line != "" {
-			if utf8.RuneCountInString(line) > shownOutput {
-				line = string([]rune(line)[:shownOutput]) + "…"
-			}
-			return line
+			return shorten.Text(line, shownOutput)
 		}
 		text = text[:max(i, 0)]
 	}

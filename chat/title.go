@@ -39,7 +39,7 @@ func (t *turn) title(conversation string) {
 	}
 	ctx, cancel := context.WithTimeout(t.s.ctx, titleTimeout)
 	defer cancel()
-	text, usage, err := collect(ctx, t.model.Client, llm.Request{
+	text, usage, _, err := collect(ctx, t.model.Client, llm.Request{
 		Purpose:  llm.PurposeTitle,
 		Model:    t.model.Name,
 		System:   t.render(cmp.Or(t.cfg.Agents[t.agent].Prompts.ChatTitle, t.cfg.Prompts.ChatTitle)),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/localhost"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/anthropic"
 	"github.com/seed-dec29ce4/eca/llm/bedrock"
@@ -58,7 +59,7 @@ func (m *models) list(name string, p provider) []string {
 	switch {
 	case len(listed) > 0:
 		names = slices.AppendSeq(names, maps.Keys(listed))
-	case p.API == apiCassette, p.API == bedrock.API, p.API == ollama.API, silent, p.auth.State == auth.Local && isLoopback(p.URL):
+	case p.API == apiCassette, p.API == bedrock.API, p.API == ollama.API, silent, p.auth.State == auth.Local && localhost.IsURL(p.URL):
 	default:
 		names = append(names, m.catalog.Models(name, p.URL)...)
 	}

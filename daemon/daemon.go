@@ -13,8 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -432,15 +430,5 @@ func (d *Daemon) Notices() []string {
 const demoModel = demoProvider + "/offline"
 
 const demoProvider = "demo"
-
-// isLoopback says whether a URL leads to this machine.
-func isLoopback(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
-}
 
 var _ chat.Models = (*models)(nil)

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
+	"github.com/seed-dec29ce4/eca/internal/localhost"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
@@ -144,7 +145,7 @@ func needsKey(p config.Provider) bool {
 	if p.RequiresAuth != nil {
 		return *p.RequiresAuth
 	}
-	return p.API != apiCassette && p.API != ollama.API && !isLoopback(p.URL)
+	return p.API != apiCassette && p.API != ollama.API && !localhost.IsURL(p.URL)
 }
 
 // apiCassette is a provider that plays a file: its url is the file's path.

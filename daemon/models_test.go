@@ -217,17 +217,6 @@ func TestCleanKnowsLogins(t *testing.T) {
 	}
 }
 
-func TestIsLoopback(t *testing.T) {
-	for in, want := range map[string]bool{
-		"http://localhost:1234/v1": true, "https://localhost": true, "http://127.0.0.1:8080": true, "http://127.8.8.8": true, "http://[::1]:9/x": true,
-		"http://localhost.example.com": false, "http://127.example.com": false, "https://example.com/localhost": false, "http://localhost@example.com": false, "": false,
-	} {
-		if isLoopback(in) != want {
-			t.Errorf("%s: %v", in, !want)
-		}
-	}
-}
-
 func TestLimitsAndRetry(t *testing.T) {
 	d := newDaemon(t, `{"streamIdleTimeoutSeconds": 7, "connectTimeoutSeconds": 0, "providers": {"a": {"api": "openai-chat", "streamIdleTimeoutSeconds": 0.5,
 		"retry": {"maxRetries": 1, "baseDelayMs": 5, "backoffMultiplier": 3, "maxDelayMs": 9, "prematureStopMaxRetries": 0, "maxAutoContinues": 7}, "rateLimitMaxWaitSeconds": 4}}}`, nil)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/pinned"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 )
@@ -182,11 +183,7 @@ func (d *Daemon) AllowMCPServer(name string) {
 const maxKept = 2 << 10
 
 func pinOf(t mcp.Described) pinned.Tool {
-	description := t.Description
-	if len(description) > maxKept {
-		description = strings.ToValidUTF8(description[:maxKept], "") + "…"
-	}
-	return pinned.Tool{Sum: pinned.Sum(t.Description, string(t.Schema)), Description: description}
+	return pinned.Tool{Sum: pinned.Sum(t.Description, string(t.Schema)), Description: shorten.Bytes(t.Description, maxKept)}
 }
 
 // agreedTools implements mcp.Deps.Agreed.
@@ -268,11 +265,7 @@ func (d *Daemon) changedServers() map[string]string {
 // oneParagraph is a text of a server in a list, not too long.
 func oneParagraph(text string) string {
 	const limit = 600
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > limit {
-		text = strings.ToValidUTF8(text[:limit], "") + "…"
-	}
-	return "“" + text + "”"
+	return "“" + shorten.Bytes(strings.Join(strings.Fields(text), " "), limit) + "”"
 }
 
 // agreeLabel is the answer that agrees.

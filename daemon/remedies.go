@@ -13,6 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/localhost"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
@@ -156,7 +157,7 @@ func (m *models) configured() bool {
 	}
 	for name, p := range m.providers() {
 		// That Ollama may run on this machine is assumed anyway.
-		if m.chosen(name, p) && (p.API != ollama.API || !isLoopback(p.URL)) {
+		if m.chosen(name, p) && (p.API != ollama.API || !localhost.IsURL(p.URL)) {
 			return true
 		}
 	}
@@ -180,7 +181,7 @@ func (m *models) errNoModel() error {
 			if from := m.urlSource(name, p.Provider); from != "" {
 				text += " (its url comes from " + from + ")"
 			}
-			if p.API == ollama.API && isLoopback(p.URL) { // it may just not be in use
+			if p.API == ollama.API && localhost.IsURL(p.URL) { // it may just not be in use
 				local = append(local, text)
 			} else {
 				why = append(why, text)

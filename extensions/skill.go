@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode"
+
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // skillFile is the name of the file that makes a folder a skill.
@@ -47,9 +49,7 @@ func parseSkill(path, text string) (Skill, *fault) {
 	if strings.ContainsFunc(s.Name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '/' }) {
 		return Skill{}, faultf(d.line("name"), "the name %q must be one word without a slash", s.Name)
 	}
-	if s.Description = strings.Join(strings.Fields(s.Description), " "); len([]rune(s.Description)) > maxSkillDescription {
-		s.Description = string([]rune(s.Description)[:maxSkillDescription]) + "…"
-	}
+	s.Description = shorten.Text(strings.Join(strings.Fields(s.Description), " "), maxSkillDescription)
 	return s, nil
 }
 

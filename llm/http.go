@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // ErrStopped ends the reading of an answer that the consumer no longer wants. Post
@@ -272,9 +273,5 @@ func ErrorText(body []byte) string {
 			return e.Message
 		}
 	}
-	text := strings.Join(strings.Fields(string(body)), " ")
-	if len(text) > 500 {
-		text = strings.ToValidUTF8(text[:500], "") + "…"
-	}
-	return text
+	return shorten.Bytes(strings.Join(strings.Fields(string(body)), " "), 500)
 }

@@ -13,6 +13,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
@@ -58,7 +59,7 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 	if err == nil {
 		offer := &Offer{
 			Server: oneLine(strings.TrimSpace(info.ServerInfo.Name + " " + info.ServerInfo.Version)), Protocol: info.ProtocolVersion,
-			Instructions: cut(launch.Clean(info.Instructions), maxInstructions),
+			Instructions: shorten.Bytes(launch.Clean(info.Instructions), maxInstructions),
 		}
 		conn.server = info.Capabilities
 		if offer.Tools, err = conn.listTools(ctx, s); err == nil {
@@ -101,7 +102,7 @@ func explain(ctx context.Context, err error, clean func(string) string) error {
 	if errors.As(err, &request) { // its address is known to who reads this
 		text = strings.Replace(text, fmt.Sprintf("%s %q: ", request.Op, request.URL), "", 1)
 	}
-	text = cut(clean(text), 2000)
+	text = shorten.Bytes(clean(text), 2000)
 	var permanent permanentError
 	switch {
 	case errors.Is(err, errUnauthorized):
@@ -169,7 +170,7 @@ func (c *connection) cause() error {
 	if errors.Is(cause, errUnauthorized) || errors.Is(cause, errEnded) {
 		return cause
 	}
-	return errors.New(cut(c.clean(cause.Error()), 2000))
+	return errors.New(shorten.Bytes(c.clean(cause.Error()), 2000))
 }
 
 // close ends the connection, and its child, and returns when nothing is left.
@@ -193,7 +194,7 @@ func (c *connection) notified(method string, params json.RawMessage) {
 			Data  json.RawMessage `json:"data"`
 		}
 		_ = json.Unmarshal(params, &said) // what can not be read is not said
-		c.session.log.Debug("MCP server says", "level", said.Level, "text", cut(c.clean(string(said.Data)), maxLogLine))
+		c.session.log.Debug("MCP server says", "level", said.Level, "text", shorten.Bytes(c.clean(string(said.Data)), maxLogLine))
 	}
 }
 
@@ -233,12 +234,4 @@ func (c *connection) watch(settings Settings, remote bool) {
 			}
 		}
 	})
-}
-
-// cut shortens a text to about n bytes of valid UTF-8.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "") + "…"
 }

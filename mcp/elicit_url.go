@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"unicode"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/seed-dec29ce4/eca/internal/localhost"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
@@ -59,7 +59,7 @@ func readPage(address string) (page, error) {
 	if u.User != nil {
 		p.notes = append(p.notes, "what stands before the @ is not the host")
 	}
-	if ip := net.ParseIP(name); u.Scheme == "http" && name != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if u.Scheme == "http" && !localhost.Is(name) {
 		p.notes = append(p.notes, "the connection is not encrypted")
 	}
 	return p, nil

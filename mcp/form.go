@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
@@ -235,9 +236,9 @@ func (f field) read(answer string) (any, error) {
 		n, err := strconv.ParseFloat(answer, 64)
 		switch {
 		case err != nil || math.IsInf(n, 0) || math.IsNaN(n):
-			return nil, fmt.Errorf("%q is no number", cut(answer, 100))
+			return nil, fmt.Errorf("%q is no number", shorten.Bytes(answer, 100))
 		case f.kind == integerField && (n != math.Trunc(n) || math.Abs(n) > 1<<53):
-			return nil, fmt.Errorf("%q is no whole number", cut(answer, 100))
+			return nil, fmt.Errorf("%q is no whole number", shorten.Bytes(answer, 100))
 		}
 		return n, f.within(n)
 	case oneField:
@@ -260,7 +261,7 @@ func (f field) choose(answer string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%q is none of: %s", cut(answer, 100), f.labels())
+	return "", fmt.Errorf("%q is none of: %s", shorten.Bytes(answer, 100), f.labels())
 }
 
 func (f field) chooseSome(answer string) ([]string, error) {
@@ -337,12 +338,12 @@ func (f field) checkText(text string) error {
 		_, err = time.Parse(time.RFC3339, text)
 	}
 	if err != nil {
-		return fmt.Errorf("%q is no %s", cut(text, 100), f.format)
+		return fmt.Errorf("%q is no %s", shorten.Bytes(text, 100), f.format)
 	}
 	return nil
 }
 
 // plain is a text of a server without what could make it look like more than a text.
 func plain(text string, limit int) string {
-	return cut(visible.Text(strings.ToValidUTF8(text, "")), limit)
+	return shorten.Bytes(visible.Text(strings.ToValidUTF8(text, "")), limit)
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // greet shakes hands in the way that servers of all versions but the newest understand. A
@@ -59,7 +61,7 @@ type versionError struct{ versions []string }
 func (e *versionError) Error() string {
 	var names []string
 	for _, v := range e.versions[:min(len(e.versions), 5)] {
-		names = append(names, strconv.Quote(cut(v, 50)))
+		names = append(names, strconv.Quote(shorten.Bytes(v, 50)))
 	}
 	return "the server speaks version " + strings.Join(names, ", ") + " of the protocol, which eca does not know"
 }

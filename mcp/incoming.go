@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // Handler answers a request of a server, within ctx, which also ends when the server
@@ -110,7 +112,7 @@ func (s *session) answer(ctx context.Context, method string, params json.RawMess
 	}
 	handle := s.handlers[method]
 	if handle == nil {
-		return nil, &wire.JSONRPCErrorDetails{Code: wire.METHOD_NOT_FOUND, Message: "eca does not know the method " + cut(method, 100)}
+		return nil, &wire.JSONRPCErrorDetails{Code: wire.METHOD_NOT_FOUND, Message: "eca does not know the method " + shorten.Bytes(method, 100)}
 	}
 	out, err := handle(ctx, ServerRequest{Server: s.self.server, Method: method, Params: params, Calls: concerned(s.calls(), params)})
 	if err == nil {
@@ -176,7 +178,7 @@ func (s *session) inputs(ctx context.Context, w wanted) (map[string]json.RawMess
 		work.Go(func() {
 			result, failed := s.answer(ctx, r.Method, r.Params)
 			if failed != nil {
-				cancel(fmt.Errorf("what the server asked for (%s) can not be given: %s", cut(r.Method, 100), failed.Message))
+				cancel(fmt.Errorf("what the server asked for (%s) can not be given: %s", shorten.Bytes(r.Method, 100), failed.Message))
 				return
 			}
 			mu.Lock()

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // outputSchema is what a tool says that its structured content is like. It is compiled when
@@ -62,7 +64,7 @@ func (o *outputSchema) check(structured json.RawMessage) error {
 	if err := o.compiled.Validate(value); err != nil {
 		const step = "validating " // of which the last names the place
 		text := err.Error()
-		return errors.New("the result does not match the output schema that the tool declares: " + cut(text[max(strings.LastIndex(text, step), 0):], 500))
+		return errors.New("the result does not match the output schema that the tool declares: " + shorten.Bytes(text[max(strings.LastIndex(text, step), 0):], 500))
 	}
 	return nil
 }

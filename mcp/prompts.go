@@ -13,6 +13,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // Prompt is a prompt that a server has (eca-features 15).
@@ -114,7 +115,7 @@ func said(raw json.RawMessage, clean func(string) string) ([]event.Said, error) 
 		got.images = slices.DeleteFunc(got.images, func(i event.Image) bool { return !takenImage(i.MediaType) })
 		text := clean(strings.Join(got.texts, "\n"))
 		if size += len(text); size > maxPromptText {
-			text = cut(text, max(len(text)-(size-maxPromptText), 0)) + "\n[The rest of this prompt is left out.]"
+			text = shorten.Bytes(text, max(len(text)-(size-maxPromptText), 0)) + "\n[The rest of this prompt is left out.]"
 		}
 		if last := len(out) - 1; last >= 0 && out[last].Role == role {
 			out[last].Text += "\n\n" + text
@@ -197,13 +198,13 @@ func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, erro
 		}
 		for _, p := range page.Prompts {
 			if p.Name == "" || len(p.Name) > maxToolName || len(p.Arguments) > maxPromptArguments || len(out) == maxPrompts {
-				s.m.deps.Log.Warn("a prompt of an MCP server is left out", "server", s.name, "prompt", cut(p.Name, 100))
+				s.m.deps.Log.Warn("a prompt of an MCP server is left out", "server", s.name, "prompt", shorten.Bytes(p.Name, 100))
 				continue
 			}
 			prompt := Prompt{Server: s.name, Name: oneLine(p.Name), sent: p.Name, Description: c.short(cmp.Or(p.Description, p.Title))}
 			for _, a := range p.Arguments {
 				prompt.sentArguments = append(prompt.sentArguments, a.Name)
-				prompt.Arguments = append(prompt.Arguments, Argument{Name: cut(oneLine(a.Name), maxToolName), Description: c.short(cmp.Or(a.Description, a.Title)), Required: a.Required})
+				prompt.Arguments = append(prompt.Arguments, Argument{Name: shorten.Bytes(oneLine(a.Name), maxToolName), Description: c.short(cmp.Or(a.Description, a.Title)), Required: a.Required})
 			}
 			out = append(out, prompt)
 		}
@@ -216,4 +217,4 @@ func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, erro
 }
 
 // short is a text of a server as it is shown in a list.
-func (c *connection) short(text string) string { return cut(c.clean(text), maxShort) }
+func (c *connection) short(text string) string { return shorten.Bytes(c.clean(text), maxShort) }

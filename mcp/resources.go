@@ -12,6 +12,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -118,12 +119,12 @@ func (c *connection) listResources(ctx context.Context, s *server) ([]Resource, 
 		}
 		for _, r := range page.Resources {
 			if r.URI == "" || oneLine(r.URI) != r.URI || len(r.URI) > maxURI || len(out) == maxResources {
-				s.m.deps.Log.Warn("a resource of an MCP server is left out", "server", s.name, "resource", cut(r.URI, 100))
+				s.m.deps.Log.Warn("a resource of an MCP server is left out", "server", s.name, "resource", shorten.Bytes(r.URI, 100))
 				continue
 			}
 			out = append(out, Resource{
-				Server: s.name, URI: r.URI, Name: cut(oneLine(cmp.Or(r.Title, r.Name, r.URI)), maxToolName),
-				Description: c.short(r.Description), MediaType: cut(oneLine(r.MIMEType), maxToolName),
+				Server: s.name, URI: r.URI, Name: shorten.Bytes(oneLine(cmp.Or(r.Title, r.Name, r.URI)), maxToolName),
+				Description: c.short(r.Description), MediaType: shorten.Bytes(oneLine(r.MIMEType), maxToolName),
 			})
 		}
 		if page.NextCursor == "" || page.NextCursor == cursor {

@@ -9,6 +9,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -81,7 +82,7 @@ func contents(list ...json.RawMessage) (out content) {
 	for _, one := range list {
 		content, err := wire.UnmarshalContent(one)
 		if err != nil {
-			add(fmt.Sprintf("[content that eca can not read: %s]", cut(err.Error(), 200)))
+			add(fmt.Sprintf("[content that eca can not read: %s]", shorten.Bytes(err.Error(), 200)))
 			continue
 		}
 		switch c := content.(type) {

@@ -11,6 +11,7 @@ import (
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -217,7 +218,7 @@ func shownSample(r llm.Request) string {
 	}
 	text := strings.TrimSuffix(b.String(), "\n>\n")
 	if len(text) > maxShownSample {
-		text = cut(text, maxShownSample) + fmt.Sprintf("\n\n(%d bytes in all)", b.Len())
+		text = shorten.Bytes(text, maxShownSample) + fmt.Sprintf("\n\n(%d bytes in all)", b.Len())
 	}
 	return text
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 const (
@@ -76,12 +78,12 @@ func (s *stderr) reason() (line string, more bool) {
 		switch {
 		case l == "" || noise.MatchString(l):
 		case failure.MatchString(l):
-			return cut(l, maxReason), len(lines) > 1
+			return shorten.Bytes(l, maxReason), len(lines) > 1
 		case last == "":
 			last = l
 		}
 	}
-	return cut(last, maxReason), len(lines) > 1
+	return shorten.Bytes(last, maxReason), len(lines) > 1
 }
 
 var (

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/lines"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // stdio is a transport over a child's stdin and stdout: one message of JSON in a line. What
@@ -254,6 +255,6 @@ func (t *stdio) message(line []byte) {
 func (t *stdio) loud(line []byte) {
 	t.noise += len(line)
 	if t.noise <= maxLogged && len(line) > 0 {
-		t.log.Debug("MCP server wrote what is no message to stdout", "text", cut(t.launch.Clean(string(line[:min(len(line), maxLogLine)])), maxLogLine))
+		t.log.Debug("MCP server wrote what is no message to stdout", "text", shorten.Bytes(t.launch.Clean(string(line[:min(len(line), maxLogLine)])), maxLogLine))
 	}
 }

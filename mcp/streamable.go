@@ -16,6 +16,7 @@ import (
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
@@ -158,7 +159,7 @@ func (t *streamable) send(ctx context.Context, e envelope) error {
 	case sse.ContentType:
 		return t.follow(ctx, cancel, resp.Body, e)
 	}
-	return fmt.Errorf("unexpected content type %q", cut(resp.Header.Get("Content-Type"), 100))
+	return fmt.Errorf("unexpected content type %q", shorten.Bytes(resp.Header.Get("Content-Type"), 100))
 }
 
 // whole takes an answer that is no stream.

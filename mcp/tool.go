@@ -11,6 +11,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -156,7 +157,7 @@ func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMes
 	}
 	say := func(text string) {
 		if out != nil && text != "" {
-			out(cut(c.clean(text), maxProgress) + "\n") // whole lines are shown
+			out(shorten.Bytes(c.clean(text), maxProgress) + "\n") // whole lines are shown
 		}
 	}
 	asked := request{
@@ -194,7 +195,7 @@ func (e callError) Error() string { return string(e) }
 
 // cleaned is an error as it may be shown.
 func (c *connection) cleaned(err error) error {
-	return errors.New(cut(c.clean(err.Error()), maxDescription))
+	return errors.New(shorten.Bytes(c.clean(err.Error()), maxDescription))
 }
 
 // mirrored returns the arguments that the server wants to see in headers too, as versions
@@ -231,7 +232,7 @@ func (c *connection) listTools(ctx context.Context, s *server) ([]*Tool, error) 
 				err = fmt.Errorf("a server has at most %d", maxTools)
 			}
 			if err != nil {
-				s.m.deps.Log.Warn("a tool of an MCP server is left out", "server", s.name, "tool", cut(name, 100), "err", err)
+				s.m.deps.Log.Warn("a tool of an MCP server is left out", "server", s.name, "tool", shorten.Bytes(name, 100), "err", err)
 				continue
 			}
 			out = append(out, tool)
@@ -273,7 +274,7 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 		}
 	}
 	description := cmp.Or(t.Description, t.Title, t.Annotations.Title, "The tool "+oneLine(t.Name)+" of the MCP server "+s.name+".")
-	description = cut(c.clean(description), maxDescription)
+	description = shorten.Bytes(c.clean(description), maxDescription)
 	return t.Name, &Tool{server: s, name: t.Name, tasks: t.Execution.Tasks, output: newOutputSchema(t.Output), now: Described{t.Name, description, schema}, spec: tools.Spec{
 		Server: s.name, Name: oneLine(t.Name), Origin: tools.OriginMCP, Schema: schema, Description: description, Caution: caution(t.Annotations),
 	}}, nil

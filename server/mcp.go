@@ -7,9 +7,9 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -192,7 +192,7 @@ func (s *Server) mcpServer(name string) (protocol.MCPServer, bool) {
 		out.Args = list(c.Args)
 	}
 	if status.Offer != nil {
-		out.Tools, out.Instructions = fittingTools(offered), shorten(status.Offer.Instructions, maxInstructions)
+		out.Tools, out.Instructions = fittingTools(offered), shorten.Bytes(status.Offer.Instructions, maxInstructions)
 		out.Prompts, out.Resources = listed(status.Offer)
 	}
 	return out, ok
@@ -246,14 +246,7 @@ func fittingList[T any](list []T, strip func(*T)) *[]T {
 }
 
 // shorter is a description as it is listed.
-func shorter(text string) string { return shorten(text, shortened) }
-
-func shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
-}
+func shorter(text string) string { return shorten.Bytes(text, shortened) }
 
 // shortened is how long a short description is, in bytes.
 const shortened = 200

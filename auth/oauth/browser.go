@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/seed-dec29ce4/eca/internal/localhost"
 )
 
 // defaultRedirect is where browsers are sent to (RFC 8252 section 7.3): any free port.
@@ -121,7 +123,7 @@ func (p Provider) checkBrowser() error {
 // the port that was found into it.
 func (b *Browser) listen(redirect *url.URL, anyPort bool) {
 	b.Pasting = true
-	if redirect.Scheme != "http" && redirect.Scheme != "https" || !loopback(redirect.Hostname()) {
+	if redirect.Scheme != "http" && redirect.Scheme != "https" || !localhost.Is(redirect.Hostname()) {
 		return
 	}
 	host := redirect.Hostname()

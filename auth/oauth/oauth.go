@@ -18,14 +18,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
 
+	"github.com/seed-dec29ce4/eca/internal/localhost"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // Provider is an authorisation server, and as whom it is asked. The client is the
@@ -163,15 +164,10 @@ func (p Provider) check(what, address string) error {
 		return fmt.Errorf("the login server's %s endpoint is not known", what)
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !localhost.Is(u.Hostname())) {
 		return fmt.Errorf("the login server's %s endpoint must begin with https://", what)
 	}
 	return nil
-}
-
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // context makes golang.org/x/oauth2 use our client: it says who we are, and follows no
@@ -258,9 +254,5 @@ func (e *UnreachableError) Error() string {
 func (e *UnreachableError) Unwrap() error { return e.Cause }
 
 func oneLine(s string, limit int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return s
+	return shorten.Bytes(strings.Join(strings.Fields(s), " "), limit)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/extensions"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // Types of commands, as clients are told.
@@ -159,11 +160,7 @@ func filters(r extensions.Rule) string {
 }
 
 func preview(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if r := []rune(text); len(r) > maxPreview {
-		return string(r[:maxPreview]) + "…"
-	}
-	return text
+	return shorten.Text(strings.Join(strings.Fields(text), " "), maxPreview)
 }
 
 func (c *Commands) subagents(context.Context, input) (string, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // hooks lists the user's hooks by event, with what is wrong with the others.
@@ -55,11 +56,7 @@ func hookLine(h hooks.Info) string {
 	b.WriteByte('\n')
 	const longest = 120
 	for _, a := range h.Actions {
-		text := []rune(strings.Join(strings.Fields(a), " "))
-		if len(text) > longest {
-			text = append(text[:longest], '…')
-		}
-		b.WriteString("  - " + inline(string(text)) + "\n")
+		b.WriteString("  - " + inline(shorten.Text(strings.Join(strings.Fields(a), " "), longest)) + "\n")
 	}
 	return b.String()
 }

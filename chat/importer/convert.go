@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/internal/transit"
 )
 
@@ -130,11 +131,7 @@ func (c *converter) message(i int, m Record) {
 
 // leave counts something our events have no place for.
 func (c *converter) leave(kind string) {
-	const longest = 60
-	if len(kind) > longest {
-		kind = strings.ToValidUTF8(kind[:longest], "") + "…"
-	}
-	c.leftOut[kind]++
+	c.leftOut[shorten.Bytes(kind, 60)]++
 }
 
 func (c *converter) notice(s string) { c.emit(event.Notice{Text: "\n" + s + "\n"}) }

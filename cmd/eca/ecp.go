@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/agent"
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
@@ -82,7 +83,7 @@ func ecpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 
 // serveHTTP serves until ctx ends. Steps that run then are stopped.
 func serveHTTP(ctx context.Context, a *agent.Agent, f ecpFlags, token string, stderr io.Writer) error {
-	address, err := agent.CheckAddress(f.http, token)
+	address, err := httpguard.ListenAddress(f.http, token)
 	if err != nil {
 		return usage.Errorf("--http: %w", err)
 	}
@@ -92,7 +93,7 @@ func serveHTTP(ctx context.Context, a *agent.Agent, f ecpFlags, token string, st
 	}
 	address = listener.Addr().String() // with the port that 0 became
 	fmt.Fprintf(stderr, "eca ecp: serving http://%s%s\n", address, ecp.Endpoint)
-	handler := a.Handler(agent.HTTPOptions{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token})
+	handler := a.Handler(httpguard.Options{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token})
 	return serveUntil(ctx, listener, handler, a.Close) // which answers what runs
 }
 

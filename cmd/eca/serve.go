@@ -21,6 +21,7 @@ import (
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
 	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/agent"
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
@@ -57,7 +58,7 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			token := os.Getenv(serveTokenVariable)
-			address, err := agent.CheckAddress(f.listen, token)
+			address, err := httpguard.ListenAddress(f.listen, token)
 			if err != nil {
 				return fmt.Errorf("--listen: %w (the token is in %s)", err, serveTokenVariable)
 			}
@@ -103,15 +104,15 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			mux := http.NewServeMux()
 			mux.Handle("/", s.Handler())
 			mux.Handle("/e2a", g.Socket())
-			mux.Handle(ecp.Endpoint, a.Handler(agent.HTTPOptions{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token}))
+			mayCall := httpguard.Options{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token}
+			mux.Handle(ecp.Endpoint, a.Handler(mayCall))
 			leave := func() { // which answers what runs
 				s.Close()
 				a.Close()
 				g.Close()
 			}
-			guard := a2a.Access{Address: address, Token: token, Origins: f.origins, Hosts: f.hosts}
 			fmt.Fprintf(stderr, "eca serve: serving http://%s\n", address)
-			return serveUntil(cmd.Context(), listener, guard.Guard(mux), leave)
+			return serveUntil(cmd.Context(), listener, a2a.Guard(mayCall, mux), leave)
 		},
 	}
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8766", "address to serve at, host:port")
@@ -143,15 +144,10 @@ func (f serveFlags) check() error {
 	return nil
 }
 
-// httpServer is one that lets go of clients which say nothing.
-func httpServer(handler http.Handler) *http.Server {
-	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
-}
-
 // serveUntil serves until ctx ends, has leave stop what runs, and lets what was begun be
 // answered.
 func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, leave func()) error {
-	server := httpServer(handler)
+	server := httpguard.NewServer(handler)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
 	var err error

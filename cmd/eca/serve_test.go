@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
 	"github.com/seed-dec29ce4/eca/internal/nettest"
 	"github.com/seed-dec29ce4/eca/internal/nodetest"
 )
@@ -196,7 +197,7 @@ func played(t *testing.T, cmd *exec.Cmd, want string) {
 func TestServeLetsGo(t *testing.T) {
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	for text, want := range map[string]string{"GET / HTTP/1.1\r\nHost:": "", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n": "HTTP/1.1 204 "} {
-		if answer, after := nettest.Stalled(t, httpServer(ok), text); !strings.HasPrefix(answer, want) || after > 2*time.Minute {
+		if answer, after := nettest.Stalled(t, httpguard.NewServer(ok), text); !strings.HasPrefix(answer, want) || after > 2*time.Minute {
 			t.Errorf("%q: %q after %s", text, answer, after)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/esrp/service"
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
 	"github.com/seed-dec29ce4/eca/internal/keychain"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
@@ -156,7 +157,7 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 	if token == "" {
 		return errors.New(tokenVariable + " is not set: callers need a token")
 	}
-	address, err := service.CheckAddress(f.listen)
+	address, err := httpguard.ListenAddress(f.listen, token)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
@@ -192,10 +193,7 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "esrp serve: workers at nats://%s\n", nats)
 	}
 	fmt.Fprintf(stderr, "esrp serve: serving http://%s\n", address)
-	server := &http.Server{
-		Handler:           s.Handler(service.HTTPOptions{Address: address, Hosts: f.hosts, Origins: f.origins, Rate: f.rate}),
-		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
-	}
+	server := httpguard.NewServer(s.Handler(service.HTTPOptions{Options: httpguard.Options{Address: address, Hosts: f.hosts, Origins: f.origins}, Rate: f.rate}))
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	select {

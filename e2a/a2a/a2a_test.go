@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
 	"github.com/seed-dec29ce4/eca/internal/nettest"
 )
 
@@ -356,7 +357,7 @@ func TestLoopbackOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.RemoteAddr = c.remote
-		a2a.Access{Address: "127.0.0.1:80", Token: c.token}.Guard(passed).ServeHTTP(w, req)
+		a2a.Guard(httpguard.Options{Address: "127.0.0.1:80", Token: c.token}, passed).ServeHTTP(w, req)
 		if w.status != c.want {
 			t.Errorf("%+v: %d", c, w.status)
 		}
@@ -374,7 +375,7 @@ func TestStalledCaller(t *testing.T) {
 	s := a2a.New(a2a.Options{Version: "1"})
 	t.Cleanup(s.Close)
 	call := "POST " + a2a.Endpoint + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
-	guarded := a2a.Access{Address: "127.0.0.1:80", Token: "s3cret"}.Guard(s.Handler())
+	guarded := a2a.Guard(httpguard.Options{Address: "127.0.0.1:80", Token: "s3cret"}, s.Handler())
 	for want, handler := range map[string]http.Handler{"400": s.Handler(), "401": guarded} {
 		if answer, after := nettest.Stalled(t, &http.Server{Handler: handler}, call); !strings.HasPrefix(answer, "HTTP/1.1 "+want) || after > 2*time.Minute {
 			t.Errorf("%s: %q after %s", want, answer, after)

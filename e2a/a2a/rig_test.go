@@ -15,6 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
 	"github.com/seed-dec29ce4/eca/internal/e2atest"
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
 func TestMain(m *testing.M) { e2atest.Main(m) }
@@ -46,7 +47,7 @@ func startRig(t testing.TB, world *e2atest.World, token string, change func(*a2a
 		change(&o)
 	}
 	s := a2a.New(o)
-	server.Config.Handler = a2a.Access{Address: server.Listener.Addr().String(), Token: token}.Guard(s.Handler())
+	server.Config.Handler = a2a.Guard(httpguard.Options{Address: server.Listener.Addr().String(), Token: token}, s.Handler())
 	server.Start()
 	r.stop = sync.OnceFunc(func() {
 		http.DefaultClient.CloseIdleConnections()

@@ -5,20 +5,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
 const (
 	maxBody   = 32 << 20 // of a request, in bytes
-	bodyTime  = time.Minute
 	keepAlive = 15 * time.Second
 )
 
@@ -75,21 +74,9 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, 
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); r.ContentLength != 0 && (err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json")) {
 		return nil, http.StatusUnsupportedMediaType, failure(codeContentType, "calls are application/json, not %q", r.Header.Get("Content-Type"))
 	}
-	tooLong := failure(codeRequest, "calls have %d MiB at most", maxBody>>20)
-	if r.ContentLength > maxBody {
-		w.Header().Set("Connection", "close")
-		return nil, http.StatusRequestEntityTooLarge, tooLong
-	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // servers of tests may not have it
-	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err == nil { // else the rest of it, which the server reads, must not take for ever
-		_ = control.SetReadDeadline(time.Time{})
-	}
-	var long *http.MaxBytesError
-	switch {
-	case errors.As(err, &long):
-		return nil, http.StatusRequestEntityTooLarge, tooLong
+	switch body, err = httpguard.ReadBody(w, r, maxBody); {
+	case errors.Is(err, httpguard.ErrTooLarge):
+		return nil, http.StatusRequestEntityTooLarge, failure(codeRequest, "calls have %d MiB at most", maxBody>>20)
 	case err != nil:
 		return nil, http.StatusBadRequest, failure(codeRequest, "the call did not arrive: %v", err)
 	}

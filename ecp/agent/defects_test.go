@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/ecp"
-	"github.com/seed-dec29ce4/eca/ecp/agent"
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
 // Defects of the reference's side of agents (contract, section 3) that ours does not share.
@@ -18,7 +18,7 @@ func TestDefects(t *testing.T) {
 	// A server that is never reset leaks what was said from one scenario into the next.
 	t.Run("01", func(t *testing.T) {
 		r := newRig(t, options{model: say})
-		s := r.site(agent.HTTPOptions{})
+		s := r.site(httpguard.Options{})
 		for _, input := range []string{"of the first scenario", "of the second"} {
 			s.do("POST", "/ecp", `{"jsonrpc":"2.0","method":"agent/initialize","params":{"config":{}},"id":1}`, nil)
 			s.do("POST", "/ecp", `{"jsonrpc":"2.0","method":"agent/step","params":{"input":"`+input+`"},"id":2}`, nil)
@@ -32,7 +32,7 @@ func TestDefects(t *testing.T) {
 	// answered wrongly.
 	t.Run("25", func(t *testing.T) {
 		r := newRig(t, options{model: say})
-		s, c := r.site(agent.HTTPOptions{}), r.connect()
+		s, c := r.site(httpguard.Options{}), r.connect()
 		for _, line := range []string{"{", "[]", "7", `{"jsonrpc":"2.0","method":"x","id":1}`, `{"jsonrpc":"2.0","method":"agent/step","params":7,"id":1}`} {
 			c.send(line)
 			if here, there := c.line(), s.do("POST", "/ecp", line, nil).body; here != there {
@@ -65,7 +65,7 @@ func TestDefects(t *testing.T) {
 			fmt.Fprintf(&tape, "  - {user: \"^question %d$\", steps: [{text: \"question %[1]d\"}]}\n", i)
 		}
 		r := newRig(t, options{model: tape.String()})
-		s := r.site(agent.HTTPOptions{})
+		s := r.site(httpguard.Options{})
 		var all sync.WaitGroup
 		for i := range 12 {
 			all.Go(func() {
@@ -83,7 +83,7 @@ func TestDefects(t *testing.T) {
 	// Bodies in chunks are lost, foreign hosts are served, OPTIONS and HEAD are unknown.
 	t.Run("27", func(t *testing.T) {
 		r := newRig(t, options{model: say})
-		s := r.site(agent.HTTPOptions{})
+		s := r.site(httpguard.Options{})
 		for method, status := range map[string]int{"OPTIONS": 405, "HEAD": 405, "PATCH": 405} {
 			if a := s.do(method, "/ecp", "", nil); a.status != status {
 				t.Errorf("%s: %d", method, a.status)
@@ -112,7 +112,7 @@ func TestDefects(t *testing.T) {
 	// Web pages can run programs.
 	t.Run("29", func(t *testing.T) {
 		r := newRig(t, options{model: say})
-		s := r.site(agent.HTTPOptions{})
+		s := r.site(httpguard.Options{})
 		for name, header := range map[string]map[string]string{
 			"foreign page": {"Origin": "https://evil.example", "Content-Type": "text/plain"},
 			"form":         {"Content-Type": "application/x-www-form-urlencoded"},
@@ -127,7 +127,7 @@ func TestDefects(t *testing.T) {
 	// A request for a folder, or what else is none of its addresses, ends the server.
 	t.Run("30", func(t *testing.T) {
 		r := newRig(t, options{model: say})
-		s := r.site(agent.HTTPOptions{})
+		s := r.site(httpguard.Options{})
 		for _, path := range []string{"/", "/src", "/src/", "//", "/ecp/..", "/..%2f..%2fetc/passwd", "/%00", "/ecp%00", "/ecp/%ff", "/" + strings.Repeat("a/", 2000)} {
 			for _, method := range []string{"GET", "POST"} {
 				if a := s.do(method, path, resetCall, nil); a.status != 404 || strings.Contains(a.body, "root:") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/agent"
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
 	"github.com/seed-dec29ce4/eca/internal/nettest"
 )
 
@@ -21,7 +22,7 @@ type site struct {
 	t testing.TB
 }
 
-func (r *rig) site(o agent.HTTPOptions) site {
+func (r *rig) site(o httpguard.Options) site {
 	r.t.Helper()
 	s := httptest.NewUnstartedServer(nil)
 	o.Address = s.Listener.Addr().String()
@@ -71,7 +72,7 @@ const (
 // The statuses of the contract (1.6).
 func TestHTTPStatus(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
-	s := r.site(agent.HTTPOptions{Origins: []string{"https://good.example"}, Hosts: []string{"eval.example"}})
+	s := r.site(httpguard.Options{Origins: []string{"https://good.example"}, Hosts: []string{"eval.example"}})
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	for _, c := range []struct {
 		name, method, path, body string
@@ -140,7 +141,7 @@ func TestHTTPStatus(t *testing.T) {
 // A token is demanded of each call.
 func TestHTTPToken(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
-	s := r.site(agent.HTTPOptions{Token: "let-me-in"})
+	s := r.site(httpguard.Options{Token: "let-me-in"})
 	for header, status := range map[string]int{"": 401, "Bearer let-me": 401, "let-me-in": 401, "Bearer let-me-in": 200} {
 		if a := s.do("POST", "/ecp", resetCall, map[string]string{"Authorization": header}); a.status != status {
 			t.Errorf("%q: %d", header, a.status)
@@ -151,7 +152,7 @@ func TestHTTPToken(t *testing.T) {
 // A step over HTTP, as JSON and as an event.
 func TestHTTPStep(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: hello ä}]}"})
-	s := r.site(agent.HTTPOptions{})
+	s := r.site(httpguard.Options{})
 	call := `{"jsonrpc":"2.0","method":"agent/step","params":{"input":"hi"},"id":7}`
 	for accept, prefix := range map[string]string{"application/json": "", "text/event-stream": "event: message\ndata: "} {
 		a := s.do("POST", "/ecp", call, map[string]string{"Accept": accept})
@@ -169,7 +170,7 @@ func TestHTTPStep(t *testing.T) {
 // Who leaves in the middle of a step stops it, and the next one is served.
 func TestHTTPClientLeaves(t *testing.T) {
 	r := newRig(t, options{model: "turns:\n  - {user: hang, steps: [{text: \"x \", hang: true}]}\n  - {user: next, steps: [{text: served}]}\n"})
-	s := r.site(agent.HTTPOptions{})
+	s := r.site(httpguard.Options{})
 	ctx, leave := context.WithCancel(context.Background())
 	defer leave()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/ecp", strings.NewReader(`{"jsonrpc":"2.0","method":"agent/step","params":{"input":"hang"},"id":1}`))
@@ -192,7 +193,7 @@ func TestHTTPClientLeaves(t *testing.T) {
 // Who sends a message and stops in the middle of it holds nobody up.
 func TestHTTPStalledClient(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
-	s := r.site(agent.HTTPOptions{})
+	s := r.site(httpguard.Options{})
 	conn, err := net.DialTimeout("tcp", s.Listener.Addr().String(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +210,7 @@ func TestHTTPStalledClient(t *testing.T) {
 // A body in chunks is read, which the reference does not.
 func TestHTTPChunks(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
-	s := r.site(agent.HTTPOptions{})
+	s := r.site(httpguard.Options{})
 	res, err := s.Client().Post(s.URL+"/ecp", "application/json", io.MultiReader(strings.NewReader(resetCall[:10]), strings.NewReader(resetCall[10:])))
 	if err != nil {
 		t.Fatal(err)
@@ -220,25 +221,11 @@ func TestHTTPChunks(t *testing.T) {
 	}
 }
 
-func TestCheckAddress(t *testing.T) {
-	for address, want := range map[string]string{
-		"127.0.0.1:8765": "127.0.0.1:8765", ":0": "127.0.0.1:0", "localhost:1": "localhost:1", "[::1]:2": "[::1]:2",
-		"0.0.0.0:1": "", "10.1.2.3:1": "", "8765": "", "example.org:80": "",
-	} {
-		if got, err := agent.CheckAddress(address, ""); got != want || (err != nil) != (want == "") {
-			t.Errorf("%s: %q, %v", address, got, err)
-		}
-	}
-	if got, err := agent.CheckAddress("0.0.0.0:1", "token"); got != "0.0.0.0:1" || err != nil {
-		t.Errorf("%q, %v", got, err)
-	}
-}
-
 // Who begins a message and stops in the middle of it is let go after a while.
 func TestHTTPHalfAMessage(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
-	for want, token := range map[string]string{"400": "", "401": "let-me-in"} {
-		answer, after := nettest.Stalled(t, &http.Server{Handler: r.agent.Handler(agent.HTTPOptions{Token: token})}, "POST /ecp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
+	for want, token := range map[string]string{"400": "let-me-in", "401": "let-others-in"} {
+		answer, after := nettest.Stalled(t, &http.Server{Handler: r.agent.Handler(httpguard.Options{Token: token})}, "POST /ecp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer let-me-in\r\nContent-Length: 1000\r\n\r\n{")
 		if !strings.HasPrefix(answer, "HTTP/1.1 "+want) || after > 2*time.Minute {
 			t.Errorf("%s: %q after %s", want, answer, after)
 		}

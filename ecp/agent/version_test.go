@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/ecp"
-	"github.com/seed-dec29ce4/eca/ecp/agent"
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
 const huge = "999999999999999999999999999999"
@@ -47,7 +47,7 @@ var versions = []struct {
 func TestProtocolVersion(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
 	c := r.connect()
-	server := httptest.NewServer(r.agent.Handler(agent.HTTPOptions{Address: "127.0.0.1:0"}))
+	server := httptest.NewServer(r.agent.Handler(httpguard.Options{Address: "127.0.0.1:0"}))
 	defer server.Close()
 	for _, v := range versions {
 		c.next++

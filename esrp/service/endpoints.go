@@ -5,24 +5,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
-const (
-	bodyTime     = time.Minute      // how long a request may take to arrive
-	artifactTime = 10 * time.Minute // and an artifact to be read
-)
+// artifactTime is how long an artifact may take to be read.
+const artifactTime = 10 * time.Minute
 
 // request reads and takes on what a POST brings. The id is the request's as soon as it is
 // known.
 func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp.Request) error) (q esrp.Request, j job, err error) {
-	if wait := h.starts.take(h.s.now()); wait > 0 {
+	now := h.s.now()
+	start := h.starts.ReserveN(now, 1)
+	if wait := start.DelayFrom(now); wait > 0 {
+		start.CancelAt(now)
 		return q, j, busy(wait, "more than %g requests per second", h.o.Rate)
 	}
 	if t := r.Header.Get("Content-Type"); t != "" {
@@ -30,17 +31,9 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp
 			return q, j, refuse(http.StatusUnsupportedMediaType, esrp.InvalidInputSchema, "requests are application/json")
 		}
 	}
-	if r.ContentLength > h.o.MaxBody { // said in the header: nothing of it is read
-		w.Header().Set("Connection", "close")
-		return q, j, refuse(http.StatusRequestEntityTooLarge, esrp.InvalidInputSize, "the request has %d bytes; at most %d are taken", r.ContentLength, h.o.MaxBody)
-	}
-	doc, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.o.MaxBody))
-	if err == nil { // a job may take long; the rest of a request, which the server reads, may not
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	}
-	var long *http.MaxBytesError
+	doc, err := httpguard.ReadBody(w, r, h.o.MaxBody)
 	switch {
-	case errors.As(err, &long):
+	case errors.Is(err, httpguard.ErrTooLarge):
 		return q, j, refuse(http.StatusRequestEntityTooLarge, esrp.InvalidInputSize, "the request is longer than %d bytes", h.o.MaxBody)
 	case err != nil:
 		return q, j, refuse(http.StatusBadRequest, esrp.InvalidInputSchema, "the request can not be read: %v", err)

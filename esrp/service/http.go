@@ -1,28 +1,22 @@
 package service
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
-	"net/netip"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
 // HTTPOptions say who may call over HTTP, and how much.
 type HTTPOptions struct {
-	Address string   // that is listened at, host:port
-	Origins []string // of web pages that may call; none may by default
-	Hosts   []string // names under which the service is reached, besides this machine's
+	httpguard.Options // whose token is the service's
 
 	MaxBody     int64   // bytes of a request; default 4 MiB
 	Rate        float64 // requests per second that start something, in the long run; default 200
@@ -41,15 +35,11 @@ func (s *Service) Handler(o HTTPOptions) http.Handler {
 		o.Rate = 200
 	}
 	o.Burst = orElse(o.Burst, 1000)
-	h := &handler{s: s, o: o, running: make(chan struct{}, orElse(o.Concurrency, 1024))}
-	h.token = sha256.Sum256([]byte("Bearer " + s.o.Token))
-	h.starts = bucket{rate: o.Rate, size: float64(o.Burst), left: float64(o.Burst), at: s.now()}
-	host, _, err := net.SplitHostPort(o.Address)
-	if err != nil {
-		host = o.Address
-	}
-	h.bound, _ = netip.ParseAddr(host) // not valid for a name
-	h.hosts = slices.Concat(o.Hosts, []string{host, "localhost", "127.0.0.1", "::1"})
+	h := &handler{s: s, o: o, running: make(chan struct{}, orElse(o.Concurrency, 1024)), starts: rate.NewLimiter(rate.Limit(o.Rate), o.Burst)}
+	o.Token = s.o.Token
+	h.guard = httpguard.New(o.Options, httpguard.Pages{
+		Methods: "GET, POST", Headers: "Authorization, Content-Type, Last-Event-ID, X-Idempotency-Key, X-Request-ID", Expose: "ETag, Location, Retry-After",
+	})
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/execute", h.execute)
 	mux.HandleFunc("POST /v1/jobs", h.submit)
@@ -67,11 +57,9 @@ type handler struct {
 	s       *Service
 	o       HTTPOptions
 	mux     *http.ServeMux
-	bound   netip.Addr
-	hosts   []string // without ports
-	token   [sha256.Size]byte
+	guard   *httpguard.Guard
 	running chan struct{}
-	starts  bucket
+	starts  *rate.Limiter
 }
 
 // refusal is a failure with an HTTP status that its code does not have.
@@ -93,20 +81,16 @@ func busy(after time.Duration, format string, args ...any) *refusal {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	if r.ContentLength != 0 { // also of what is refused: the server reads it before it answers
-		_ = http.NewResponseController(w).SetReadDeadline(h.s.now().Add(bodyTime)) // servers of tests may not have it
+	done, refused := h.guard.Admit(w, r)
+	if !done && refused == nil {
+		refused = h.guard.Authorize(w, r)
 	}
-	if refused := h.guard(w, r); refused != nil {
-		h.refuse(w, refused)
+	switch {
+	case refused != nil:
+		h.refuse(w, refuse(refused.Status, esrp.InvalidInputSemantic, "%s", refused.Message))
 		return
-	}
-	if preflight(r) {
-		w.Header().Set("Access-Control-Allow-Methods", "GET, POST")
-		w.Header().Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, X-Idempotency-Key, X-Request-ID")
-		w.Header().Set("Access-Control-Max-Age", "600")
-		w.WriteHeader(http.StatusNoContent)
+	case done:
 		return
 	}
 	select {
@@ -137,62 +121,6 @@ type statusOnly struct {
 func (s *statusOnly) Header() http.Header         { return s.header }
 func (s *statusOnly) Write(p []byte) (int, error) { return len(p), nil }
 func (s *statusOnly) WriteHeader(status int)      { s.status = status }
-
-// guard says why a request is not served.
-func (h *handler) guard(w http.ResponseWriter, r *http.Request) *refusal {
-	if !h.knownHost(r.Host) {
-		return refuse(http.StatusForbidden, esrp.InvalidInputSemantic, "this host is not served: a page may have pointed its name here")
-	}
-	if origin := r.Header.Get("Origin"); origin != "" {
-		if !slices.ContainsFunc(h.o.Origins, func(o string) bool { return strings.EqualFold(o, origin) }) {
-			return refuse(http.StatusForbidden, esrp.InvalidInputSemantic, "pages of this origin may not call")
-		}
-		w.Header().Set("Access-Control-Allow-Origin", origin)
-		w.Header().Set("Access-Control-Expose-Headers", "ETag, Location, Retry-After")
-		w.Header().Set("Vary", "Origin")
-		if preflight(r) {
-			return nil
-		}
-	}
-	sum := sha256.Sum256([]byte(r.Header.Get("Authorization")))
-	if subtle.ConstantTimeCompare(sum[:], h.token[:]) == 0 {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		return refuse(http.StatusUnauthorized, esrp.InvalidInputSemantic, "the bearer token is missing or wrong")
-	}
-	return nil
-}
-
-// preflight says whether a browser asks what a page may send; it has no token for that. guard
-// has looked at the page's origin before.
-func preflight(r *http.Request) bool {
-	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
-}
-
-// knownHost says whether a request was meant for us. Who listens at every address is
-// reached by any of them, but names must be known.
-func (h *handler) knownHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	if slices.ContainsFunc(h.hosts, func(known string) bool { return known != "" && strings.EqualFold(known, host) }) {
-		return true
-	}
-	_, err := netip.ParseAddr(host)
-	return err == nil && (h.o.Address == "" || h.bound.IsValid() && h.bound.IsUnspecified() || strings.HasPrefix(h.o.Address, ":"))
-}
-
-// CheckAddress completes an address to listen at: without a host it is this machine's.
-func CheckAddress(address string) (string, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", err
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port), nil
-}
 
 // refuse answers with a failure; the request is nobody's.
 func (h *handler) refuse(w http.ResponseWriter, r *refusal) {
@@ -242,30 +170,9 @@ func (h *handler) write(w http.ResponseWriter, status int, r esrp.Response) {
 }
 
 func writeJSON(w http.ResponseWriter, status int, doc []byte) {
-	// What is refused may still arrive: the server reads it before it answers.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(bodyTime + writeTime)) // servers of tests may not have it
+	const answerTime = 90 * time.Second                                            // what is refused may still arrive: the server reads it before it answers
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // servers of tests may not have it
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(doc) // who does not listen hears it when it asks again
-}
-
-// bucket lets some requests through at once, and then so many per second.
-type bucket struct {
-	mu         sync.Mutex // guards left and at
-	rate, size float64
-	left       float64
-	at         time.Time
-}
-
-// take takes one, or says after what time there is one.
-func (b *bucket) take(now time.Time) (wait time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.left = min(b.size, b.left+b.rate*max(0, now.Sub(b.at).Seconds()))
-	b.at = now
-	if b.left < 1 {
-		return time.Duration((1 - b.left) / b.rate * float64(time.Second))
-	}
-	b.left--
-	return 0
 }

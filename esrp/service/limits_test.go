@@ -81,28 +81,6 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// The bucket fills with time, up to its size.
-func TestBucket(t *testing.T) {
-	now := time.Unix(0, 0)
-	b := bucket{rate: 2, size: 2, left: 2, at: now}
-	for n, c := range []struct{ after, wait time.Duration }{
-		{0, 0},
-		{0, 0},
-		{0, 500 * time.Millisecond},
-		{250 * time.Millisecond, 250 * time.Millisecond},
-		{250 * time.Millisecond, 0},
-		{time.Hour, 0},
-		{0, 0},
-		{0, 500 * time.Millisecond},
-		{-time.Hour, 500 * time.Millisecond},
-	} {
-		now = now.Add(c.after)
-		if wait := b.take(now); wait != c.wait {
-			t.Errorf("%d: wait %s, want %s", n, wait, c.wait)
-		}
-	}
-}
-
 // The same key and the same payload are the same, whatever else the request says; of the payload
 // all counts.
 func TestKeys(t *testing.T) {

@@ -11,10 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
-const (
-	heartbeat = 15 * time.Second
-	writeTime = 30 * time.Second // how long a reader may take none
-)
+const heartbeat = 15 * time.Second
 
 // events answers GET /v1/jobs/{id}/events: all events, or those behind Last-Event-ID, then
 // what happens, to the last one.

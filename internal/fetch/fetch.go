@@ -29,6 +29,7 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"github.com/seed-dec29ce4/eca/internal/localhost"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 )
 
@@ -268,7 +269,7 @@ func (g *Getter) parse(address string) (*url.URL, error) {
 	if a, err := netip.ParseAddr(name); err == nil {
 		return u, g.mayDial(name, a)
 	}
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+	if localhost.Is(name) {
 		return u, g.mayDial(name, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
 	}
 	return u, nil

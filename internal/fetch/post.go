@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/internal/localhost"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 )
 
@@ -41,7 +42,7 @@ func (p *Poster) Check(address string) error {
 	}
 	host := u.Hostname()
 	at, err := netip.ParseAddr(host)
-	if host == "localhost" {
+	if err != nil && localhost.Is(host) {
 		at, err = netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
 	if within(host, p.getter.rules.Private) || err == nil && p.getter.excepted(host, at) {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // Limits of what a peer may send. A header block is a few dozen bytes in practice;
@@ -121,7 +123,7 @@ func (f *frameReader) header() (int, error) {
 			value := strings.TrimSpace(line[i+len("content-length:"):])
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 0 {
-				bad = &frameError{codeInvalidRequest, fmt.Sprintf("bad Content-Length %q", clip(value, 40))}
+				bad = &frameError{codeInvalidRequest, fmt.Sprintf("bad Content-Length %q", shorten.Bytes(value, 40))}
 				continue
 			}
 			length, seen, bad = n, true, nil
@@ -132,7 +134,7 @@ func (f *frameReader) header() (int, error) {
 		}
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(strings.TrimSpace(name), "content-type") {
 			if cs := charset(value); cs != "" && cs != "utf-8" && cs != "utf8" {
-				bad = &frameError{codeInvalidRequest, fmt.Sprintf("unsupported charset %q", clip(cs, 40))}
+				bad = &frameError{codeInvalidRequest, fmt.Sprintf("unsupported charset %q", shorten.Bytes(cs, 40))}
 			}
 		}
 	}
@@ -210,11 +212,4 @@ func indexFold(s, lower string) int {
 		}
 	}
 	return -1
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

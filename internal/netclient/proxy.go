@@ -2,11 +2,14 @@ package netclient
 
 import (
 	"net"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode"
+
+	"golang.org/x/net/http/httpproxy"
+
+	"github.com/seed-dec29ce4/eca/internal/localhost"
 )
 
 // Proxies says through which proxy servers are reached. It is immutable.
@@ -17,8 +20,8 @@ import (
 // names to the proxy), or a host and port, with user and password where it wants them.
 type Proxies struct {
 	plain, secure proxy
-	except        []exception
-	exceptions    string // as written
+	except        func(*url.URL) (*url.URL, error) // see parseExceptions
+	exceptions    string                           // as written
 }
 
 // proxy is what one variable says.
@@ -157,79 +160,23 @@ func (p *Proxies) direct(u *url.URL) bool {
 	if err != nil {
 		return false
 	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	ip, _ := netip.ParseAddr(host) // the zero Addr is not valid, and in no prefix
-	ip = ip.Unmap().WithZone("")
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") || ip.IsLoopback() {
-		return true
-	}
-	return slices.ContainsFunc(p.except, func(e exception) bool { return e.matches(host, ip, port) })
-}
-
-// exception is one entry of no_proxy.
-type exception struct {
-	all    bool
-	host   string       // this one, and all below it
-	suffix string       // ".example.com": all below it, not itself
-	ip     netip.Addr   //
-	net    netip.Prefix //
-	port   string       // empty: any
+	host = strings.TrimSuffix(host, ".")
+	through, err := p.except(&url.URL{Scheme: "http", Host: net.JoinHostPort(host, port)})
+	return localhost.Is(host) || err == nil && through == nil
 }
 
 // parseExceptions reads no_proxy: entries between commas or spaces. An entry is * (all),
 // a host (it and all below it), .suffix or *.suffix (all below it), an IP address, or a
-// range of them as address/bits; all but the last may have a :port.
-func parseExceptions(s string) []exception {
-	var out []exception
-	for _, entry := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
-		if e, ok := parseException(entry); ok {
-			out = append(out, e)
+// range of them as address/bits; all but the last may have a :port. The function that it
+// returns has no proxy for a URL that is excepted.
+func parseExceptions(s string) func(*url.URL) (*url.URL, error) {
+	entries := strings.FieldsFunc(s, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	for i, e := range entries {
+		if bare, ok := strings.CutSuffix(e, "."); ok && bare != "*" { // as names may end
+			entries[i] = bare
+		} else if strings.HasPrefix(e, "[") && strings.HasSuffix(e, "]") {
+			entries[i] = e[1 : len(e)-1]
 		}
 	}
-	return out
-}
-
-func parseException(entry string) (e exception, ok bool) {
-	if entry == "*" {
-		return exception{all: true}, true
-	}
-	if prefix, err := netip.ParsePrefix(entry); err == nil {
-		if bits := prefix.Bits() - 96; prefix.Addr().Is4In6() && bits >= 0 {
-			prefix = netip.PrefixFrom(prefix.Addr().Unmap(), bits)
-		}
-		return exception{net: prefix.Masked()}, true
-	}
-	host := entry
-	if h, port, err := net.SplitHostPort(entry); err == nil {
-		host, e.port = h, port
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if ip, err := netip.ParseAddr(host); err == nil {
-		e.ip = ip.Unmap().WithZone("")
-		return e, true
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "*"), ".")
-	if strings.HasPrefix(host, ".") {
-		e.suffix = host
-		return e, len(host) > 1
-	}
-	e.host = host
-	return e, host != ""
-}
-
-func (e exception) matches(host string, ip netip.Addr, port string) bool {
-	if e.port != "" && e.port != port {
-		return false
-	}
-	switch {
-	case e.all:
-		return true
-	case e.net.IsValid():
-		return ip.IsValid() && e.net.Contains(ip)
-	case e.ip.IsValid():
-		return e.ip == ip
-	case e.suffix != "":
-		return strings.HasSuffix(host, e.suffix)
-	}
-	return host == e.host || strings.HasSuffix(host, "."+e.host)
+	return (&httpproxy.Config{HTTPProxy: "http://proxy.invalid", NoProxy: strings.Join(entries, ",")}).ProxyFunc()
 }

@@ -18,7 +18,6 @@ package anthropic
 
 import (
 	"context"
-	"errors"
 	"io"
 	"iter"
 	"net/http"
@@ -53,20 +52,16 @@ func (m *Messages) Reads(_, api string) bool { return api == m.origin() }
 
 // Stream implements llm.Model.
 func (m *Messages) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
-	return func(yield func(llm.Delta, error) bool) {
+	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
 		body, tools, err := encode(req, m.origin())
 		if err != nil {
-			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
-			return
+			return llm.EncodeError(err)
 		}
-		err = m.at.Post(ctx, body, m.headers(req), func(answer io.Reader) error {
-			s := stream{provider: m.at.Name(), origin: m.origin(), yield: yield, tools: tools, retention: req.Retention}
+		return m.at.Post(ctx, body, m.headers(req), func(answer io.Reader) error {
+			s := stream{Emitter: llm.Emitter{Yield: yield, Origin: m.origin()}, provider: m.at.Name(), tools: tools, retention: req.Retention}
 			return s.answer(answer)
 		})
-		if err != nil && !errors.Is(err, llm.ErrStopped) {
-			yield(llm.Delta{}, err)
-		}
-	}
+	})
 }
 
 // headers are the API's own and the request's. What the user configured wins, except

@@ -58,10 +58,10 @@ type usage struct {
 
 // stream turns the events of one answer into deltas.
 type stream struct {
-	provider, origin string
-	yield            func(llm.Delta, error) bool
-	tools            llm.Aliases
-	retention        llm.Retention
+	llm.Emitter
+	provider  string
+	tools     llm.Aliases
+	retention llm.Retention
 
 	blocks []part
 	called bool
@@ -79,13 +79,6 @@ type part struct {
 	sealed    sealed
 	arguments []byte
 	input     json.RawMessage // arguments that some compatible servers give at the start
-}
-
-func (s *stream) emit(d llm.Delta) error {
-	if !s.yield(d, nil) {
-		return llm.ErrStopped
-	}
-	return nil
 }
 
 // answer reads a stream, or the one object that some servers send instead.
@@ -198,14 +191,14 @@ func (s *stream) begin(ev *streamEvent) error {
 	case "thinking", "redacted_thinking":
 		p.sealed = sealed{b.Signature, b.Data}
 		s.blocks = append(s.blocks, p)
-		if err := s.emit(llm.Delta{Kind: llm.ReasoningStart, ID: p.id}); err != nil {
+		if err := s.Emit(llm.Delta{Kind: llm.ReasoningStart, ID: p.id}); err != nil {
 			return err
 		}
 		return s.thinking(p.id, b.Thinking)
 	case "tool_use":
 		p.call, p.input, s.called = true, b.Input, true
 		s.blocks = append(s.blocks, p)
-		return s.emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: s.tools.Name(b.Name)})
+		return s.Emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: s.tools.Name(b.Name)})
 	}
 	return nil
 }
@@ -231,7 +224,7 @@ func (s *stream) delta(ev *streamEvent) error {
 		p.sealed.Signature += d.Signature
 	case d.Type == "input_json_delta" && p.call && d.PartialJSON != "":
 		p.arguments = append(p.arguments, d.PartialJSON...)
-		return s.emit(llm.Delta{Kind: llm.ToolArgs, ID: p.id, Text: d.PartialJSON})
+		return s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: p.id, Text: d.PartialJSON})
 	}
 	return nil
 }
@@ -250,14 +243,14 @@ func (s *stream) text(text string) error {
 	if text == "" {
 		return nil
 	}
-	return s.emit(llm.Delta{Kind: llm.TextDelta, Text: text})
+	return s.Emit(llm.Delta{Kind: llm.TextDelta, Text: text})
 }
 
 func (s *stream) thinking(id, text string) error {
 	if text == "" {
 		return nil
 	}
-	return s.emit(llm.Delta{Kind: llm.ReasoningDelta, ID: id, Text: text})
+	return s.Emit(llm.Delta{Kind: llm.ReasoningDelta, ID: id, Text: text})
 }
 
 // close ends the block with an index, if one is open.
@@ -271,7 +264,7 @@ func (s *stream) close(index int) error {
 		return nil // whether it is whole is known at the end
 	}
 	opaque, _ := json.Marshal(p.sealed) // strings always encode
-	return s.emit(llm.Delta{Kind: llm.ReasoningEnd, ID: p.id, API: s.origin, Opaque: opaque})
+	return s.Emit(llm.Delta{Kind: llm.ReasoningEnd, ID: p.id, API: s.Origin, Opaque: opaque})
 }
 
 // endThinking ends thinking when another block goes on: some servers do not say that it
@@ -307,12 +300,12 @@ func (s *stream) end() error {
 				continue // they did not come any more; that is not a call without arguments
 			}
 		}
-		if err := s.emit(llm.Delta{Kind: llm.ToolEnd, ID: p.id, Text: string(p.arguments)}); err != nil {
+		if err := s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: p.id, Text: string(p.arguments)}); err != nil {
 			return err
 		}
 	}
 	s.usage.CacheWriteLong = s.retention.LongWrites(s.usage.CacheWrite, s.long)
-	if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage}); err != nil {
+	if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage}); err != nil {
 		return err
 	}
 	stop := llm.StopEnd
@@ -328,5 +321,5 @@ func (s *stream) end() error {
 	case s.stop == "pause_turn":
 		stop = llm.StopLength // it would go on if asked to
 	}
-	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
 }

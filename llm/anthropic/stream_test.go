@@ -71,10 +71,10 @@ func answers(at llm.Endpoint, req llm.Request) string {
 // decode renders what a stream makes of bytes, without HTTP.
 func decode(r io.Reader) string {
 	var out []string
-	s := stream{provider: "p", origin: "p/anthropic", tools: llm.NewAliases(maxName), yield: func(d llm.Delta, err error) bool {
+	s := stream{provider: "p", tools: llm.NewAliases(maxName), Emitter: llm.Emitter{Origin: "p/anthropic", Yield: func(d llm.Delta, err error) bool {
 		out = append(out, render(d, err))
 		return true
-	}}
+	}}}
 	if err := s.read(llm.NewSSEReader(r)); err != nil {
 		out = append(out, render(llm.Delta{}, err))
 	}
@@ -274,7 +274,7 @@ func FuzzStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		stops := 0
 		open, ids := map[string]bool{}, map[string]bool{}
-		s := stream{provider: "p", origin: "o", tools: llm.NewAliases(maxName), yield: func(d llm.Delta, _ error) bool {
+		s := stream{provider: "p", tools: llm.NewAliases(maxName), Emitter: llm.Emitter{Origin: "o", Yield: func(d llm.Delta, _ error) bool {
 			if stops > 0 {
 				t.Errorf("a delta after the end: %+v", d)
 			}
@@ -297,7 +297,7 @@ func FuzzStream(f *testing.F) {
 				delete(open, d.ID)
 			}
 			return true
-		}}
+		}}}
 		if err := s.answer(strings.NewReader(body)); (err == nil) != (stops == 1) {
 			t.Errorf("%d terminal deltas and error %v", stops, err)
 		}

@@ -77,20 +77,16 @@ func (c *Converse) Reads(model, api string) bool { return api == c.origin(model)
 // Stream implements llm.Model.
 func (c *Converse) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	req, names := llm.Conform(req, llm.Form{Name: 64})
-	return func(yield func(llm.Delta, error) bool) {
-		yield = names.Back(yield)
-		err := c.stream(ctx, req, yield)
-		if err != nil && !errors.Is(err, llm.ErrStopped) {
-			yield(llm.Delta{}, classify(err))
-		}
-	}
+	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
+		return classify(c.stream(ctx, req, names.Back(yield)))
+	})
 }
 
 func (c *Converse) stream(ctx context.Context, req llm.Request, yield func(llm.Delta, error) bool) error {
 	from := c.origin(req.Model)
 	body, err := encode(req, from)
 	if err != nil {
-		return &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err}
+		return llm.EncodeError(err)
 	}
 	at := c.at
 	at.URL = operation(at.URL, req.Model)
@@ -98,7 +94,7 @@ func (c *Converse) stream(ctx context.Context, req llm.Request, yield func(llm.D
 		return &llm.Error{Kind: llm.ErrAuth, Message: at.Name() + " can not be asked: " + err.Error(), Cause: err}
 	}
 	return at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-		s := stream{provider: at.Name(), from: from, yield: yield, open: map[int]*block{}, ids: map[string]bool{}}
+		s := stream{Emitter: llm.Emitter{Yield: yield, Origin: from}, provider: at.Name(), open: map[int]*block{}, ids: map[string]bool{}}
 		return s.read(newEventReader(answer))
 	})
 }

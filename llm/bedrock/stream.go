@@ -56,20 +56,12 @@ type block struct {
 
 // stream turns events into deltas.
 type stream struct {
+	llm.Emitter
 	provider string
-	from     string
-	yield    func(llm.Delta, error) bool
 	open     map[int]*block
 	ids      map[string]bool // of calls
 	thoughts int             // blocks of reasoning so far
 	reason   string          // why the model stopped; empty while it has not
-}
-
-func (s *stream) emit(d llm.Delta) error {
-	if !s.yield(d, nil) {
-		return llm.ErrStopped
-	}
-	return nil
 }
 
 func (s *stream) read(r *eventReader) error {
@@ -130,7 +122,7 @@ func (s *stream) startCall(index int, id, name string) error {
 	}
 	s.ids[id] = true
 	s.open[index] = &block{id: id, call: true}
-	return s.emit(llm.Delta{Kind: llm.ToolStart, ID: id, Name: name})
+	return s.Emit(llm.Delta{Kind: llm.ToolStart, ID: id, Name: name})
 }
 
 func (s *stream) delta(ev *streamEvent) error {
@@ -140,9 +132,9 @@ func (s *stream) delta(ev *streamEvent) error {
 		return s.think(ev.Index, ev.Delta.Reasoning)
 	case input != "" && b != nil && b.call:
 		b.text = append(b.text, input...)
-		return s.emit(llm.Delta{Kind: llm.ToolArgs, ID: b.id, Text: input})
+		return s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: b.id, Text: input})
 	case ev.Delta.Text != "":
-		return s.emit(llm.Delta{Kind: llm.TextDelta, Text: ev.Delta.Text})
+		return s.Emit(llm.Delta{Kind: llm.TextDelta, Text: ev.Delta.Text})
 	}
 	return nil
 }
@@ -153,7 +145,7 @@ func (s *stream) think(index int, d *reasoningDelta) error {
 		s.thoughts++
 		b = &block{id: "reasoning_" + strconv.Itoa(s.thoughts)}
 		s.open[index] = b
-		if err := s.emit(llm.Delta{Kind: llm.ReasoningStart, ID: b.id}); err != nil {
+		if err := s.Emit(llm.Delta{Kind: llm.ReasoningStart, ID: b.id}); err != nil {
 			return err
 		}
 	}
@@ -163,7 +155,7 @@ func (s *stream) think(index int, d *reasoningDelta) error {
 		return nil
 	}
 	b.text = append(b.text, d.Text...)
-	return s.emit(llm.Delta{Kind: llm.ReasoningDelta, ID: b.id, Text: d.Text})
+	return s.Emit(llm.Delta{Kind: llm.ReasoningDelta, ID: b.id, Text: d.Text})
 }
 
 func (s *stream) endBlock(index int) error {
@@ -173,14 +165,14 @@ func (s *stream) endBlock(index int) error {
 		return nil
 	case b.call:
 		delete(s.open, index)
-		return s.emit(llm.Delta{Kind: llm.ToolEnd, ID: b.id, Text: string(b.text)})
+		return s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: b.id, Text: string(b.text)})
 	}
 	delete(s.open, index)
 	opaque, err := b.replay()
 	if err != nil {
 		return err
 	}
-	return s.emit(llm.Delta{Kind: llm.ReasoningEnd, ID: b.id, API: s.from, Opaque: opaque})
+	return s.Emit(llm.Delta{Kind: llm.ReasoningEnd, ID: b.id, API: s.Origin, Opaque: opaque})
 }
 
 // replay is the block as it is sent back: models take only reasoning that is signed, or
@@ -205,7 +197,7 @@ func (s *stream) stop(last *streamEvent) error {
 				usage.CacheWriteLong += d.Tokens
 			}
 		}
-		if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage}); err != nil {
+		if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage}); err != nil {
 			return err
 		}
 	}
@@ -223,7 +215,7 @@ func (s *stream) stop(last *streamEvent) error {
 		// Another try may be well-formed, so it counts as cut.
 		return &llm.Error{Kind: llm.ErrPrematureStop, Message: fmt.Sprintf("%s: the model broke off with output that makes no sense (%s)", s.provider, s.reason)}
 	}
-	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: reason})
+	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: reason})
 }
 
 // exception maps an error that arrived in the stream.

@@ -77,7 +77,7 @@ func (c *collector) String() string { return strings.Join(*c, "|") }
 // read renders what is made of the bytes of an answer.
 func read(r io.Reader) string {
 	var c collector
-	s := stream{provider: "p", from: "p/bedrock/anthropic", yield: c.add, open: map[int]*block{}, ids: map[string]bool{}}
+	s := stream{Emitter: llm.Emitter{Origin: "p/bedrock/anthropic", Yield: c.add}, provider: "p", open: map[int]*block{}, ids: map[string]bool{}}
 	if err := s.read(newEventReader(r)); err != nil {
 		c.add(llm.Delta{}, err)
 	}
@@ -265,7 +265,7 @@ func FuzzStream(f *testing.F) {
 	f.Add("messageStop {}\n!throttlingException {}")
 	f.Fuzz(func(t *testing.T, lines string) {
 		terminal := 0
-		s := stream{provider: "p", open: map[int]*block{}, ids: map[string]bool{}, yield: func(d llm.Delta, _ error) bool {
+		s := stream{provider: "p", open: map[int]*block{}, ids: map[string]bool{}, Emitter: llm.Emitter{Yield: func(d llm.Delta, _ error) bool {
 			if terminal > 0 {
 				t.Errorf("a delta after the end: %+v", d)
 			}
@@ -273,7 +273,7 @@ func FuzzStream(f *testing.F) {
 				terminal++
 			}
 			return true
-		}}
+		}}}
 		body := script(t, lines)
 		if err := s.read(newEventReader(bytes.NewReader(body))); (err == nil) != (terminal == 1) {
 			t.Errorf("%d terminal deltas and error %v", terminal, err)

@@ -53,7 +53,7 @@ func (m *Model) Reads(_, api string) bool { return api == m.origin() }
 // Stream implements llm.Model.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	req, names := llm.Conform(req, llm.Form{Name: 64, Letter: true})
-	return func(yield func(llm.Delta, error) bool) {
+	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
 		yield = names.Back(yield)
 		at := m.at
 		body, err := encode(req, m.origin())
@@ -61,17 +61,13 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 			at.URL, err = endpoint(m.at.URL, url.Values{"alt": {"sse"}}, modelPath(req.Model)+":streamGenerateContent")
 		}
 		if err != nil {
-			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
-			return
+			return llm.EncodeError(err)
 		}
-		err = at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := stream{provider: m.at.Name(), origin: m.origin(), yield: yield}
+		return at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
+			s := stream{Emitter: llm.Emitter{Yield: yield, Origin: m.origin()}, provider: m.at.Name()}
 			return s.read(llm.NewSSEReader(answer))
 		})
-		if err != nil && !errors.Is(err, llm.ErrStopped) {
-			yield(llm.Delta{}, err)
-		}
-	}
+	})
 }
 
 // modelPath is where a model is below the API's version. Names may come with their

@@ -74,10 +74,10 @@ func (o *deltas) String() string { return strings.Join(*o, "|") }
 // read renders what comes of a body.
 func read(body string) string {
 	var out deltas
-	s := stream{provider: "p", origin: "p/google", yield: func(d llm.Delta, err error) bool {
+	s := stream{provider: "p", Emitter: llm.Emitter{Origin: "p/google", Yield: func(d llm.Delta, err error) bool {
 		out.add(d, err)
 		return true
-	}}
+	}}}
 	if err := s.read(llm.NewSSEReader(strings.NewReader(body))); err != nil {
 		out.add(llm.Delta{}, err)
 	}
@@ -122,10 +122,10 @@ func TestTurnInPieces(t *testing.T) {
 	}
 	for cut := range raw {
 		var out deltas
-		s := stream{provider: "p", origin: "p/google", yield: func(d llm.Delta, err error) bool {
+		s := stream{provider: "p", Emitter: llm.Emitter{Origin: "p/google", Yield: func(d llm.Delta, err error) bool {
 			out.add(d, err)
 			return true
-		}}
+		}}}
 		pieces := io.MultiReader(bytes.NewReader(raw[:cut]), bytes.NewReader(raw[cut:]))
 		if err := s.read(llm.NewSSEReader(pieces)); err != nil || out.String() != want {
 			t.Fatalf("cut at %d: %s, %v", cut, out.String(), err)
@@ -263,7 +263,7 @@ func FuzzStream(f *testing.F) {
 	f.Add(event(`{"text":"a","thought":true,"thoughtSignature":"s"},{"functionCall":{"name":"f"}}`, "") + finish("STOP"))
 	f.Fuzz(func(t *testing.T, body string) {
 		open, ended := map[string]bool{}, 0
-		s := stream{provider: "p", yield: func(d llm.Delta, _ error) bool {
+		s := stream{provider: "p", Emitter: llm.Emitter{Yield: func(d llm.Delta, _ error) bool {
 			if ended > 0 {
 				t.Errorf("a delta after the end: %+v", d)
 			}
@@ -277,7 +277,7 @@ func FuzzStream(f *testing.F) {
 				ended++
 			}
 			return true
-		}}
+		}}}
 		if err := s.read(llm.NewSSEReader(strings.NewReader(body))); (err == nil) != (ended == 1) {
 			t.Errorf("%d ends and error %v", ended, err)
 		}

@@ -57,28 +57,19 @@ func (u usage) tokens() llm.Usage {
 
 // stream turns events into deltas.
 type stream struct {
-	provider, origin string
-	yield            func(llm.Delta, error) bool
+	llm.Emitter
+	provider string
 
-	thinking string      // id of the open reasoning block
-	blocks   int         // reasoning blocks so far
-	signed   []signature // to go with the next reasoning block that ends
-	calls    []string    // ids
-	held     []heldCall  // the last calls, not passed on yet
-	finish   string      // the reason to stop, once it is known
-	message  string      // what was said about it
-	usage    usage
+	signed  []signature // to go with the next reasoning block that ends
+	calls   []string    // ids
+	held    []heldCall  // the last calls, not passed on yet
+	finish  string      // the reason to stop, once it is known
+	message string      // what was said about it
+	usage   usage
 }
 
 // heldCall is a call that waits for its signature, which may come in an event after it.
 type heldCall struct{ id, name, args, signature string }
-
-func (s *stream) emit(d llm.Delta) error {
-	if !s.yield(d, nil) {
-		return llm.ErrStopped
-	}
-	return nil
-}
 
 func (s *stream) read(events *sse.Reader) error {
 	for {
@@ -149,7 +140,7 @@ func (s *stream) part(p *answerPart) error {
 		if p.Signature != "" {
 			s.signed = append(s.signed, signature{On: onThought, Value: p.Signature})
 		}
-		return s.think(p.Text)
+		return s.Think(p.Text)
 	case p.Text != "":
 		if err := s.passCalls(); err != nil {
 			return err
@@ -157,7 +148,7 @@ func (s *stream) part(p *answerPart) error {
 		if err := s.endThinking(); err != nil {
 			return err
 		}
-		if err := s.emit(llm.Delta{Kind: llm.TextDelta, Text: p.Text}); err != nil {
+		if err := s.Emit(llm.Delta{Kind: llm.TextDelta, Text: p.Text}); err != nil {
 			return err
 		}
 	}
@@ -196,7 +187,7 @@ func (s *stream) passCalls() error {
 		}
 	}
 	if len(s.signed) > 0 {
-		if err := s.think(""); err != nil {
+		if err := s.Think(""); err != nil {
 			return err
 		}
 	}
@@ -205,7 +196,7 @@ func (s *stream) passCalls() error {
 	}
 	for _, c := range s.held {
 		for _, d := range []llm.Delta{{Kind: llm.ToolStart, ID: c.id, Name: c.name}, {Kind: llm.ToolArgs, ID: c.id, Text: c.args}, {Kind: llm.ToolEnd, ID: c.id, Text: c.args}} {
-			if err := s.emit(d); err != nil {
+			if err := s.Emit(d); err != nil {
 				return err
 			}
 		}
@@ -214,32 +205,17 @@ func (s *stream) passCalls() error {
 	return nil
 }
 
-// think continues the open reasoning block, or opens one.
-func (s *stream) think(text string) error {
-	if s.thinking == "" {
-		s.blocks++
-		s.thinking = "reasoning_" + strconv.Itoa(s.blocks)
-		if err := s.emit(llm.Delta{Kind: llm.ReasoningStart, ID: s.thinking}); err != nil {
-			return err
-		}
-	}
-	if text == "" {
-		return nil
-	}
-	return s.emit(llm.Delta{Kind: llm.ReasoningDelta, ID: s.thinking, Text: text})
-}
-
 // endThinking ends the open reasoning block, which takes the signatures so far with it.
 func (s *stream) endThinking() error {
-	if s.thinking == "" {
+	if !s.Thinking() {
 		return nil
 	}
-	d := llm.Delta{Kind: llm.ReasoningEnd, ID: s.thinking, API: s.origin}
+	var opaque json.RawMessage
 	if len(s.signed) > 0 {
-		d.Opaque, _ = json.Marshal(s.signed) // strings and numbers always encode
+		opaque, _ = json.Marshal(s.signed) // strings and numbers always encode
 	}
-	s.thinking, s.signed = "", nil
-	return s.emit(d)
+	s.signed = nil
+	return s.EndThinking(opaque)
 }
 
 // end delivers what is known only at the end. Signatures of an answer without calls may
@@ -267,10 +243,10 @@ func (s *stream) end() error {
 	if err := s.endThinking(); err != nil {
 		return err
 	}
-	if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage.tokens()}); err != nil {
+	if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage.tokens()}); err != nil {
 		return err
 	}
-	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
 }
 
 func (s *stream) because(what, reason, message string) string {

@@ -60,21 +60,20 @@ func (m *Model) Reads(_, api string) bool { return api == m.origin() }
 
 // Stream implements llm.Model.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
-	return func(yield func(llm.Delta, error) bool) {
+	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
 		body, err := encode(req, m.about(ctx, req.Model), m.origin())
 		if err != nil {
-			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
-			return
+			return llm.EncodeError(err)
 		}
 		err = m.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := stream{provider: m.at.Name(), origin: m.origin(), yield: yield}
+			s := stream{Emitter: llm.Emitter{Yield: yield, Origin: m.origin()}, provider: m.at.Name()}
 			return s.read(llm.NewNDJSONReader(answer))
 		})
 		if err != nil && !errors.Is(err, llm.ErrStopped) {
 			m.forget(req.Model)
-			yield(llm.Delta{}, err)
 		}
-	}
+		return err
+	})
 }
 
 // about returns what a model can do; it is asked once. A server that does not say gets

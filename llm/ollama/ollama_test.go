@@ -95,10 +95,10 @@ func (o *deltas) String() string { return strings.Join(*o, "|") }
 
 func read(r io.Reader) string {
 	var out deltas
-	s := stream{provider: "p", origin: "p/ollama", yield: func(d llm.Delta, err error) bool {
+	s := stream{provider: "p", Emitter: llm.Emitter{Origin: "p/ollama", Yield: func(d llm.Delta, err error) bool {
 		out.add(d, err)
 		return true
-	}}
+	}}}
 	if err := s.read(llm.NewNDJSONReader(r)); err != nil {
 		out.add(llm.Delta{}, err)
 	}
@@ -290,7 +290,7 @@ func FuzzStream(f *testing.F) {
 	f.Add(`{"message":{"thinking":"x","content":"a","tool_calls":[{"function":{"name":"f","arguments":{}}}]}}` + "\n" + done)
 	f.Fuzz(func(t *testing.T, body string) {
 		open, ended := map[string]bool{}, 0
-		s := stream{provider: "p", yield: func(d llm.Delta, _ error) bool {
+		s := stream{provider: "p", Emitter: llm.Emitter{Yield: func(d llm.Delta, _ error) bool {
 			if ended > 0 {
 				t.Errorf("a delta after the end: %+v", d)
 			}
@@ -304,7 +304,7 @@ func FuzzStream(f *testing.F) {
 				ended++
 			}
 			return true
-		}}
+		}}}
 		if err := s.read(llm.NewNDJSONReader(strings.NewReader(body))); (err == nil) != (ended == 1) {
 			t.Errorf("%d ends and error %v", ended, err)
 		}

@@ -37,13 +37,11 @@ type line struct {
 
 // stream turns lines into deltas.
 type stream struct {
-	provider, origin string
-	yield            func(llm.Delta, error) bool
+	llm.Emitter
+	provider string
 
-	thinking string   // id of the open reasoning block
-	blocks   int      // reasoning blocks so far
-	calls    []string // ids
-	said     bool     // something that counts as an answer
+	calls []string // ids
+	said  bool     // something that counts as an answer
 }
 
 // payload returns the document of a line. Proxies send lines as events of a stream: with a
@@ -55,13 +53,6 @@ func payload(raw []byte) (document []byte, ok bool) {
 	ok = len(raw) > 0 && raw[0] != ':' && string(raw) != "[DONE]" &&
 		!bytes.HasPrefix(raw, []byte("event:")) && !bytes.HasPrefix(raw, []byte("id:")) && !bytes.HasPrefix(raw, []byte("retry:"))
 	return raw, ok
-}
-
-func (s *stream) emit(d llm.Delta) error {
-	if !s.yield(d, nil) {
-		return llm.ErrStopped
-	}
-	return nil
 }
 
 func (s *stream) read(lines *llm.NDJSONReader) error {
@@ -102,16 +93,16 @@ func (s *stream) failed(raw []byte) error {
 
 func (s *stream) message(l *line) error {
 	if t := l.Message.Thinking; t != "" {
-		if err := s.think(t); err != nil {
+		if err := s.Think(t); err != nil {
 			return err
 		}
 	}
 	if t := l.Message.Content; t != "" {
 		s.said = true
-		if err := s.endThinking(); err != nil {
+		if err := s.EndThinking(nil); err != nil {
 			return err
 		}
-		if err := s.emit(llm.Delta{Kind: llm.TextDelta, Text: t}); err != nil {
+		if err := s.Emit(llm.Delta{Kind: llm.TextDelta, Text: t}); err != nil {
 			return err
 		}
 	}
@@ -126,29 +117,9 @@ func (s *stream) message(l *line) error {
 	return nil
 }
 
-func (s *stream) think(text string) error {
-	if s.thinking == "" {
-		s.blocks++
-		s.thinking = "reasoning_" + strconv.Itoa(s.blocks)
-		if err := s.emit(llm.Delta{Kind: llm.ReasoningStart, ID: s.thinking}); err != nil {
-			return err
-		}
-	}
-	return s.emit(llm.Delta{Kind: llm.ReasoningDelta, ID: s.thinking, Text: text})
-}
-
-func (s *stream) endThinking() error {
-	if s.thinking == "" {
-		return nil
-	}
-	id := s.thinking
-	s.thinking = ""
-	return s.emit(llm.Delta{Kind: llm.ReasoningEnd, ID: id, API: s.origin})
-}
-
 // call passes a call on; it arrives whole. Older servers give it no id.
 func (s *stream) call(id, name string, arguments json.RawMessage) error {
-	if err := s.endThinking(); err != nil {
+	if err := s.EndThinking(nil); err != nil {
 		return err
 	}
 	for n := len(s.calls) + 1; id == "" || slices.Contains(s.calls, id); n++ {
@@ -164,7 +135,7 @@ func (s *stream) call(id, name string, arguments json.RawMessage) error {
 		args = quoted
 	}
 	for _, d := range []llm.Delta{{Kind: llm.ToolStart, ID: id, Name: name}, {Kind: llm.ToolEnd, ID: id, Text: args}} {
-		if err := s.emit(d); err != nil {
+		if err := s.Emit(d); err != nil {
 			return err
 		}
 	}
@@ -172,11 +143,11 @@ func (s *stream) call(id, name string, arguments json.RawMessage) error {
 }
 
 func (s *stream) end(l *line) error {
-	if err := s.endThinking(); err != nil {
+	if err := s.EndThinking(nil); err != nil {
 		return err
 	}
 	if l.Prompt > 0 || l.Answer > 0 { // else it is not known
-		if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: l.Prompt, Output: l.Answer}}); err != nil {
+		if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: l.Prompt, Output: l.Answer}}); err != nil {
 			return err
 		}
 	}
@@ -189,5 +160,5 @@ func (s *stream) end(l *line) error {
 	case l.unfinished:
 		stop = llm.StopUnmarked
 	}
-	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
 }

@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"iter"
 	"slices"
@@ -34,24 +33,20 @@ func (c *Chat) Reads(_, api string) bool { return api == origin(c.at, APIChat) }
 // Stream implements llm.Model.
 func (c *Chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	req, names := llm.Conform(req, llm.Form{Name: 64, ID: 40})
-	return func(yield func(llm.Delta, error) bool) {
+	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
 		yield = names.Back(yield)
 		body, err := chatBody(req, chatEncoder{from: origin(c.at, APIChat), dialect: dialectOf(c.at.URL)})
 		if err != nil {
-			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
-			return
+			return llm.EncodeError(err)
 		}
-		err = c.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := chatStream{at: c.at, yield: yield, text: thinkText{Think: c.options.Think}}
+		return c.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
+			s := chatStream{Emitter: llm.Emitter{Yield: yield, Origin: origin(c.at, APIChat)}, at: c.at, text: thinkText{Think: c.options.Think}}
 			if asksClaude(req) {
 				s.retention = req.Retention
 			}
 			return s.answer(answer)
 		})
-		if err != nil && !errors.Is(err, llm.ErrStopped) {
-			yield(llm.Delta{}, err)
-		}
-	}
+	})
 }
 
 // The request's wire types.

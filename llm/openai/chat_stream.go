@@ -77,14 +77,12 @@ func (u *chatUsage) usage() llm.Usage {
 
 // chatStream turns chunks into deltas.
 type chatStream struct {
+	llm.Emitter
 	at        llm.Endpoint
-	yield     func(llm.Delta, error) bool
 	calls     []chatPending
 	text      thinkText
-	reasoning string // id of the open reasoning block
 	member    string // where it came
 	tagged    bool   // it stood between tags
-	blocks    int
 	finish    string
 	usage     llm.Usage
 	told      bool          // the usage
@@ -98,13 +96,6 @@ type chatPending struct {
 	id, name  string // id is unique within the answer
 	arguments []byte
 	extra     json.RawMessage // goes back with the call
-}
-
-func (s *chatStream) emit(d llm.Delta) error {
-	if !s.yield(d, nil) {
-		return llm.ErrStopped
-	}
-	return nil
 }
 
 // answer reads a stream, or the one object that some servers send instead.
@@ -206,7 +197,7 @@ func (s *chatStream) chunk(c *chatChunk) error {
 	d := &choice.Delta
 	if text, member := d.thinking(); text != "" {
 		s.member = member
-		if err := s.reason(text); err != nil {
+		if err := s.Think(text); err != nil {
 			return err
 		}
 	}
@@ -230,7 +221,7 @@ func (s *chatStream) chunk(c *chatChunk) error {
 			continue
 		}
 		call.arguments = append(call.arguments, tc.Function.Arguments...)
-		if err := s.emit(llm.Delta{Kind: llm.ToolArgs, ID: call.id, Text: tc.Function.Arguments}); err != nil {
+		if err := s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: call.id, Text: tc.Function.Arguments}); err != nil {
 			return err
 		}
 	}
@@ -263,7 +254,7 @@ func (s *chatStream) call(index *int, id, name string) (*chatPending, error) {
 		p.id = id + "call_" + strconv.Itoa(n)
 	}
 	s.calls = append(s.calls, p)
-	return &s.calls[n], s.emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: name})
+	return &s.calls[n], s.Emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: name})
 }
 
 // say takes a piece of the answer's text, which may hold reasoning between tags.
@@ -274,7 +265,7 @@ func (s *chatStream) say(text string) error {
 		}
 	}
 	if s.text.plain() {
-		return s.emit(llm.Delta{Kind: llm.TextDelta, Text: text})
+		return s.Emit(llm.Delta{Kind: llm.TextDelta, Text: text})
 	}
 	for _, p := range s.text.write(text) {
 		if err := s.piece(p); err != nil {
@@ -286,16 +277,16 @@ func (s *chatStream) say(text string) error {
 
 func (s *chatStream) piece(p thinkPiece) error {
 	switch {
-	case p.reasoning && s.reasoning == "" && strings.TrimSpace(p.text) == "":
+	case p.reasoning && !s.Thinking() && strings.TrimSpace(p.text) == "":
 		return nil // tags around nothing
 	case p.reasoning:
 		s.tagged = true
-		if err := s.reason(p.text); err != nil || !p.end {
+		if err := s.Think(p.text); err != nil || !p.end {
 			return err
 		}
 		return s.endReasoning()
 	case p.text != "":
-		return s.emit(llm.Delta{Kind: llm.TextDelta, Text: p.text})
+		return s.Emit(llm.Delta{Kind: llm.TextDelta, Text: p.text})
 	}
 	return nil
 }
@@ -308,30 +299,13 @@ func (s *chatStream) endText() error {
 	return s.endReasoning()
 }
 
-func (s *chatStream) reason(text string) error {
-	if s.reasoning == "" {
-		s.blocks++
-		s.reasoning = "reasoning_" + strconv.Itoa(s.blocks)
-		if err := s.emit(llm.Delta{Kind: llm.ReasoningStart, ID: s.reasoning}); err != nil {
-			return err
-		}
-	}
-	if text == "" {
-		return nil
-	}
-	return s.emit(llm.Delta{Kind: llm.ReasoningDelta, ID: s.reasoning, Text: text})
-}
-
 func (s *chatStream) endReasoning() error {
-	if s.reasoning == "" {
-		return nil
-	}
-	d := llm.Delta{Kind: llm.ReasoningEnd, ID: s.reasoning, API: origin(s.at, APIChat), Opaque: reasoningIn(s.member)}
+	opaque := reasoningIn(s.member)
 	if s.tagged {
-		d.Opaque = s.text.opaque()
+		opaque = s.text.opaque()
 	}
-	s.reasoning, s.tagged = "", false
-	return s.emit(d)
+	s.tagged = false
+	return s.EndThinking(opaque)
 }
 
 func (s *chatStream) tellUsage() error {
@@ -339,7 +313,7 @@ func (s *chatStream) tellUsage() error {
 		return nil
 	}
 	s.told = true
-	return s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage})
+	return s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage})
 }
 
 // end delivers what is known only at the end: calls, usage, the reason to stop.
@@ -351,9 +325,9 @@ func (s *chatStream) end() error {
 		c := &s.calls[i]
 		d := llm.Delta{Kind: llm.ToolEnd, ID: c.id, Text: string(c.arguments)}
 		if c.extra != nil {
-			d.API, d.Opaque = origin(s.at, APIChat), c.extra
+			d.API, d.Opaque = s.Origin, c.extra
 		}
-		if err := s.emit(d); err != nil {
+		if err := s.Emit(d); err != nil {
 			return err
 		}
 	}
@@ -369,5 +343,5 @@ func (s *chatStream) end() error {
 	case s.finish == "content_filter":
 		stop = llm.StopRefusal
 	}
-	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
 }

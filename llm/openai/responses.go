@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"iter"
 
@@ -30,21 +29,17 @@ func (r *Responses) Reads(_, api string) bool { return api == origin(r.at, APIRe
 // Stream implements llm.Model.
 func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	req, names := llm.Conform(req, llm.Form{Name: 64, ID: 64})
-	return func(yield func(llm.Delta, error) bool) {
+	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
 		yield = names.Back(yield)
 		body, err := responsesBody(req, origin(r.at, APIResponses))
 		if err != nil {
-			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err})
-			return
+			return llm.EncodeError(err)
 		}
-		err = r.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := responsesStream{at: r.at, yield: yield, calls: map[string]string{}, ended: map[string]bool{}}
+		return r.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
+			s := responsesStream{Emitter: llm.Emitter{Yield: yield, Origin: origin(r.at, APIResponses)}, at: r.at, calls: map[string]string{}, ended: map[string]bool{}}
 			return s.read(llm.NewSSEReader(answer))
 		})
-		if err != nil && !errors.Is(err, llm.ErrStopped) {
-			yield(llm.Delta{}, err)
-		}
-	}
+	})
 }
 
 // responsesBody encodes a request. Nothing is stored at the provider; reasoning
@@ -104,17 +99,10 @@ type responsesEvent struct {
 
 // responsesStream turns stream events into deltas.
 type responsesStream struct {
+	llm.Emitter
 	at    llm.Endpoint
-	yield func(llm.Delta, error) bool
 	calls map[string]string // item id -> call id, of calls that were announced
 	ended map[string]bool   // call ids
-}
-
-func (s *responsesStream) emit(d llm.Delta) error {
-	if !s.yield(d, nil) {
-		return llm.ErrStopped
-	}
-	return nil
 }
 
 func (s *responsesStream) read(events *sse.Reader) error {
@@ -145,17 +133,17 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 	switch ev.Type {
 	case "response.output_text.delta", "response.refusal.delta":
 		if ev.Delta != "" {
-			err = s.emit(llm.Delta{Kind: llm.TextDelta, Text: ev.Delta})
+			err = s.Emit(llm.Delta{Kind: llm.TextDelta, Text: ev.Delta})
 		}
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		err = s.emit(llm.Delta{Kind: llm.ReasoningDelta, ID: ev.ItemID, Text: ev.Delta})
+		err = s.Emit(llm.Delta{Kind: llm.ReasoningDelta, ID: ev.ItemID, Text: ev.Delta})
 	case "response.reasoning_summary_part.added":
 		if ev.SummaryIndex > 0 {
-			err = s.emit(llm.Delta{Kind: llm.ReasoningDelta, ID: ev.ItemID, Text: "\n\n"})
+			err = s.Emit(llm.Delta{Kind: llm.ReasoningDelta, ID: ev.ItemID, Text: "\n\n"})
 		}
 	case "response.function_call_arguments.delta":
 		if id, ok := s.calls[ev.ItemID]; ok {
-			err = s.emit(llm.Delta{Kind: llm.ToolArgs, ID: id, Text: ev.Delta})
+			err = s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: id, Text: ev.Delta})
 		}
 	case "response.output_item.added":
 		err = s.itemAdded(ev.Item)
@@ -180,9 +168,9 @@ func (s *responsesStream) itemAdded(raw json.RawMessage) error {
 	switch item.Type {
 	case "function_call":
 		s.calls[item.ID] = item.CallID
-		return s.emit(llm.Delta{Kind: llm.ToolStart, ID: item.CallID, Name: item.Name})
+		return s.Emit(llm.Delta{Kind: llm.ToolStart, ID: item.CallID, Name: item.Name})
 	case "reasoning":
-		return s.emit(llm.Delta{Kind: llm.ReasoningStart, ID: item.ID})
+		return s.Emit(llm.Delta{Kind: llm.ReasoningStart, ID: item.ID})
 	}
 	return nil
 }
@@ -200,13 +188,13 @@ func (s *responsesStream) itemDone(raw json.RawMessage) error {
 			}
 		}
 		s.ended[item.CallID] = true
-		return s.emit(llm.Delta{Kind: llm.ToolEnd, ID: item.CallID, Text: item.AsFunctionCall().Arguments})
+		return s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: item.CallID, Text: item.AsFunctionCall().Arguments})
 	case "reasoning":
-		d := llm.Delta{Kind: llm.ReasoningEnd, ID: item.ID, API: origin(s.at, APIResponses)}
+		d := llm.Delta{Kind: llm.ReasoningEnd, ID: item.ID, API: s.Origin}
 		if item.EncryptedContent != "" {
 			d.Opaque = append(json.RawMessage(nil), raw...)
 		}
-		return s.emit(d)
+		return s.Emit(d)
 	}
 	return nil
 }
@@ -239,7 +227,7 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 	u := resp.Usage
 	read, written := u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens
 	usage := llm.Usage{Input: max(0, u.InputTokens-read-written), Output: u.OutputTokens, CacheRead: read, CacheWrite: written}
-	if err := s.emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage}); err != nil {
+	if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage}); err != nil {
 		return err
 	}
 	stop := llm.StopEnd
@@ -251,7 +239,7 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 	case len(s.ended) > 0:
 		stop = llm.StopToolCalls
 	}
-	return s.emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
 }
 
 // endCalls takes calls from the final response that had no event of their own.

@@ -155,10 +155,10 @@ func TestSteady(t *testing.T) {
 	think := DefaultThink()
 	think.Steady = true
 	var got []string
-	s := chatStream{text: thinkText{Think: think}, yield: func(d llm.Delta, _ error) bool {
+	s := chatStream{text: thinkText{Think: think}, Emitter: llm.Emitter{Yield: func(d llm.Delta, _ error) bool {
 		got = append(got, fmt.Sprintf("%d:%s", d.Kind, d.Text))
 		return true
-	}}
+	}}}
 	body := chunks(delta(`{"content":"<think>hm, well"}`), delta(`{"content":"</think>"}`), delta(`{"content":"日本"}`), delta(`{"content":" bar!"}`),
 		`{"choices":[],"usage":{"prompt_tokens":1}}`, `{"choices":[],"usage":{"prompt_tokens":2}}`, finish("stop"))
 	if err := s.answer(strings.NewReader(body)); err != nil {
@@ -238,7 +238,7 @@ func FuzzChatStream(f *testing.F) {
 	f.Add(chunks(delta(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":"{"}}]}`), finish("stop")))
 	f.Fuzz(func(t *testing.T, body string) {
 		terminal := 0
-		s := chatStream{at: llm.Endpoint{Provider: "p"}, text: thinkText{Think: DefaultThink()}, yield: func(d llm.Delta, _ error) bool {
+		s := chatStream{at: llm.Endpoint{Provider: "p"}, text: thinkText{Think: DefaultThink()}, Emitter: llm.Emitter{Yield: func(d llm.Delta, _ error) bool {
 			if terminal > 0 {
 				t.Errorf("a delta after the end: %+v", d)
 			}
@@ -246,7 +246,7 @@ func FuzzChatStream(f *testing.F) {
 				terminal++
 			}
 			return true
-		}}
+		}}}
 		if err := s.answer(strings.NewReader(body)); (err == nil) != (terminal == 1) {
 			t.Errorf("%d terminal deltas and error %v", terminal, err)
 		}

@@ -39,7 +39,7 @@ func (c *Whole) ask(ctx context.Context, req llm.Request) (text string, usage ll
 	req.Extra = llm.DeepMerge(req.Extra, map[string]any{"stream": false, "stream_options": nil})
 	body, err := chatBody(req, chatEncoder{from: origin(c.at, APIChat), dialect: dialectOf(c.at.URL)})
 	if err != nil {
-		return "", usage, &llm.Error{Kind: llm.ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err}
+		return "", usage, llm.EncodeError(err)
 	}
 	if c.at.Limits.Total > 0 {
 		var cancel context.CancelFunc

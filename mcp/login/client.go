@@ -138,11 +138,3 @@ func digest(folders []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(folders)), "\x00")))
 	return hex.EncodeToString(sum[:8])
 }
-
-func cut(text string) string {
-	const most = 200
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}

@@ -31,6 +31,8 @@ import (
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/auth/oauth"
+	"github.com/seed-dec29ce4/eca/internal/localhost"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // Deps is what the room needs from the program around it.
@@ -231,7 +233,7 @@ func (a *Account) wantsMore(said oauth.Challenge) error {
 		return nil
 	}
 	a.logins.remember(a.server.Key, said)
-	return &NeededError{fmt.Sprintf("the server wants further permission (%s); log in again", cut(strings.Join(lacks, " ")))}
+	return &NeededError{fmt.Sprintf("the server wants further permission (%s); log in again", shorten.Bytes(strings.Join(lacks, " "), 200))}
 }
 
 func (l *Logins) remember(key string, said oauth.Challenge) {
@@ -283,9 +285,5 @@ func Key(server, scope string, folders []string) string {
 // plain says whether a URL leads to another machine without TLS.
 func plain(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil {
-		return true
-	}
-	host, err := netip.ParseAddr(u.Hostname())
-	return u.Scheme != "https" && u.Hostname() != "localhost" && (err != nil || !host.IsLoopback())
+	return err != nil || u.Scheme != "https" && !localhost.Is(u.Hostname())
 }

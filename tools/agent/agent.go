@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -106,8 +107,5 @@ func summary(a args) string {
 	if text == "" {
 		text = strings.Join(strings.Fields(a.Task), " ")
 	}
-	if runes := []rune(text); len(runes) > maxActivity {
-		text = string(runes[:maxActivity]) + "…"
-	}
-	return a.Agent + ": " + text
+	return a.Agent + ": " + shorten.Text(text, maxActivity)
 }

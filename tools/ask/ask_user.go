@@ -14,6 +14,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -88,11 +89,7 @@ func Tools(c Client) []tools.Tool {
 // headline is the beginning of a text as one short line (eca-protocol 7.5).
 func headline(text string) string {
 	const limit = 57
-	line := strings.Join(strings.Fields(text), " ")
-	if runes := []rune(line); len(runes) > limit {
-		return string(runes[:limit]) + "…"
-	}
-	return line
+	return shorten.Text(strings.Join(strings.Fields(text), " "), limit)
 }
 
 // tolerant accepts arguments as models also write them.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -67,5 +68,5 @@ func location(at Position) string {
 	if text = strings.TrimSpace(text); err != nil || text == "" {
 		return at.String()
 	}
-	return at.String() + ": " + cut(text)
+	return at.String() + ": " + shorten.Bytes(text, shownLine)
 }

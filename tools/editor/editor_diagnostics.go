@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -78,10 +79,7 @@ func diagnosticLine(d Diagnostic) string {
 	if d.At.Line > 0 {
 		place = d.At.String()
 	}
-	message := strings.Join(strings.Fields(d.Message), " ")
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
-	}
+	message := shorten.Bytes(strings.Join(strings.Fields(d.Message), " "), maxMessage)
 	line := place + ": " + d.Severity.String() + ": " + message
 	if by := strings.TrimSpace(d.Source + " " + d.Code); by != "" {
 		line += " [" + by + "]"

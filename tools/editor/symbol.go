@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // maxLine bounds the line in which a symbol is looked for, in bytes.
@@ -29,19 +31,10 @@ func locate(path string, line int, symbol string, character int) (Position, erro
 	} else if col := column(text, name, 0, character); col > 0 {
 		at.Character = col
 	} else if character < 1 {
-		return Position{}, fmt.Errorf("%q is not on line %d of %s, which is: %s", symbol, line, path, cut(text))
+		return Position{}, fmt.Errorf("%q is not on line %d of %s, which is: %s", symbol, line, path, shorten.Bytes(text, shownLine))
 	}
 	// The editor may have changes that are not saved: a column that was given is right then.
 	return at, nil
-}
-
-// cut shortens a line for the model.
-func cut(text string) string {
-	const shown = 200
-	if len(text) > shown {
-		return strings.ToValidUTF8(text[:shown], "") + "…"
-	}
-	return text
 }
 
 // readLine returns a line of a text file, counting from 1.
@@ -110,3 +103,6 @@ func utf16Len(s string) int {
 	}
 	return n
 }
+
+// shownLine is how much of a line the model is shown, in bytes.
+const shownLine = 200

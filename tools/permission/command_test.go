@@ -327,12 +327,15 @@ func TestGitIsAsked(t *testing.T) {
 	}
 	// What changes is seen, though answers are kept.
 	p := real(t, `{}`, sub)
-	for text, want := range map[string]tools.Decision{"": tools.Allow, "[diff]\n\texternal = ./x\n": tools.Ask, "[core]\n\tbare = false\n": tools.Allow} {
-		if err := os.WriteFile(filepath.Join(sub, ".git/config"), []byte(text), 0o600); err != nil {
+	for _, c := range []struct {
+		text string
+		want tools.Decision
+	}{{"", tools.Allow}, {"[diff]\n\texternal = ./x\n", tools.Ask}, {"[core]\n\tbare = false\n", tools.Allow}} {
+		if err := os.WriteFile(filepath.Join(sub, ".git/config"), []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if v := judge(t, p, "plan", sub, "git log -p"); v.Decision != want {
-			t.Errorf("%q: %+v", text, v)
+		if v := judge(t, p, "plan", sub, "git log -p"); v.Decision != c.want {
+			t.Errorf("%q: %+v", c.text, v)
 		}
 	}
 	// To the top of the repository.

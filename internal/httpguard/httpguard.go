@@ -1,0 +1,199 @@
+// Package httpguard decides who may call a server of HTTP, and bounds what a call may take.
+//
+// A caller may run programs, so web pages, any of which may be open on this machine, must
+// not call. The guard guarantees: a request for an unknown host name is refused, since a page
+// may have pointed its own name here (DNS rebinding); a page may call only from a known
+// origin; without a token, only this machine may call; a request that stops in the middle
+// is dropped after a while. It does not decide what a caller may do, and does not form the
+// answers of a protocol.
+package httpguard
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/localhost"
+)
+
+// Options say who may call.
+type Options struct {
+	Address string   // that is listened at, host:port
+	Token   string   // bearer token that each call needs; empty: none, but this machine only
+	Origins []string // of web pages that may call
+	Hosts   []string // names under which the server is reached, besides this machine's
+}
+
+// Pages say what the protocol allows web pages that may call.
+type Pages struct {
+	Own     bool   // pages of this machine at the server's port may call, too
+	Methods string // of requests
+	Headers string // of requests
+	Expose  string // headers of answers that pages may read
+}
+
+// Guard is the check in front of one server.
+type Guard struct {
+	pages   Pages
+	bound   netip.Addr
+	hosts   []string // without ports
+	origins []string
+	token   []byte // hash; nil: none is needed
+}
+
+// New returns a Guard.
+func New(o Options, pages Pages) *Guard {
+	host, port, err := net.SplitHostPort(o.Address)
+	if err != nil {
+		host, port = o.Address, ""
+	}
+	g := &Guard{pages: pages, hosts: slices.Clone(o.Hosts), origins: slices.Clone(o.Origins)}
+	g.bound, _ = netip.ParseAddr(host) // not valid for a name
+	if host != "" {
+		g.hosts = append(g.hosts, host)
+	}
+	if pages.Own {
+		for _, name := range []string{host, "localhost", "127.0.0.1", "::1"} {
+			g.origins = append(g.origins, "http://"+net.JoinHostPort(name, port))
+		}
+	}
+	if o.Token != "" {
+		sum := sha256.Sum256([]byte(o.Token))
+		g.token = sum[:]
+	}
+	return g
+}
+
+// Refusal is why a request is not served.
+type Refusal struct {
+	Status  int
+	Message string
+}
+
+// Write answers with the refusal as plain text.
+func (r *Refusal) Write(w http.ResponseWriter) { http.Error(w, r.Message, r.Status) }
+
+// Admit checks where a request comes from and what it was meant for. done says that it was
+// answered: a browser asked what a page may send, which needs no token.
+func (g *Guard) Admit(w http.ResponseWriter, r *http.Request) (done bool, refused *Refusal) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if r.ContentLength != 0 { // also of what is refused: the server reads it before it answers
+		limitRead(w)
+	}
+	if !g.knownHost(r.Host) {
+		return false, &Refusal{http.StatusForbidden, "this host is not served: a page may have pointed its name here"}
+	}
+	if g.token == nil && !fromHere(r.RemoteAddr) {
+		return false, &Refusal{http.StatusForbidden, "without a token, only this machine may call"}
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false, nil
+	}
+	if !slices.ContainsFunc(g.origins, func(o string) bool { return strings.EqualFold(o, origin) }) {
+		return false, &Refusal{http.StatusForbidden, "pages of this origin may not call"}
+	}
+	w.Header().Set("Access-Control-Allow-Origin", origin)
+	w.Header().Set("Vary", "Origin")
+	if g.pages.Expose != "" {
+		w.Header().Set("Access-Control-Expose-Headers", g.pages.Expose)
+	}
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false, nil
+	}
+	w.Header().Set("Access-Control-Allow-Methods", g.pages.Methods)
+	w.Header().Set("Access-Control-Allow-Headers", g.pages.Headers)
+	w.Header().Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+	return true, nil
+}
+
+// Authorize checks the token of a request that was admitted.
+func (g *Guard) Authorize(w http.ResponseWriter, r *http.Request) *Refusal {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	sum := sha256.Sum256([]byte(token))
+	if g.token == nil || strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], g.token) == 1 {
+		return nil
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	return &Refusal{http.StatusUnauthorized, "the bearer token is missing or wrong"}
+}
+
+func fromHere(remote string) bool {
+	host, _, err := net.SplitHostPort(remote)
+	return err == nil && localhost.Is(host)
+}
+
+// knownHost says whether a request was meant for this server. A server that listens at every
+// address is reached by any of them; names must be known.
+func (g *Guard) knownHost(hostport string) bool {
+	host := hostport
+	if name, _, err := net.SplitHostPort(hostport); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
+	if localhost.Is(host) || slices.ContainsFunc(g.hosts, func(known string) bool { return strings.EqualFold(known, host) }) {
+		return true
+	}
+	_, err := netip.ParseAddr(host)
+	return err == nil && g.bound.IsValid() && g.bound.IsUnspecified()
+}
+
+// bodyTime is how long the body of a request may take to arrive.
+const bodyTime = time.Minute
+
+func limitRead(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // servers of tests may not have it
+}
+
+// ErrTooLarge is a body that is larger than it may be.
+var ErrTooLarge = errors.New("the body is too large")
+
+// ReadBody reads the body of a request, at most limit bytes: a larger one is ErrTooLarge.
+// The answer may then take any time.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if r.ContentLength > limit { // nothing of it is read
+		w.Header().Set("Connection", "close")
+		return nil, ErrTooLarge
+	}
+	limitRead(w)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return nil, ErrTooLarge
+	case err != nil: // the server reads the rest, which must not take forever
+		return nil, err
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	return body, nil
+}
+
+// NewServer returns a server that drops clients which say nothing.
+func NewServer(handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
+}
+
+// ListenAddress completes an address to listen at: without a host it is this machine's own.
+// One that others reach needs a token, since a caller can run programs.
+func ListenAddress(address, token string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", errors.New("the address must be host:port, like 127.0.0.1:8765, not " + (&url.URL{Path: address}).String())
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	if token == "" && !localhost.Is(host) {
+		return "", errors.New("at " + host + " others can call, and so run programs here: set a token, or listen at 127.0.0.1")
+	}
+	return net.JoinHostPort(host, port), nil
+}
