@@ -16,7 +16,7 @@ func toolDocs() []keyDoc {
 		{path: "argsMatchers", text: "Patterns by argument, of which one must match the whole argument."},
 		{path: "argsMatchers.*", text: "Patterns for this argument."},
 		{path: "argsMatchers.*.[]", text: "A pattern, as in Java."},
-		{path: "toolCall.unasked", text: "Which shell commands run without a question although no rule names them: none; those that only read, in the read-only sandbox; or also others that stay in the workspace's sandbox. A workspace's file can only make it stricter.", rule: oneOf(unaskedValues()...)},
+		{path: "toolCall.unasked", text: "Which shell commands run without a question although no rule names them: none; those that only read, in the read-only sandbox; or also others that stay in the workspace's sandbox, and file tools that change files of the workspace. A workspace's file can only make it stricter.", rule: oneOf(unaskedValues()...)},
 		{path: "agent.*.toolCall.unasked", text: "toolCall.unasked for this agent.", rule: oneOf(unaskedValues()...)},
 		{path: "toolCall.sandbox", text: "When commands and custom tools are bound: never, what nobody approved by hand, always (hooks too), or always and not at all where the system can not.", rule: oneOf("off", "auto", "on", "required")},
 		{path: "toolCall.environment", text: "What commands, hooks and custom tools that nobody approved by hand get of eca's environment. Without it: no credentials; for commands that only read, only what programs need that read."},

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
@@ -16,7 +21,7 @@ func doctorCommand(s streams) *cobra.Command {
 		Use:   "doctor",
 		Short: "Show what evaluations find on this machine",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			executable, err := os.Executable()
 			if err != nil {
 				executable = "unknown: " + err.Error()
@@ -37,13 +42,49 @@ func doctorCommand(s streams) *cobra.Command {
 				}
 				fmt.Fprintf(s.out, "%-27s%s\n", v+":", state)
 			}
-			for _, gap := range proc.NewPool(executable, 0).Gaps() {
+			pool := proc.NewPool(executable, 0)
+			defer pool.Close()
+			local := "not possible: " + pool.Bounds().Without
+			if b := pool.Bounds(); b.Holds {
+				local = b.With
+			}
+			fmt.Fprintln(s.out, "Environment local: "+local)
+			for _, engine := range []string{runtime.KindDocker, runtime.KindPodman} {
+				fmt.Fprintf(s.out, "%-19s%s\n", engine+":", engineState(cmd.Context(), pool, engine))
+			}
+			for _, gap := range pool.Gaps() {
 				fmt.Fprintln(s.out, "Limit:             "+gap)
 			}
 			return nil
 		},
 	}
 }
+
+// engineTime bounds how long an engine of containers may take to answer.
+const engineTime = 10 * time.Second
+
+// engineState says whether containers can be run: the server's version, or what is wrong.
+func engineState(ctx context.Context, pool *proc.Pool, engine string) string {
+	if found(engine) == notFound {
+		return notFound
+	}
+	ctx, cancel := context.WithTimeout(ctx, engineTime)
+	defer cancel()
+	var out bytes.Buffer
+	exit, err := pool.Run(ctx, proc.Spec{Path: engine, Args: []string{"version", "--format", "{{.Server.Version}}"}, Stdout: &out, Stderr: &out})
+	answer := strings.TrimSpace(out.String())
+	switch {
+	case err != nil:
+		return "not usable: " + err.Error()
+	case exit.Killed:
+		return fmt.Sprintf("not usable: no answer within %s", engineTime)
+	case exit.Code != 0:
+		return "not usable: " + strings.Join(strings.Fields(answer), " ")
+	}
+	return "version " + answer
+}
+
+const notFound = "not found"
 
 // found says where a program is.
 func found(program string) string {
@@ -55,5 +96,5 @@ func found(program string) string {
 			}
 		}
 	}
-	return "not found"
+	return notFound
 }

@@ -33,7 +33,7 @@ type runFlags struct {
 	verbose, noVerbose, json, watch, keep   bool
 	failOnError, noFailOnError, retryErrors bool
 	html, jsonOut, junit, markdown          string
-	auditOut, export                        string
+	auditOut, export, artifacts             string
 	timeout, maxTime, maxDuration           string
 	jobs                                    int
 	repeat, maxTokens, votes                int64
@@ -89,6 +89,7 @@ func runCommand(s streams) *cobra.Command {
 	flags.StringVar(&f.maxTime, "max-time", "", "seconds that the whole run may take")
 	flags.StringVar(&f.maxDuration, "max-duration", "", "the same under the reference's name (default: $ECP_MAX_DURATION)")
 	flags.StringVar(&f.auditOut, "audit-out", "", "write the audit record, which is in the JSON report too, to a file")
+	flags.StringVar(&f.artifacts, "artifacts", "", "keep in this folder, for each attempt, the diff of what the agent changed in its workspace")
 	flags.StringVar(&f.export, "export", "", "name of a service that the reference sends results to; ecp sends them nowhere and says so")
 	flags.Int64Var(&f.maxTokens, "max-tokens", 0, "tokens that agents may use in the whole run")
 	flags.Float64Var(&f.maxCost, "max-cost", 0, "US dollars that agents may cost in the whole run")
@@ -218,10 +219,16 @@ func (f *runFlags) options(s streams) (o runtime.Options, err error) {
 		Version: version, Jobs: f.jobs, Repeat: f.repeat, Keep: f.keep, Reference: f.compat == "reference",
 		Judge:  f.judgeIdentity(),
 		Budget: runtime.Budget{Tokens: f.maxTokens, CostUSD: f.maxCost}, Path: os.Getenv("PATH"),
+		Getenv: os.Getenv, Artifacts: f.artifacts,
 		Now: time.Now, NewID: uuid.NewString,
 	}
 	if o.Supervisor, err = os.Executable(); err != nil {
 		fmt.Fprintln(s.err, "warning: own executable is unknown; agents run without a supervisor:", err)
+	}
+	if f.artifacts != "" {
+		if err := os.MkdirAll(f.artifacts, 0o755); err != nil {
+			return o, fmt.Errorf("--artifacts: %w", err)
+		}
 	}
 	if o.Timeout, err = callTimeout(f.timeout); err != nil {
 		return o, err

@@ -20,8 +20,21 @@ var page string
 // not be seen, are shown as what they are.
 func (r *Report) HTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"text":    func(s *string) string { return deref(s) },
-		"json":    readable,
+		"grid":  (*Report).grid,
+		"text":  func(s *string) string { return deref(s) },
+		"json":  readable,
+		"lines": func(s string) []string { return strings.SplitAfter(s, "\n") },
+		"lineClass": func(line string) string {
+			switch {
+			case strings.HasPrefix(line, "diff --git "), strings.HasPrefix(line, "@@ "):
+				return "head"
+			case strings.HasPrefix(line, "+"):
+				return "added"
+			case strings.HasPrefix(line, "-"):
+				return "removed"
+			}
+			return ""
+		},
 		"trace":   traceOf,
 		"ms":      duration,
 		"money":   func(f *float64) string { return fmt.Sprintf("$%.4f", *f) },

@@ -134,7 +134,7 @@ func (t *Tokens) add(u ecp.Usage) {
 type Problem struct {
 	Scenario string `json:"scenario,omitempty"`
 	Step     int    `json:"step,omitempty"` // from 1; 0 outside of steps
-	Kind     string `json:"kind"`           // start, timeout, exit, protocol, version, capability, rpc, http, judge, grader, workspace, budget, interrupted
+	Kind     string `json:"kind"`           // start, timeout, exit, protocol, version, capability, rpc, http, judge, grader, workspace, environment, budget, interrupted
 	Message  string `json:"message"`
 	Stderr   string `json:"stderr,omitempty"` // the end of what the agent wrote there
 }
@@ -161,6 +161,8 @@ type Scenario struct {
 	Repeat     *Repeat            `json:"repeat,omitempty"`
 	PassAtK    map[string]float64 `json:"pass_at_k,omitempty"`
 	Workspace  string             `json:"workspace,omitempty"` // if it was kept
+	Diff       string             `json:"diff,omitempty"`      // what the agent changed in its workspace, as git shows it; long ones are cut
+	DiffFile   string             `json:"diff_file,omitempty"` // where the whole is
 	Reused     int                `json:"reused,omitempty"`    // attempts that an earlier run made
 }
 
@@ -174,6 +176,8 @@ type Attempt struct {
 	Notes      []string  `json:"notes,omitempty"`
 	Agent      *Agent    `json:"agent,omitempty"`
 	Workspace  string    `json:"workspace,omitempty"`
+	Diff       string    `json:"diff,omitempty"`
+	DiffFile   string    `json:"diff_file,omitempty"`
 }
 
 // Repeat sums up attempts. Those that ended in an error count as not passed, unless only

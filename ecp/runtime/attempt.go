@@ -22,7 +22,17 @@ type attempt struct {
 	out    report.Attempt
 	conn   conn
 	space  *workspace
+	place  place
 	before []grade.Call
+
+	ungraded []answered // steps that are graded when the agent has ended
+	frozen   *snapshot  // what the agent left, if that has been looked at
+}
+
+// answered is a step that the agent carried out; its report is out.Steps[i].
+type answered struct {
+	i      int
+	result ecp.StepResult
 }
 
 // WorkspaceVariable names the environment variable with the workspace of a scenario; config
@@ -48,18 +58,44 @@ func (r *run) try(ctx context.Context, c Case) report.Attempt {
 
 func (a *attempt) perform(ctx context.Context) {
 	defer a.finish()
-	if f := a.c.Scenario.Setup.Workspace; f != nil && !a.opts.Reference {
-		var err error
-		if a.space, err = newWorkspace(ctx, a.dir, *f, a.pool); err != nil {
-			a.fail(ctx, 0, callError(kindWorkspace, "workspace", "%v", err))
-			return
-		}
+	if err := a.prepare(ctx); err != nil {
+		a.fail(ctx, 0, err)
+		return
 	}
 	if err := a.connect(ctx); err != nil {
 		a.fail(ctx, 0, err)
 		return
 	}
 	a.steps(ctx)
+	if len(a.ungraded) > 0 {
+		a.gradeLater(ctx)
+	}
+}
+
+// prepare makes the workspace, and finds out where programs run.
+func (a *attempt) prepare(ctx context.Context) error {
+	setup := a.c.Scenario.Setup
+	if a.opts.Reference {
+		a.place = newHostPlace(a, "")
+		return nil
+	}
+	f := setup.Workspace
+	if f == nil && setup.Environment != nil {
+		f = &Fixture{}
+	}
+	dir := ""
+	if f != nil {
+		var err error
+		if a.space, err = newWorkspace(ctx, a.dir, *f, a.pool); err != nil {
+			return callError(kindWorkspace, "workspace", "%v", err)
+		}
+		dir = a.space.dir
+	}
+	var err error
+	if a.place, err = a.enter(ctx, dir); err != nil {
+		return callError(kindEnvironment, "environment", "%v", err)
+	}
+	return nil
 }
 
 // skipRest notes the steps that were not carried out because of what went wrong before.
@@ -93,20 +129,33 @@ func stopped(ctx context.Context, method, late string) *CallError {
 	return callError(kindInterrupted, method, "the run was stopped")
 }
 
-// finish closes the connection: at once if something went wrong.
-func (a *attempt) finish() {
+// disconnect closes the connection: at once if something went wrong. Nothing that the agent
+// started is left then, as far as the system holds that.
+func (a *attempt) disconnect() {
+	if a.conn == nil {
+		return
+	}
 	broken := len(a.out.Errors) > 0
-	if a.conn != nil {
-		a.conn.close(broken)
-		a.out.Notes = append(a.out.Notes, a.conn.notes()...)
-		if text := a.conn.stderr(); broken && text != "" {
-			last := &a.out.Errors[len(a.out.Errors)-1]
-			last.Stderr = text
-		}
+	a.conn.close(broken)
+	a.out.Notes = append(a.out.Notes, a.conn.notes()...)
+	if text := a.conn.stderr(); broken && text != "" {
+		last := &a.out.Errors[len(a.out.Errors)-1]
+		last.Stderr = text
+	}
+	a.conn = nil
+}
+
+// finish ends what the attempt started, and removes what it made.
+func (a *attempt) finish() {
+	a.disconnect()
+	if a.place != nil {
+		a.out.Notes = append(a.out.Notes, a.place.close()...)
 	}
 	if a.space == nil {
 		return
 	}
+	a.freeze()
+	a.keepDiff()
 	if a.opts.Keep {
 		a.out.Workspace = a.space.dir
 		return
@@ -153,8 +202,8 @@ func (a *attempt) stepLimit(st Step) time.Duration {
 	return a.limit()
 }
 
-// environment is what an agent finds in its own: how long it has, and where it works.
-func (a *attempt) environment() []string {
+// variables are what an agent finds in its environment: how long it has, and where it works.
+func (a *attempt) variables() []string {
 	if a.opts.Reference {
 		return nil
 	}
@@ -167,7 +216,7 @@ func (a *attempt) environment() []string {
 	}
 	env := []string{ecp.TimeoutVariable + "=" + strconv.FormatFloat(seconds, 'f', -1, 64)}
 	if a.space != nil {
-		env = append(env, WorkspaceVariable+"="+a.space.dir)
+		env = append(env, WorkspaceVariable+"="+a.place.workspace())
 	}
 	return env
 }
@@ -178,7 +227,7 @@ func (a *attempt) connect(ctx context.Context) error {
 	if IsURL(a.c.target) {
 		a.conn = newHTTP(a.c.server, a.opts.Client, a.opts.Headers)
 	} else {
-		c, err := startStdio(a.c.target, a.environment(), a.pool)
+		c, err := startStdio(a.place.agent(a.c.target, a.variables()), a.pool)
 		if err != nil {
 			return err
 		}
@@ -234,7 +283,7 @@ func (a *attempt) config() map[string]any {
 		out = llm.DeepMerge(out, over)
 	}
 	if a.space != nil {
-		out["workspace"] = a.space.dir
+		out["workspace"] = a.place.workspace()
 	} else if dir, ok := out["workspace"].(string); ok && dir == "." {
 		out["workspace"], _ = os.Getwd()
 	}
@@ -260,9 +309,50 @@ func (a *attempt) step(ctx context.Context, i int, step Step) bool {
 		return false
 	}
 	take(&out, result)
+	if a.c.Scenario.Setup.Environment != nil && !a.opts.Reference {
+		a.out.Steps = append(a.out.Steps, out)
+		a.ungraded = append(a.ungraded, answered{i, result})
+		return true
+	}
+	if i == len(a.c.Scenario.Steps)-1 {
+		a.freeze()
+	}
 	a.grade(ctx, i, step, result, &out)
 	a.out.Steps = append(a.out.Steps, out)
 	return true
+}
+
+// gradeLater ends the agent, lays the hidden tests over what it left, and grades its steps.
+func (a *attempt) gradeLater(ctx context.Context) {
+	last := a.ungraded[len(a.ungraded)-1].i + 1
+	a.disconnect()
+	if err := a.place.freeze(ctx); err != nil {
+		a.fail(ctx, last, callError(kindEnvironment, "environment", "%v", err))
+	} else if a.freeze(); a.frozen.err != nil {
+		a.fail(ctx, last, callError(kindWorkspace, "workspace", "%v", a.frozen.err))
+	} else if err := a.layTests(); err != nil {
+		a.fail(ctx, last, callError(kindWorkspace, "tests", "%v", err))
+	}
+	for _, done := range a.ungraded {
+		out := &a.out.Steps[done.i]
+		if n := len(a.out.Errors); n > 0 && (a.frozen == nil || a.frozen.err != nil || !a.frozen.tested) {
+			p := a.out.Errors[n-1]
+			out.NotExecuted(report.StatusFailed, report.ReasonError, p.Message, false)
+			continue
+		}
+		a.grade(ctx, done.i, a.c.Scenario.Steps[done.i], done.result, out)
+	}
+}
+
+// layTests copies the hidden tests over the workspace.
+func (a *attempt) layTests() error {
+	if tests := a.c.Scenario.Setup.Tests; tests != "" {
+		if err := overlay(inFolder(a.dir, tests), a.space.dir); err != nil {
+			return err
+		}
+	}
+	a.frozen.tested = true
+	return nil
 }
 
 // take copies what the agent said into the report.

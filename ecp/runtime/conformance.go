@@ -62,7 +62,7 @@ func CheckConformance(ctx context.Context, target string, o ConformanceOptions) 
 	defer pool.Close()
 	if IsURL(target) {
 		e.conn = newHTTP(target, o.Client, o.Headers)
-	} else if c, err := startStdio(target, nil, pool); err == nil {
+	} else if c, err := startStdio(shell(target), pool); err == nil {
 		e.conn = c
 	} else {
 		e.add("initialize response", ecp.MethodInitialize, err)

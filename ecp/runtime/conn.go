@@ -24,6 +24,7 @@ const (
 	kindJudge       = report.KindJudge
 	kindGrader      = report.KindGrader
 	kindWorkspace   = "workspace"
+	kindEnvironment = "environment"
 	kindBudget      = "budget"
 	kindVersion     = "version"
 	kindCapability  = "capability"

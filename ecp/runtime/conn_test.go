@@ -22,9 +22,9 @@ func TestLateAnswer(t *testing.T) {
 	pool := proc.NewPool("", 0)
 	defer pool.Close()
 	// It answers nothing before it is told to reset, and then the step first.
-	c, err := startStdio(`while read -r line; do case $line in *agent/reset*)
+	c, err := startStdio(shell(`while read -r line; do case $line in *agent/reset*)
 		echo '{"jsonrpc":"2.0","id":1,"result":{"status":"done","public_output":"late"}}'
-		echo '{"jsonrpc":"2.0","id":2,"result":true}' ;; esac; done`, nil, pool)
+		echo '{"jsonrpc":"2.0","id":2,"result":true}' ;; esac; done`), pool)
 	if err != nil {
 		t.Fatal(err)
 	}

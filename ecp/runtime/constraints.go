@@ -52,7 +52,7 @@ func (d *decoder) constraints(n *node, path string) (c Constraints) {
 
 func (d *decoder) setup(n *node, path string) (s Setup) {
 	n = d.mapping(n, path)
-	d.only(n, path, "id", "aliases", "workspace", "config", "dataset", "id_field", "repeat", "timeout_s")
+	d.only(n, path, "id", "aliases", "workspace", "environment", "tests", "config", "dataset", "id_field", "repeat", "timeout_s")
 	if v := n.get("id"); v != nil {
 		s.ID = d.name(v, join(path, "id"))
 		d.unique(v, join(path, "id"), s.ID)
@@ -66,6 +66,7 @@ func (d *decoder) setup(n *node, path string) (s Setup) {
 	if v := n.get("workspace"); v != nil {
 		s.Workspace = d.fixture(v, join(path, "workspace"))
 	}
+	d.setupTests(n, path, &s)
 	if v := n.get("config"); v != nil {
 		s.Config, _ = d.mapping(v, join(path, "config")).value().(map[string]any)
 	}

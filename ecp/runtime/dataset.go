@@ -160,6 +160,7 @@ func fill(sc Scenario, record map[string]string) (Scenario, error) {
 	if w := out.Setup.Workspace; w != nil {
 		out.Setup.Workspace = &Fixture{Copy: f.text(w.Copy), Git: w.Git}
 	}
+	out.Setup.Tests = f.text(sc.Setup.Tests)
 	for _, st := range out.Steps {
 		for _, s := range slices.Concat(st.Graders, st.Constraints.Checks) {
 			if p := s.Check(); len(p) > 0 && f.err == nil {

@@ -22,12 +22,17 @@ func (a *attempt) grade(ctx context.Context, i int, step Step, r ecp.StepResult,
 	if a.space != nil {
 		subject.Workspace, subject.Changed = a.space.dir, a.space.changed
 	}
+	if a.frozen != nil && len(a.ungraded) > 0 {
+		subject.Changed = func() ([]grade.Change, error) { return a.frozen.changes, a.frozen.err }
+	}
+	tools := a.tools
+	tools.Command = a.command
 	specs := step.Graders
 	if !a.opts.Reference {
 		specs = slices.Concat(specs, step.Constraints.Checks)
 	}
 	for _, s := range specs {
-		c := s.Grade(ctx, subject, a.tools)
+		c := s.Grade(ctx, subject, tools)
 		if c.Err != nil {
 			kind := kindGrader
 			if s.Type == grade.LLMJudge {

@@ -124,6 +124,12 @@ func (i *identifier) digest(c Case) string {
 	if w := setup.Workspace; w != nil && w.Copy != "" {
 		fixture = i.tree(w.Copy)
 	}
+	if e := setup.Environment; e != nil && e.Dockerfile != "" {
+		fixture += " " + i.tree(filepath.Dir(e.Dockerfile))
+	}
+	if setup.Tests != "" {
+		fixture += " " + i.tree(setup.Tests)
+	}
 	return shortHash(52, "ecp-digest-1", canonical(struct {
 		Steps                    []Step
 		Setup                    Setup
@@ -141,9 +147,7 @@ func usesJudge(st Step) bool {
 // tree is a digest of a fixture: paths, contents, links and which files are programs. What
 // cannot be read is left to the attempt, which says so.
 func (i *identifier) tree(path string) string {
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(i.dir, path)
-	}
+	path = inFolder(i.dir, path)
 	if known, ok := i.trees[path]; ok {
 		return known
 	}
@@ -193,11 +197,7 @@ func (i *identifier) program(target string) string {
 		return known
 	}
 	h := sha256.New()
-	words := strings.FieldsFunc(target, func(r rune) bool { return strings.ContainsRune(" \t\r\n'\"`;|&()<>=$", r) })
-	for n, word := range words {
-		if n == 0 && !strings.ContainsAny(word, `/\`) {
-			word = i.find(word)
-		}
+	for n, word := range targetFiles(target, i.opts.Path) {
 		info, err := os.Stat(word)
 		if err != nil || !info.Mode().IsRegular() {
 			continue
@@ -214,14 +214,20 @@ func (i *identifier) program(target string) string {
 	return sum
 }
 
-// find returns the file of a program in PATH, or its name if there is none.
-func (i *identifier) find(program string) string {
-	for _, dir := range filepath.SplitList(i.opts.Path) {
-		if file := filepath.Join(dir, program); isFile(file) {
-			return file
+// targetFiles lists what may be files in a command line: its words, and for the first the
+// program in PATH.
+func targetFiles(target, path string) []string {
+	words := strings.FieldsFunc(target, func(r rune) bool { return strings.ContainsRune(" \t\r\n'\"`;|&()<>=$", r) })
+	if len(words) == 0 || strings.ContainsAny(words[0], `/\`) {
+		return words
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if file := filepath.Join(dir, words[0]); isFile(file) {
+			words[0] = file
+			break
 		}
 	}
-	return program
+	return words
 }
 
 // canonical is a value as text, the same for equal values.

@@ -54,13 +54,17 @@ type Constraints struct {
 // Setup is what a scenario starts from: constraints.scenario of its first step.
 type Setup struct {
 	Workspace *Fixture
-	Config    map[string]any // for agent/initialize
-	ID        string         // stays the same when the scenario is renamed; empty is one made of the name
-	Aliases   []string       // earlier ids
-	Dataset   string         // CSV or JSONL, relative to the manifest: the scenario once per record
-	IDField   string         // column of the dataset that names a record; empty is the record's contents
-	Repeat    int64          // 0 leaves it to the command line
-	TimeoutS  float64        // for the whole scenario; 0 is no limit
+
+	Environment *Environment // where its programs run; nil is as ecp itself does
+	Tests       string       // a folder, relative to the manifest, laid over the workspace when the agent has ended
+
+	Config   map[string]any // for agent/initialize
+	ID       string         // stays the same when the scenario is renamed; empty is one made of the name
+	Aliases  []string       // earlier ids
+	Dataset  string         // CSV or JSONL, relative to the manifest: the scenario once per record
+	IDField  string         // column of the dataset that names a record; empty is the record's contents
+	Repeat   int64          // 0 leaves it to the command line
+	TimeoutS float64        // for the whole scenario; 0 is no limit
 }
 
 // Fixture is a folder that the agent works in, new for each attempt.

@@ -38,9 +38,11 @@ type Options struct {
 	Judge        string           // says which judge Tools has: model, votes, server
 	Servers      []string         // URLs of the same agent as the manifest's target, which share the work with it
 	Client       *http.Client
-	Headers      http.Header // of requests to agents
-	Supervisor   string      // see proc.NewPool
-	Path         string      // PATH
+	Headers      http.Header         // of requests to agents
+	Supervisor   string              // see proc.NewPool
+	Path         string              // PATH
+	Getenv       func(string) string // variables that an environment passes on, and the user's home; nil has none
+	Artifacts    string              // folder for the workspaces' diffs; empty keeps only what reports show
 	Now          func() time.Time
 	NewID        func() string
 }

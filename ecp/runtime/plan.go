@@ -18,6 +18,7 @@ type Case struct {
 	Record     map[string]string // of the dataset
 	Repeat     int64
 
+	attempt int    // the one at hand, from 1
 	digest  string // of all that decides what it does
 	target  string // resolved
 	server  string // URL that the attempt at hand uses; one of several that share the target's work
@@ -49,20 +50,26 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 	if problems := m.readRows(p.ids.dir); len(problems) > 0 {
 		return nil, Problems(problems)
 	}
-	base := 0
-	for i, sc := range m.Scenarios {
-		n, err := p.read(i, sc)
-		if err != nil {
-			return nil, err
-		}
-		base += n
-	}
 	variants := o.Variants
 	if len(variants) == 0 {
 		variants = []Variant{{}}
 	}
 	for _, v := range variants {
 		p.variants = append(p.variants, p.resolve(v))
+	}
+	servers := slices.ContainsFunc(p.variants, func(v planned) bool { return IsURL(v.target) })
+	base := 0
+	for i, sc := range m.Scenarios {
+		if sc.Setup.Dataset == "" && !o.Reference {
+			if err := sc.Setup.check(p.ids.dir, servers); err != nil {
+				return nil, fmt.Errorf("scenario %q: %w", sc.Name, err)
+			}
+		}
+		n, err := p.read(i, sc, servers)
+		if err != nil {
+			return nil, err
+		}
+		base += n
 	}
 	slices.Sort(p.Notes)
 	p.Notes = slices.Compact(p.Notes)
@@ -77,7 +84,7 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 }
 
 // read reads a scenario's dataset and returns how many cases of a variant it makes.
-func (p *Plan) read(i int, sc Scenario) (int, error) {
+func (p *Plan) read(i int, sc Scenario, servers bool) (int, error) {
 	if sc.Setup.Dataset == "" || p.opts.Reference {
 		return 1, nil
 	}
@@ -91,9 +98,12 @@ func (p *Plan) read(i int, sc Scenario) (int, error) {
 	}
 	for n, row := range p.records[i] {
 		r := row.fields()
-		_, err := fill(sc, r)
+		filled, err := fill(sc, r)
 		if err == nil {
 			_, err = recordID(r, sc.Setup.IDField)
+		}
+		if err == nil {
+			err = filled.Setup.check(p.ids.dir, servers)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("scenario %q: dataset %s, record %d: %w", sc.Name, sc.Setup.Dataset, n+1, err)

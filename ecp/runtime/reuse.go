@@ -27,7 +27,7 @@ func (r *run) earlier() *earlier {
 
 // introduce starts an agent and has it say who it is; nil if it cannot.
 func (r *run) introduce(ctx context.Context, c Case) *report.Agent {
-	c.Scenario.Steps, c.Scenario.Setup.Workspace = nil, nil
+	c.Scenario.Steps, c.Scenario.Setup.Workspace, c.Scenario.Setup.Tests = nil, nil, ""
 	c.server = c.target
 	a := r.try(ctx, c)
 	if len(a.Errors) > 0 {

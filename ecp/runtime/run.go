@@ -12,6 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
 // run is one evaluation under way.
@@ -25,6 +26,10 @@ type run struct {
 	total int                 // cases
 	needs []need              // of all cases
 	must  bool                // agents must declare what is needed
+
+	id        string
+	images    images
+	isolation func() sandbox.Isolation // finds out, once, what bounded programs can have of their own
 
 	mu      sync.Mutex // guards what follows
 	results []result
@@ -53,21 +58,19 @@ type pending struct {
 // written; the report is whole.
 func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
 	m := p.manifest
-	r := &run{opts: o, dir: filepath.Dir(m.Path), ids: &ids{}, total: p.Total, lanes: map[string]*servers{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor, spareSupervisors), needs: needsOf(m, o), must: m.RequireCapabilities, stops: map[string]*CallError{}}
+	r := &run{opts: o, id: o.NewID(), dir: filepath.Dir(m.Path), ids: &ids{}, total: p.Total, lanes: map[string]*servers{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor, spareSupervisors), needs: needsOf(m, o), must: m.RequireCapabilities, stops: map[string]*CallError{}}
 	defer r.pool.Close()
 	start := o.Now()
 	out := &report.Report{
 		Manifest: m.Path, Name: m.Name, Target: m.Target, Scenarios: []report.Scenario{},
-		SchemaVersion: report.SchemaVersion, RunID: o.NewID(), StartedAt: start.UTC().Truncate(time.Millisecond),
+		SchemaVersion: report.SchemaVersion, RunID: r.id, StartedAt: start.UTC().Truncate(time.Millisecond),
 		Runtime: report.Runtime{Name: "eca-ecp", Version: o.Version},
 	}
 	if o.Reference {
 		out.Runtime.Compat = "reference"
 	}
 	r.tools.Reference = o.Reference
-	r.tools.Command = func(ctx context.Context, dir, command string) (int, string, error) {
-		return runCommand(ctx, dir, command, r.pool)
-	}
+	r.isolation = sync.OnceValue(r.pool.Isolation)
 	for _, v := range p.variants {
 		if IsURL(v.target) && r.lanes[v.target] == nil {
 			r.lanes[v.target] = r.serversOf(v.target, m.Target)
@@ -173,7 +176,9 @@ func (r *run) attempt(ctx context.Context, p *pending, n int) {
 	if n == 0 && ctx.Err() == nil {
 		r.show(Event{Running: p.c.Scenario.Name})
 	}
-	a, stopped := r.turn(ctx, p.c)
+	c := p.c
+	c.attempt = n + 1
+	a, stopped := r.turn(ctx, c)
 	if a.Status != "" {
 		r.record(p.c, n+1, a)
 	}
@@ -302,7 +307,7 @@ func (p *pending) result() report.Scenario {
 			s.Agent = a.Agent
 		}
 	}
-	s.Steps, s.Notes, s.Workspace = shown.Steps, shown.Notes, shown.Workspace
+	s.Steps, s.Notes, s.Workspace, s.Diff, s.DiffFile = shown.Steps, shown.Notes, shown.Workspace, shown.Diff, shown.DiffFile
 	if c.Repeat > 1 {
 		s.Attempts = attempts
 		s.Repeat, s.PassAtK = report.Statistics(attempts)

@@ -52,15 +52,15 @@ type stdio struct {
 }
 
 // shell returns how a command line is run.
-func shell(target string) (path string, args []string) {
+func shell(line string) proc.Spec {
 	if goruntime.GOOS == "windows" {
-		return "cmd.exe", []string{"/c", target}
+		return proc.Spec{Path: "cmd.exe", Args: []string{"/c", line}}
 	}
-	return "/bin/sh", []string{"-c", target}
+	return proc.Spec{Path: "/bin/sh", Args: []string{"-c", line}}
 }
 
-// startStdio starts an agent.
-func startStdio(target string, env []string, pool *proc.Pool) (*stdio, error) {
+// startStdio starts an agent; its streams are added to spec.
+func startStdio(spec proc.Spec, pool *proc.Pool) (*stdio, error) {
 	var theirs, ours [3]*os.File
 	for i := range theirs {
 		r, w, err := os.Pipe()
@@ -73,9 +73,9 @@ func startStdio(target string, env []string, pool *proc.Pool) (*stdio, error) {
 		}
 	}
 	c := &stdio{in: ours[0], out: ours[1], errs: ours[2], tail: &tail{}, frames: make(chan []byte), answers: make(chan []byte), ended: make(chan struct{}), told: make(chan struct{}), quit: make(chan struct{})}
-	path, args := shell(target)
+	spec.Stdin, spec.Stdout, spec.Stderr = theirs[0], theirs[1], theirs[2]
 	var err error
-	c.child, err = pool.Start(proc.Spec{Path: path, Args: args, Env: env, Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2]})
+	c.child, err = pool.Start(spec)
 	closeAll(theirs[:])
 	if err != nil {
 		closeAll(ours[:])

@@ -25,7 +25,14 @@ const (
 // workspace is the folder that one attempt works in.
 type workspace struct {
 	dir    string
-	before map[string]string // path to what it was
+	from   string           // what it was copied from; empty if it began empty
+	before map[string]entry // path to what it was
+}
+
+// entry is a file of a workspace: what it is, without its contents.
+type entry struct {
+	mode fs.FileMode // its kind, and for files whether it is a program
+	sum  string      // of its contents; of a link, where it leads
 }
 
 // newWorkspace makes a folder for an attempt and fills it.
@@ -47,11 +54,8 @@ func newWorkspace(ctx context.Context, manifestDir string, f Fixture, pool *proc
 
 func (w *workspace) fill(ctx context.Context, manifestDir string, f Fixture, pool *proc.Pool) (err error) {
 	if f.Copy != "" {
-		from := f.Copy
-		if !filepath.IsAbs(from) {
-			from = filepath.Join(manifestDir, from)
-		}
-		if err := copyTree(from, w.dir); err != nil {
+		w.from = inFolder(manifestDir, f.Copy)
+		if err := copyTree(w.from, w.dir); err != nil {
 			return fmt.Errorf("copy %s: %w", f.Copy, err)
 		}
 	}
@@ -67,13 +71,33 @@ func (w *workspace) fill(ctx context.Context, manifestDir string, f Fixture, poo
 }
 
 func (w *workspace) remove() {
-	_ = filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.IsDir() {
-			_ = os.Chmod(path, 0o700) // an agent may have taken its rights away
-		}
-		return nil
-	})
+	w.settle()
 	_ = os.RemoveAll(w.dir)
+}
+
+// settle makes a workspace readable again, whatever became of it: an agent may have taken
+// rights away, removed it, or put something else in its place.
+func (w *workspace) settle() {
+	if info, err := os.Lstat(w.dir); err != nil || !info.IsDir() {
+		_ = os.Remove(w.dir)
+		_ = os.Mkdir(w.dir, 0o700)
+	}
+	_ = filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
+		if e != nil && e.IsDir() {
+			if info, err := e.Info(); err == nil && info.Mode().Perm()&0o700 != 0o700 {
+				_ = os.Chmod(path, 0o700)
+			}
+		}
+		return nil //nolint:nilerr // what it cannot do is an error where it is read
+	})
+}
+
+// inFolder is a path as a manifest has it.
+func inFolder(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }
 
 // copyTree copies a folder. Links are copied as links.
@@ -133,8 +157,8 @@ func copyFile(from, to string, mode fs.FileMode) error {
 }
 
 // state says what each file is. What git keeps for itself is none of it.
-func (w *workspace) state() (map[string]string, error) {
-	out := map[string]string{}
+func (w *workspace) state() (map[string]entry, error) {
+	out, size := map[string]entry{}, int64(0)
 	return out, filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -149,9 +173,26 @@ func (w *workspace) state() (map[string]string, error) {
 		if err != nil {
 			return err
 		}
-		out[filepath.ToSlash(rel)], err = fingerprint(path, e)
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if size += info.Size(); len(out) >= maxFixtureFiles || size > maxFixtureBytes {
+			return fmt.Errorf("the workspace has more than %d files or %d MiB", maxFixtureFiles, maxFixtureBytes>>20)
+		}
+		sum, err := fingerprint(path, e)
+		out[filepath.ToSlash(rel)] = entry{kindOf(info.Mode()), sum}
 		return err
 	})
+}
+
+// kindOf keeps of a mode what git does: the kind of the file, and whether it is a program.
+func kindOf(mode fs.FileMode) fs.FileMode {
+	kind := mode.Type()
+	if kind == 0 && mode&0o100 != 0 {
+		kind = 0o100
+	}
+	return kind
 }
 
 func fingerprint(path string, e fs.DirEntry) (string, error) {
@@ -195,10 +236,17 @@ func (w *workspace) changed() ([]grade.Change, error) {
 	return out, nil
 }
 
-// runCommand runs a shell command and returns the end of what it printed.
+// runCommand runs a shell command of ours in a folder and returns the end of what it printed.
 func runCommand(ctx context.Context, dir, command string, pool *proc.Pool) (code int, output string, err error) {
-	path, args := shell(command)
+	spec := shell(command)
+	spec.Dir = dir
+	return captured(ctx, spec, pool)
+}
+
+// captured runs a program and returns the end of what it printed.
+func captured(ctx context.Context, spec proc.Spec, pool *proc.Pool) (code int, output string, err error) {
 	out := &tail{}
-	exit, err := pool.Run(ctx, proc.Spec{Path: path, Args: args, Dir: dir, Stdout: out, Stderr: out})
+	spec.Stdout, spec.Stderr = out, out
+	exit, err := pool.Run(ctx, spec)
 	return exit.Code, out.String(), err
 }

@@ -35,6 +35,9 @@ func seed() uint64 {
 // programCount is how many programs of each kind the differential tests run.
 var programCount = flag.Int("programs", 10_000, "how many programs of each kind the differential tests run") //nolint:gochecknoglobals // a flag
 
+// otherBash is a bash of another version, such as the 3.2 that macOS has.
+var otherBash = flag.String("otherbash", "", "path of another bash, which has to do the same with printed programs") //nolint:gochecknoglobals // a flag
+
 // driver runs each of its arguments as a program in a shell of its own. The programs' output
 // and exit codes end with NUL. What the programs run are functions, which cost no process.
 const driver = `
@@ -413,4 +416,38 @@ func TestCanonicalFormForOtherShells(t *testing.T) {
 		}
 	}
 	t.Logf("%d programs, %d do something else in dash", len(texts), different)
+}
+
+// What is printed does the same in another version of bash, for which the texts that it was
+// printed from may mean something else.
+func TestCanonicalFormInAnotherBash(t *testing.T) {
+	if *otherBash == "" {
+		t.Skip("NOT TESTED: bash 3.2; run it with -otherbash PATH")
+	}
+	dir := differentialWorld(t)
+	form := Form{Home: "/home/u", Dir: dir, Glob: globFor(t)}
+	seed := seed()
+	w := &writer{Rand: rand.New(rand.NewPCG(seed, 0)), odd: true}
+	var texts []string
+	for len(texts) < *programCount {
+		// The exit code of a redirection without a command differs.
+		if out, _, none := Parse(w.program()).Canonical(form); none == "" && out != "" && !strings.Contains(out, "| <") {
+			texts = append(texts, out)
+		}
+	}
+	was, is := runAll(t, "bash", dir, texts), runAll(t, *otherBash, dir, texts)
+	different := 0
+	// Messages begin with other names, and descriptors have other numbers.
+	same := strings.NewReplacer(*otherBash+": ", "", "environment: ", "", "bash: ", "")
+	descriptor := regexp.MustCompile(`/dev/fd/\d+`)
+	for i, text := range texts {
+		a, b := lineNumber.ReplaceAllString(same.Replace(was[i].out), ""), lineNumber.ReplaceAllString(same.Replace(is[i].out), "")
+		if descriptor.ReplaceAllString(a, "") == descriptor.ReplaceAllString(b, "") && was[i].code == is[i].code || endless(a, b) {
+			continue
+		}
+		if different++; different < 20 {
+			t.Errorf("seed %d: %q\nbash: %.300q %s %.300q\n%s: %.300q %s %.300q", seed, text, was[i].out, was[i].code, was[i].err, *otherBash, is[i].out, is[i].code, is[i].err)
+		}
+	}
+	t.Logf("%d programs, %d do something else in %s", len(texts), different, *otherBash)
 }

@@ -126,6 +126,9 @@ func bound(spec *Spec, supervised bool) (temp string, err error) {
 		spec.Sandbox.Temp = temp
 		spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], "TMPDIR="+temp)
 	case sandbox.Workspace:
+		if spec.Sandbox.OwnTemp {
+			break
+		}
 		spec.Sandbox.Write = append(spec.Sandbox.Write[:len(spec.Sandbox.Write):len(spec.Sandbox.Write)], os.TempDir())
 	}
 	spec.wrap()

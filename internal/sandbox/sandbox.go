@@ -45,6 +45,10 @@ type Policy struct {
 	// Temp is a folder that the child alone may use; package proc makes it.
 	Temp string `json:"temp,omitempty"`
 
+	// OwnTemp says that at Workspace the system's temporary folder is not for the child: Write
+	// has one, and Env or the caller leads there.
+	OwnTemp bool `json:"-"`
+
 	// Isolate puts the child into user and mount namespaces of its own, in which everything is
 	// read-only that it may not write to; OwnProcesses into a PID namespace as well. Where that
 	// is not possible, the child does not start: see Isolation.

@@ -38,6 +38,8 @@
 package permission
 
 import (
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -135,6 +137,10 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 	if v.Decision == tools.Ask {
 		v.Reason += j.destinations(call, plan, v.Reason)
 	}
+	if v.Decision == tools.Ask && !v.Insist && strings.HasSuffix(v.Rule, ".byDefault") && j.offers(call, names, plan) {
+		v.Offer = true
+		v.Reason += `. Commands that stay in the sandbox of this folder can run without this question: set toolCall.unasked to "workspace"`
+	}
 	v.Details = p.memory.annotate(j, call, spec, plan)
 	p.explain(call, plan, &v)
 	if plan.Command == nil {
@@ -208,7 +214,7 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 		}
 		reason = why
 	}
-	v, ok := j.unaskedRule(call.Agent, r, spec, plan, printed, gone)
+	v, ok := j.unaskedRule(call, r, spec, plan, printed, gone)
 	switch {
 	case ok:
 		return v
@@ -264,6 +270,21 @@ func (p *Policy) Remember(call tools.Call, spec tools.Spec, plan tools.Plan, sco
 		for i, path := range plan.Paths {
 			j.judged[path] = call.Places[i]
 		}
+	}
+	could := j.couldBeUnasked(call, nameOf(spec), plan)
+	if scope == tools.InSandbox {
+		if !could {
+			return errors.New("commands of this call cannot run in the sandbox without a question")
+		}
+		return p.memory.Keep(call, []string{inSandboxKey})
+	}
+	if could {
+		if err := p.memory.countApproval(j, call); err != nil {
+			return err
+		}
+	}
+	if scope == tools.Once {
+		return nil
 	}
 	return p.memory.remember(j, call, spec, plan, scope)
 }

@@ -2,6 +2,7 @@ package permission
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,6 +107,44 @@ func TestProgramsOfOthersAsk(t *testing.T) {
 	if v := judge(t, p, "plan", dir, "sort a.txt"); v.Decision != tools.Ask || v.Rule != "program" {
 		t.Errorf("a script that starts others: %+v", v)
 	}
+}
+
+// What was learned about the folders of PATH counts for as long as they are the same: a program
+// that comes later is found, and a folder that others may write to by then is left out.
+func TestFoldersOfPathAreAskedAgain(t *testing.T) {
+	needs.POSIX(t)
+	dir, first, second := makeFiles(t, map[string]string{"a.txt": ""}), t.TempDir(), t.TempDir()
+	program := func(file string) string {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(file, []byte("\x7fELF"), 0o700), os.Chmod(file, 0o755)); err != nil { //nolint:gosec // it is a program
+			t.Fatal(err)
+		}
+		return file
+	}
+	later, earlier := filepath.Join(first, "wc"), program(filepath.Join(second, "wc"))
+	old := time.Now().Add(-time.Hour)
+	if err := errors.Join(os.Chmod(first, 0o755), os.Chmod(second, 0o755), os.Chtimes(first, old, old), os.Chtimes(second, old, old)); err != nil { //nolint:gosec // like /usr/bin
+		t.Fatal(err)
+	}
+	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{}`), Getenv: func(string) string { return "" }})
+	p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Getenv: func(name string) string {
+		return map[string]string{"PATH": first + ":" + second}[name]
+	}})
+	finds := func(want string) {
+		t.Helper()
+		for range 2 {
+			v := judge(t, p, "plan", dir, "wc a.txt")
+			if v.Printed == nil || len(v.Printed.Programs) != 1 || v.Printed.Programs[0].Path != want {
+				t.Errorf("%+v %+v, want %s", v, v.Printed, want)
+			}
+		}
+	}
+	finds(earlier)
+	finds(program(later))
+	if err := os.Chmod(first, 0o777); err != nil { //nolint:gosec // that is what is tried
+		t.Fatal(err)
+	}
+	finds(earlier)
 }
 
 // Texts that cannot be judged ask or are denied.

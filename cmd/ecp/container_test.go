@@ -1,0 +1,160 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fakeEngine puts a docker before the real one that writes down how it was called, and runs a
+// container's command in the folder that is mounted as its workspace.
+func fakeEngine(t *testing.T, name string) (calls func() string) {
+	t.Helper()
+	quiet(t)
+	dir := t.TempDir()
+	log := filepath.Join(dir, "calls")
+	write(t, filepath.Join(dir, name), `#!/bin/sh
+echo "$*" >> `+log+`
+case $1 in
+image) [ -e `+dir+`/have ] && exit 0; echo "Error: No such image"; exit 1 ;;
+pull) case $3 in missing*) echo "manifest unknown"; exit 1 ;; esac; touch `+dir+`/have; exit 0 ;;
+build) touch `+dir+`/have; exit 0 ;;
+version) [ ! -e `+dir+`/down ] || { echo "Cannot connect to the daemon"; exit 1; }; echo 9.9; exit 0 ;;
+rm) echo "Error: No such container: $3"; exit 1 ;;
+run) ;;
+*) exit 64 ;;
+esac
+shift
+while :; do
+  case $1 in
+  --mount) case $2 in *target=/workspace) ws=${2#*source=}; ws=${ws%%,*} ;; esac; shift 2 ;;
+  --env) case $2 in *=*) vars="$vars $2" ;; *) eval "vars=\"\$vars $2=\$$2\"" ;; esac; shift 2 ;;
+  --rm|--init|--interactive) shift ;;
+  --*) shift 2 ;;
+  *) break ;;
+  esac
+done
+shift
+cd "$ws" && exec env -i PATH="$PATH" $vars ECP_WORKSPACE="$ws" HOME=/x/ecp-agent-x/home "$@"
+`)
+	if err := os.Chmod(filepath.Join(dir, name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return func() string {
+		data, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+}
+
+// A container gets the workspace, its limits and what was granted, and no network; graders run
+// in another one; all are removed.
+func TestContainers(t *testing.T) {
+	for _, kind := range []string{"docker", "podman"} {
+		t.Run(kind, func(t *testing.T) {
+			calls := fakeEngine(t, kind)
+			t.Setenv("AGENT_KEY", "key-77")
+			t.Setenv("OTHER_KEY", "key-88")
+			setup := "workspace: repo, tests: hidden, environment: {kind: " + kind + ", image: img, cpus: 1.5, memory_mb: 512, agent: {env: [AGENT_KEY], network: true, read: [repo]}}"
+			m := manifest(t, scripted(t, "echo $AGENT_KEY $OTHER_KEY > got.txt"), coding(setup, `{type: command, run: "cat got.txt tests/t; echo $AGENT_KEY; env | grep -c KEY"}`)+coding(strings.Replace(setup, "tests: hidden, ", "", 1), `{type: file, path: got.txt}`))
+			write(t, filepath.Join(filepath.Dir(m), "repo", "a"), "x")
+			write(t, filepath.Join(filepath.Dir(m), "hidden", "tests", "t"), "laid over\n")
+			out, r := evaluated(t, m)
+			if text := reasons(r); len(r.Errors) > 0 || !strings.Contains(text, "key-77\nlaid over\n\n0") || strings.Contains(text, "key-88") {
+				t.Errorf("exit %d: %s", out.code, text)
+			}
+			list := calls()
+			var runs []string
+			for line := range strings.Lines(list) {
+				if strings.HasPrefix(line, "run ") {
+					runs = append(runs, line)
+				}
+			}
+			if len(runs) != 3 || strings.Count(list, "rm --force ecp-") != 3 || strings.Count(list, "pull --quiet img") != 1 {
+				t.Fatalf("%s", list)
+			}
+			for _, want := range []string{"--cpus 1.5", "--memory 512m", "--memory-swap 512m", "--pids-limit 1024", "--security-opt no-new-privileges", "--cap-drop NET_RAW", "--env AGENT_KEY ", "--env HTTP_PROXY= ", "target=/ecp/repo", "--interactive", "config", "img sh -c"} {
+				if !strings.Contains(runs[0]+"config", want) {
+					t.Errorf("no %s in %s", want, runs[0])
+				}
+			}
+			if strings.Contains(runs[0], "--network none") || !strings.Contains(runs[1], "--network none") || strings.Contains(runs[1], "AGENT_KEY ") || strings.Contains(list, "key-77") {
+				t.Errorf("%s", list)
+			}
+		})
+	}
+}
+
+// What goes wrong with the engine is an error, and no failure of the agent.
+func TestContainersThatCannotBe(t *testing.T) {
+	fakeEngine(t, "docker")
+	_, r := evaluated(t, manifest(t, "true", coding("environment: {kind: docker, image: missing:1}", `{type: command, run: "true"}`)))
+	if len(r.Errors) != 1 || r.Errors[0].Kind != "environment" || !strings.Contains(r.Errors[0].Message, "docker pull: ") || !strings.Contains(r.Errors[0].Message, "manifest unknown") {
+		t.Errorf("%+v", r.Errors)
+	}
+	_, r = evaluated(t, manifest(t, scripted(t, "true"), coding("environment: {kind: docker, image: img}", `{type: command, run: "echo no space left; exit 125"}`)))
+	if len(r.Errors) != 1 || r.Errors[0].Kind != "grader" || !strings.Contains(r.Errors[0].Message, "docker: no space left") {
+		t.Errorf("%+v", r.Errors)
+	}
+	t.Setenv("PATH", "/nowhere")
+	_, r = evaluated(t, manifest(t, "true", coding("environment: {kind: podman, image: x}", `{type: command, run: "true"}`)))
+	if len(r.Errors) != 1 || r.Errors[0].Kind != "environment" || !strings.Contains(r.Errors[0].Message, "podman cannot be run") {
+		t.Errorf("%+v", r.Errors)
+	}
+}
+
+// A Dockerfile is built once, with its folder.
+func TestContainersFromDockerfile(t *testing.T) {
+	calls := fakeEngine(t, "docker")
+	setup := "environment: {kind: docker, dockerfile: image/Dockerfile}"
+	m := manifest(t, scripted(t, "true"), coding(setup, `{type: status, status: done}`)+coding(setup, `{type: status, status: done}`))
+	write(t, filepath.Join(filepath.Dir(m), "image", "Dockerfile"), "FROM scratch\n")
+	if out, r := evaluated(t, m, "-j", "2"); r.Passed != 2 {
+		t.Errorf("exit %d: %s", out.code, reasons(r))
+	}
+	if list := calls(); strings.Count(list, "build --quiet --tag ecp/") != 1 || !strings.Contains(list, "--file "+filepath.Dir(m)+"/image/Dockerfile "+filepath.Dir(m)+"/image\n") {
+		t.Error(list)
+	}
+}
+
+// ecp doctor says which environments there are.
+func TestDoctorKnowsEnvironments(t *testing.T) {
+	fakeEngine(t, "docker")
+	if r := invoke(t, "doctor"); !strings.Contains(r.out, "Environment local: ") || !strings.Contains(r.out, "docker:            version 9.9\n") {
+		t.Error(r.out)
+	}
+	dir, _, _ := strings.Cut(os.Getenv("PATH"), ":")
+	write(t, filepath.Join(dir, "down"), "")
+	if r := invoke(t, "doctor"); !strings.Contains(r.out, "docker:            not usable: Cannot connect to the daemon\n") {
+		t.Error(r.out)
+	}
+	t.Setenv("PATH", "/nowhere")
+	if r := invoke(t, "doctor"); !strings.Contains(r.out, "podman:            not found\n") {
+		t.Error(r.out)
+	}
+}
+
+// With a daemon, the same is done for real.
+func TestContainersForReal(t *testing.T) {
+	quiet(t)
+	if out, err := exec.Command("docker", "image", "inspect", "busybox").CombinedOutput(); err != nil {
+		t.Skipf("NOT TESTED: docker with the image busybox is needed: docker pull busybox (%s)", strings.TrimSpace(string(out)))
+	}
+	m := manifest(t, "sh /ecp/agent.sh", coding("workspace: repo, tests: hidden, environment: {kind: docker, image: busybox, agent: {read: [agent.sh]}}", `{type: command, run: "sh tests/t"}`))
+	dir := filepath.Dir(m)
+	write(t, filepath.Join(dir, "repo", "a"), "x")
+	write(t, filepath.Join(dir, "hidden", "tests", "t"), "grep -q 42 answer.txt\n")
+	script, err := os.ReadFile(strings.TrimPrefix(scripted(t, "echo 42 > answer.txt"), "sh "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "agent.sh"), strings.Replace(string(script), "*/ecp-agent-*/home", "/tmp", 1))
+	if out, r := evaluated(t, m, "--timeout", "120"); r.Passed != 1 {
+		t.Errorf("exit %d: %s", out.code, reasons(r))
+	}
+}

@@ -1,0 +1,194 @@
+package runtime
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/proc"
+)
+
+const (
+	// containerWorkspace is where containers have the workspace, containerReads what else they
+	// may read.
+	containerWorkspace = "/workspace"
+	containerReads     = "/ecp"
+	// imageTime bounds fetching or building an image, removeTime removing a container.
+	imageTime  = 30 * time.Minute
+	removeTime = time.Minute
+	// engineFailed is the exit code of docker and podman for what went wrong with themselves.
+	engineFailed = 125
+)
+
+// containerPlace runs the agent and each command of a grader in a container of its own, by the
+// command line of docker or podman. They share the workspace, which is mounted.
+type containerPlace struct {
+	a     *attempt
+	env   Environment
+	image string
+	dir   string
+	names []string // of containers that were started
+}
+
+func (a *attempt) newContainerPlace(ctx context.Context, e Environment, dir string) (place, error) {
+	image, err := a.images.get(ctx, a.run, e)
+	if err != nil {
+		return nil, err
+	}
+	return &containerPlace{a: a, env: e, image: image, dir: dir}, nil
+}
+
+func (*containerPlace) workspace() string { return containerWorkspace }
+
+func (p *containerPlace) agent(target string, env []string) proc.Spec {
+	return p.spec(p.env.Agent, env, target, "--interactive")
+}
+
+func (p *containerPlace) command(ctx context.Context, line string) (int, string, error) {
+	spec := p.spec(p.env.Graders, []string{WorkspaceVariable + "=" + containerWorkspace}, line)
+	code, output, err := captured(ctx, spec, p.a.pool)
+	if removeErr := p.freeze(context.WithoutCancel(ctx)); err == nil {
+		err = removeErr
+	}
+	if err == nil && code == engineFailed {
+		err = fmt.Errorf("%s: %s", p.env.Kind, clip(output, maxShown))
+	}
+	return code, output, err
+}
+
+// spec says how a command line is run in a new container.
+func (p *containerPlace) spec(g Grants, env []string, line string, flags ...string) proc.Spec {
+	name := "ecp-" + strings.ToLower(rand.Text())
+	p.names = append(p.names, name)
+	args := append([]string{"run", "--rm", "--init", "--name", name, "--label", "ecp.run=" + p.a.id}, flags...)
+	args = append(args, "--pids-limit", "1024", "--security-opt", "no-new-privileges", "--cap-drop", "NET_RAW", "--pull", "never")
+	if !g.Network {
+		args = append(args, "--network", "none")
+	}
+	if p.env.CPUs > 0 {
+		args = append(args, "--cpus", strconv.FormatFloat(p.env.CPUs, 'f', -1, 64))
+	}
+	if p.env.MemoryMB > 0 {
+		limit := strconv.FormatInt(p.env.MemoryMB, 10) + "m"
+		args = append(args, "--memory", limit, "--memory-swap", limit)
+	}
+	switch { // the workspace's files stay ours
+	case p.env.Kind == KindPodman:
+		args = append(args, "--userns", "keep-id")
+	case goruntime.GOOS != "windows":
+		args = append(args, "--user", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()))
+	}
+	args = append(args, "--mount", "type=bind,source="+p.dir+",target="+containerWorkspace, "--workdir", containerWorkspace)
+	for _, path := range g.Read {
+		args = append(args, "--mount", "type=bind,readonly,source="+inFolder(p.a.dir, path)+",target="+containerReads+"/"+filepath.Base(path))
+	}
+	for _, name := range []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy"} { // which docker's own configuration may set, with passwords
+		args = append(args, "--env", name+"=", "--env", strings.ToUpper(name)+"=")
+	}
+	for _, pair := range append([]string{"HOME=/tmp", "LANG=C.UTF-8", "TZ=UTC"}, env...) {
+		args = append(args, "--env", pair)
+	}
+	for _, name := range g.Env { // its value is not for the list of processes
+		args = append(args, "--env", name)
+	}
+	return proc.Spec{Path: p.env.Kind, Args: append(args, p.image, "sh", "-c", line)}
+}
+
+// freeze implements place: it ends the containers.
+func (p *containerPlace) freeze(ctx context.Context) error {
+	var errs []error
+	for _, name := range p.names {
+		limited, cancel := context.WithTimeout(ctx, removeTime)
+		code, output, err := captured(limited, proc.Spec{Path: p.env.Kind, Args: []string{"rm", "--force", name}}, p.a.pool)
+		cancel()
+		if err == nil && code != 0 && !strings.Contains(strings.ToLower(output), "no such container") {
+			err = errors.New(clip(output, maxShown))
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: container %s is not removed: %w", p.env.Kind, name, err))
+		}
+	}
+	p.names = nil
+	return errors.Join(errs...)
+}
+
+func (p *containerPlace) close() []string {
+	if err := p.freeze(context.Background()); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
+}
+
+// images are those that a run has fetched or built, each once.
+type images struct {
+	mu    sync.Mutex // guards known
+	known map[string]*madeImage
+}
+
+// madeImage is an image, or why there is none, once done is closed.
+type madeImage struct {
+	done chan struct{}
+	name string
+	err  error
+}
+
+// get returns the image of an environment, and makes it first if no other attempt did.
+func (i *images) get(ctx context.Context, r *run, e Environment) (string, error) {
+	key := strings.Join([]string{e.Kind, e.Image, e.Dockerfile}, "\x00")
+	i.mu.Lock()
+	made := i.known[key]
+	if made == nil {
+		made = &madeImage{done: make(chan struct{})}
+		if i.known == nil {
+			i.known = map[string]*madeImage{}
+		}
+		i.known[key] = made
+		i.mu.Unlock()
+		made.name, made.err = r.makeImage(context.WithoutCancel(ctx), e)
+		close(made.done)
+	} else {
+		i.mu.Unlock()
+	}
+	select {
+	case <-made.done:
+		return made.name, made.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// makeImage finds an image, or fetches or builds it.
+func (r *run) makeImage(ctx context.Context, e Environment) (name string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, imageTime)
+	defer cancel()
+	args := []string{"pull", "--quiet", e.Image}
+	if name = e.Image; e.Dockerfile != "" {
+		file := inFolder(r.dir, e.Dockerfile)
+		if _, err := os.Stat(file); err != nil {
+			return "", fmt.Errorf("dockerfile: %w", err)
+		}
+		sum := newIdentifier(&Manifest{Path: file}, r.opts).tree(filepath.Dir(file))
+		name = "ecp/" + shortHash(26, "ecp-image-1", filepath.Base(file), sum)
+		args = []string{"build", "--quiet", "--tag", name, "--file", file, filepath.Dir(file)}
+	}
+	code, _, err := captured(ctx, proc.Spec{Path: e.Kind, Args: []string{"image", "inspect", "--format", "{{.Id}}", name}}, r.pool)
+	if err != nil {
+		return "", fmt.Errorf("%s cannot be run: %w; install it, or use another environment", e.Kind, err)
+	}
+	if code == 0 {
+		return name, nil
+	}
+	code, output, err := captured(ctx, proc.Spec{Path: e.Kind, Args: args}, r.pool)
+	if err != nil || code != 0 {
+		return "", fmt.Errorf("%s %s: %w", e.Kind, args[0], errors.Join(err, errors.New(clip(output, maxShown))))
+	}
+	return name, nil
+}

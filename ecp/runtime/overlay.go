@@ -1,0 +1,83 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// overlay copies a folder over another. What stands where a file or folder goes is removed:
+// nothing is written through a link, or into a file that has another name too.
+func overlay(from, to string) error {
+	root, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	files, size := 0, int64(0)
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil || rel == "." {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if files, size = files+1, size+info.Size(); files > maxFixtureFiles || size > maxFixtureBytes {
+			return fmt.Errorf("the folder has more than %d files or %d MiB", maxFixtureFiles, maxFixtureBytes>>20)
+		}
+		if e.IsDir() {
+			return realFolder(root, rel)
+		}
+		if err := root.RemoveAll(rel); err != nil {
+			return err
+		}
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			link, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return root.Symlink(link, rel)
+		case info.Mode().IsRegular():
+			return copyInto(root, path, rel, info.Mode().Perm()|0o600)
+		}
+		return nil
+	})
+}
+
+// realFolder makes a folder where there is none, also in place of a link to one.
+func realFolder(root *os.Root, name string) error {
+	info, err := root.Lstat(name)
+	if err == nil && info.IsDir() {
+		return nil
+	}
+	if err == nil {
+		err = root.Remove(name)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return root.Mkdir(name, 0o755)
+}
+
+func copyInto(root *os.Root, from, name string, mode fs.FileMode) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,181 @@
+package runtime
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/seed-dec29ce4/eca/ecp/grade"
+)
+
+// Limits of diffs, in bytes.
+const (
+	maxDiff      = 16 << 20 // that is kept as a file
+	maxDiffShown = 64 << 10 // in reports
+	maxDiffFile  = 1 << 20  // of which lines are compared
+)
+
+// snapshot is what the agent left in its workspace.
+type snapshot struct {
+	changes []grade.Change
+	diff    string
+	err     error // why it is not known
+	tested  bool  // hidden tests were laid over it
+}
+
+// freeze looks at what the agent left, once.
+func (a *attempt) freeze() {
+	if a.space == nil || a.frozen != nil {
+		return
+	}
+	a.frozen = &snapshot{}
+	a.space.settle()
+	if a.frozen.changes, a.frozen.err = a.space.changed(); a.frozen.err == nil {
+		a.frozen.diff, a.frozen.err = a.space.diff(a.frozen.changes)
+	}
+}
+
+// keepDiff puts the diff into the report, and into a file if there is a folder for it.
+func (a *attempt) keepDiff() {
+	diff, err := a.frozen.diff, a.frozen.err
+	if err == nil && diff != "" && a.opts.Artifacts != "" {
+		a.out.DiffFile = filepath.Join(a.opts.Artifacts, fmt.Sprintf("%s-%s-%d.diff", a.c.ID, a.c.VariantKey, a.c.attempt))
+		if err = os.WriteFile(a.out.DiffFile, []byte(diff), 0o644); err != nil {
+			a.out.DiffFile = ""
+		}
+	}
+	if err != nil {
+		a.out.Notes = append(a.out.Notes, "the workspace's diff is not kept: "+err.Error())
+	}
+	a.out.Diff = cut(diff, maxDiffShown, "--artifacts DIR keeps the whole")
+}
+
+// cut shortens a text to whole lines within a limit, and says so.
+func cut(text string, limit int, remedy string) string {
+	if len(text) <= limit {
+		return text
+	}
+	lines := text[:strings.LastIndexByte(text[:limit], '\n')+1]
+	return lines + fmt.Sprintf("... %d more bytes; %s\n", len(text)-len(lines), remedy)
+}
+
+// diff shows changes as git does, links and modes included. Contents that are no text, or
+// long, are named only.
+func (w *workspace) diff(changes []grade.Change) (string, error) {
+	now, err := w.state()
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, c := range changes {
+		before, was := w.before[c.Path]
+		after, is := now[c.Path]
+		if was && is && before.mode.Type() != after.mode.Type() { // another kind of file: git removes and adds
+			err = errors.Join(w.section(&out, c.Path, &before, nil), w.section(&out, c.Path, nil, &after))
+		} else {
+			err = w.section(&out, c.Path, pointer(before, was), pointer(after, is))
+		}
+		if err != nil {
+			return "", err
+		}
+		if out.Len() > maxDiff {
+			break
+		}
+	}
+	return cut(out.String(), maxDiff, "a diff has no more"), nil
+}
+
+func pointer(e entry, there bool) *entry {
+	if !there {
+		return nil
+	}
+	return &e
+}
+
+// section writes the diff of one file; nil is none.
+func (w *workspace) section(out *strings.Builder, path string, before, after *entry) error {
+	a, b := quotedPath("a/"+path), quotedPath("b/"+path)
+	fmt.Fprintf(out, "diff --git %s %s\n", a, b)
+	switch {
+	case before == nil:
+		fmt.Fprintf(out, "new file mode %s\n", gitMode(after.mode))
+		a = "/dev/null"
+	case after == nil:
+		fmt.Fprintf(out, "deleted file mode %s\n", gitMode(before.mode))
+		b = "/dev/null"
+	case before.mode != after.mode:
+		fmt.Fprintf(out, "old mode %s\nnew mode %s\n", gitMode(before.mode), gitMode(after.mode))
+	}
+	if before != nil && after != nil && before.sum == after.sum {
+		return nil
+	}
+	old, oldShown, err := contents(w.from, path, before)
+	if err != nil {
+		return err
+	}
+	current, shown, err := contents(w.dir, path, after)
+	if err != nil {
+		return err
+	}
+	if !oldShown || !shown {
+		fmt.Fprintf(out, "Binary files %s and %s differ\n", a, b)
+		return nil
+	}
+	out.WriteString(udiff.Unified(a, b, old, current))
+	return nil
+}
+
+// gitMode is a mode as git writes it.
+func gitMode(mode fs.FileMode) string {
+	switch {
+	case mode.Type() == fs.ModeSymlink:
+		return "120000"
+	case mode.Type() != 0: // git has none for pipes and sockets
+		return "000000"
+	case mode&0o100 != 0:
+		return "100755"
+	}
+	return "100644"
+}
+
+// quotedPath quotes what would not be one word in a diff.
+func quotedPath(path string) string {
+	if quoted := strconv.Quote(path); quoted != `"`+path+`"` {
+		return quoted
+	}
+	return path
+}
+
+// contents returns what a diff shows of a file. Links are not followed, wherever they lead.
+func contents(dir, path string, e *entry) (text string, shown bool, err error) {
+	switch {
+	case e == nil:
+		return "", true, nil
+	case e.mode.Type() == fs.ModeSymlink:
+		return strings.TrimPrefix(e.sum, "-> "), true, nil
+	case e.mode.Type() != 0:
+		return "", true, nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", false, err
+	}
+	defer root.Close()
+	info, err := root.Lstat(filepath.FromSlash(path))
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxDiffFile {
+		return "", false, err
+	}
+	data, err := root.ReadFile(filepath.FromSlash(path))
+	if err != nil || !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return "", false, err
+	}
+	return string(data), true, nil
+}

@@ -1,0 +1,3 @@
+module example.com/go-cache
+
+go 1.21

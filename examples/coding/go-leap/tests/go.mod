@@ -1,0 +1,3 @@
+module example.com/go-leap
+
+go 1.21

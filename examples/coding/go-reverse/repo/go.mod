@@ -1,0 +1,3 @@
+module example.com/go-reverse
+
+go 1.21

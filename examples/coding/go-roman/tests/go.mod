@@ -1,0 +1,3 @@
+module example.com/go-roman
+
+go 1.21

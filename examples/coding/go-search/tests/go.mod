@@ -1,0 +1,3 @@
+module example.com/go-search
+
+go 1.21
