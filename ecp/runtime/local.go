@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -82,12 +81,8 @@ func (p *localPlace) addGoCache(spec *proc.Spec, g Grants, own privateDirs) {
 	if len(dirs) == 0 {
 		return
 	}
-	layer := sandbox.Overlay{Dir: dirs[0], Upper: filepath.Join(own.base, "layer"), Work: filepath.Join(own.base, "work")}
-	if errors.Join(os.Mkdir(layer.Upper, 0o700), os.Mkdir(layer.Work, 0o700)) != nil {
-		return
-	}
-	spec.Sandbox.Overlays = []sandbox.Overlay{layer}
-	spec.Environ = append(spec.Environ, "GOCACHE="+layer.Dir)
+	spec.Sandbox.Overlays = []sandbox.Overlay{{Dir: dirs[0], Layers: filepath.Join(own.base, "layers")}}
+	spec.Environ = append(spec.Environ, "GOCACHE="+dirs[0])
 }
 
 // networkFiles are what programs read to find hosts and to trust them.

@@ -29,6 +29,9 @@ while true do
   if kind == "hangs" then message.method = nil end
   if message.method == "initialize" then
     send(('{"jsonrpc":"2.0","id":%d,"result":{}}'):format(message.id))
+  elseif message.method == "initialized" and kind == "login" then
+    notify("providers/updated", '{"id":"x","auth":{"status":"unauthenticated"}}')
+    notify("providers/updated", '{"id":"x","auth":{"status":"authenticated"}}')
   elseif message.method == "initialized" and kind == "malformed" then
     io.stdout:write("a line of a library\n\n")
     send("{not json")

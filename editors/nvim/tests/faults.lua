@@ -60,6 +60,11 @@ t.test("malformed messages: reported once, and the rest works", { cmd = t.fake("
   t.equal(e:lua([[return vim.v.errmsg]]), "")
 end)
 
+t.test("a login in the browser is announced when it is done", { cmd = t.fake("login") }, function(e)
+  e:lua([[require("eca.server").login_pending = "x" vim.cmd("Eca")]])
+  e:says("logged in to x")
+end)
+
 t.test("a daemon that is killed in mid-stream", {}, function(e)
   e:prompt("slow"):shows("tick tick")
   local before = e:lua([[return require("eca.ui").latest.id]])

@@ -36,6 +36,8 @@ local stubs = [[
   vim.o.lines, vim.o.columns = 50, 160
   vim.cmd.runtime("plugin/eca.lua")
   _G.said, _G.choices = {}, {}
+  vim.g.typed = 0
+  vim.keymap.set({ "n", "i", "x", "s", "c" }, "<F12>", "<Cmd>let g:typed += 1<CR>")
   vim.notify = function(message) table.insert(said, message) end
   vim.ui.select = function(items, opts, done)
     local pattern = table.remove(choices, 1)
@@ -90,11 +92,6 @@ end
 
 function Editor:lua(code, ...) return vim.rpcrequest(self.channel, "nvim_exec_lua", code, { ... }) end
 
-function Editor:type(keys)
-  vim.rpcrequest(self.channel, "nvim_input", keys)
-  return self
-end
-
 -- The next choices (patterns) and inputs of the user.
 function Editor:choose(...) self:lua("_G.choices = { ... }", ...) end
 
@@ -136,6 +133,14 @@ local function await(what, condition, detail)
   if not vim.wait(limit, condition, 20) then
     error("waited for " .. what .. (detail and (":\n" .. detail()) or ""), 0)
   end
+end
+
+-- Types keys; they have taken effect when it returns.
+function Editor:type(keys)
+  local typed = self:lua("return vim.g.typed")
+  vim.rpcrequest(self.channel, "nvim_input", keys .. "<F12>")
+  await("the keys " .. keys, function() return self:lua("return vim.g.typed") > typed end)
+  return self
 end
 
 function Editor:shows(piece)

@@ -28,11 +28,15 @@ local function label(context)
   return context.type
 end
 
-local function items(sign, result)
+local function items(sign, query, result)
   local out = {}
   result = type(result) == "table" and result or {}
   if sign == "/" then
+    local first, others = {}, {} -- by name; by description
     for _, command in ipairs(result.commands or {}) do
+      table.insert(vim.startswith(command.name, query) and first or others, command)
+    end
+    for _, command in ipairs(vim.list_extend(first, others)) do
       local needs = vim.tbl_map(function(argument) return ("<%s>"):format(argument.name) end, command.arguments or {})
       out[#out + 1] = {
         word = "/" .. command.name .. (#needs > 0 and " " or ""),
@@ -49,12 +53,18 @@ local function items(sign, result)
   return out
 end
 
+local found -- by the first call of omnifunc: in the second, the word is not in the line any more
+
 -- For CTRL-X CTRL-O, which cannot wait in the background.
 function M.omnifunc(find_start, _)
-  local col, sign, query = word()
-  if find_start == 1 then return col or -3 end
-  if not col or server.state ~= "running" then return {} end
-  return items(sign, server.client:request_sync(methods[sign], { query = query }, 2000))
+  if find_start == 1 then
+    local col, sign, query = word()
+    found = { sign = sign, query = query }
+    return col or -3
+  end
+  if server.state ~= "running" then return {} end
+  local result = server.client:request_sync(methods[found.sign], { query = found.query }, 2000)
+  return items(found.sign, found.query, result)
 end
 
 -- Offers completions while the user types such a word.
@@ -77,7 +87,7 @@ function M.attach(buf)
         if api.nvim_get_current_buf() == buf then
           local completeopt = vim.o.completeopt
           vim.o.completeopt = "menuone,noinsert"
-          vim.fn.complete(col + 1, items(sign, result))
+          vim.fn.complete(col + 1, items(sign, query, result))
           vim.o.completeopt = completeopt
         end
       end)

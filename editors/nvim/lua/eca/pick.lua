@@ -291,9 +291,13 @@ function step(provider, action)
     local code = action.code and ("\nCode: " .. text.line(action.code, 80)) or ""
     text.notify(("%s\n%s%s"):format(action.message or "Log in with the browser", action.url or "", code))
     if vim.startswith(action.url or "", "https://") then vim.ui.open(action.url) end
-    if action.fields then fields(provider, action.fields, 1, {}) end
+    if action.fields then
+      fields(provider, action.fields, 1, {})
+    else
+      server.login_pending = provider
+    end
   elseif kind == "done" then
-    text.notify(("logged in to %s\n:Eca model chooses one of its models"):format(text.line(provider, 60)))
+    server.logged_in(provider)
   end
 end
 

@@ -11,7 +11,8 @@ M.state = "stopped" -- stopped, starting or running
 M.problem = nil -- why it is not running, with what to do about it
 M.info = {} -- name and version of the daemon
 M.session = {} -- models, agents, variants, model, agent, variant, welcome
-M.servers, M.providers, M.jobs, M.tasks = {}, {}, {}, {}
+M.login_pending = nil -- a provider whose login goes on in the browser
+M.servers, M.jobs, M.tasks = {}, {}, {}
 M.folders = {}
 
 local waiting, stderr, reported = {}, {}, {}
@@ -174,7 +175,7 @@ end
 
 local function spawn(version)
   M.folders = config.roots()
-  M.session, M.servers, M.providers, M.tasks, stderr, reported = {}, {}, {}, {}, {}, {}
+  M.session, M.servers, M.tasks, stderr, reported = {}, {}, {}, {}, {}
   local cmd = vim.list_extend({}, config.options.cmd)
   cmd[#cmd + 1] = "server"
   vim.list_extend(cmd, config.options.args)
@@ -225,7 +226,10 @@ function M.start(callback)
   waiting[#waiting + 1] = callback
   if M.state == "starting" then return end
   M.state = "starting"
+  local attempt = {}
+  M.attempt = attempt
   M.check_program(function(version, reason)
+    if M.attempt ~= attempt then return end -- restarted meanwhile
     if version then
       spawn(version)
     else
@@ -317,7 +321,17 @@ end)
 
 M.on("tool/serverRemoved", function(params) M.servers[params.name] = nil end)
 
-M.on("providers/updated", function(params) M.providers[params.id] = params end)
+M.on("providers/updated", function(params)
+  local status = (params.auth or {}).status
+  if params.id == M.login_pending and (status == "authenticated" or status == "expiring") then
+    M.login_pending = nil
+    M.logged_in(params.id)
+  end
+end)
+
+function M.logged_in(provider)
+  text.notify(("logged in to %s\n:Eca model chooses one of its models"):format(text.line(provider, 60)))
+end
 
 M.on("jobs/updated", function(params)
   M.jobs = params.jobs or {}
