@@ -1,3 +1,4 @@
+// Package cache keeps a few values.
 package cache
 
 // Cache keeps the values of a few keys.

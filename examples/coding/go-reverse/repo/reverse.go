@@ -1,3 +1,4 @@
+// Package reverse turns texts around.
 package reverse
 
 // Reverse returns a text with its letters in reverse order.

@@ -1,3 +1,4 @@
+// Package roman writes Roman numbers.
 package roman
 
 import "strings"

@@ -1,3 +1,4 @@
+// Package search finds numbers.
 package search
 
 // Search returns the place of a number in a sorted list, -1 if it is not there.
