@@ -1,4 +1,3 @@
-// Package cache keeps a few values.
 package cache
 
 // Cache keeps the values of a few keys.

@@ -1,4 +1,3 @@
-// Package leap knows the calendar.
 package leap
 
 // Leap says whether a year of the Gregorian calendar has 366 days.

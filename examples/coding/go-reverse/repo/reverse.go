@@ -1,4 +1,3 @@
-// Package reverse turns texts around.
 package reverse
 
 // Reverse returns a text with its letters in reverse order.

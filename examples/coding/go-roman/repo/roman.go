@@ -1,4 +1,3 @@
-// Package roman writes Roman numbers.
 package roman
 
 import "strings"

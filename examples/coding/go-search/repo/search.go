@@ -1,4 +1,3 @@
-// Package search finds numbers.
 package search
 
 // Search returns the place of a number in a sorted list, -1 if it is not there.
