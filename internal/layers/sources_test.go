@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,7 +28,7 @@ func sources(t *testing.T) (list []source) {
 	t.Helper()
 	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && d.Name() == "testdata" {
+		if err == nil && d.IsDir() && (d.Name() == "testdata" || isModule(path)) {
 			return filepath.SkipDir
 		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
@@ -83,6 +84,12 @@ func TestSkips(t *testing.T) {
 	if seen < some {
 		t.Errorf("only %d are seen", seen)
 	}
+}
+
+// isModule says whether a folder is a module of its own: a task of an example.
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil && filepath.Clean(dir) != filepath.Join("..", "..")
 }
 
 // leading returns the text that a call's first argument begins with, if it is written there.
