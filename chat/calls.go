@@ -143,9 +143,9 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 			return !d.GoOn && t.boss == nil, nil
 		}
 		tc.Grant.Approved, tc.Grant.Auto = !d.Auto, d.Auto
-		if d.Remember != tools.Once {
+		if d.Remember != tools.Once || !d.Auto {
 			if err := t.policy.Remember(tc, tool.Spec(), plan, d.Remember); err != nil {
-				t.say("This is remembered until eca ends only: " + err.Error())
+				t.say("This is not remembered after eca ends: " + err.Error())
 			}
 		}
 	}
@@ -241,7 +241,7 @@ func (t *turn) plan(tool tools.Tool, tc tools.Call) (planned, error) {
 // judged fills in what is announced of a call.
 func (p planned) judged(j event.ToolJudged) event.ToolJudged {
 	j.Arguments, j.Decision, j.Rule, j.Reason = p.call.Arguments, string(p.verdict.Decision), p.verdict.Rule, p.verdict.Reason
-	j.Summary, j.Details = p.plan.Summary, p.plan.Details
+	j.Summary, j.Details, j.Offer = p.plan.Summary, p.plan.Details, p.verdict.Offer
 	if p.verdict.Details != nil {
 		j.Details = p.verdict.Details
 	}

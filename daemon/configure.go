@@ -14,6 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/egress"
 	"github.com/seed-dec29ce4/eca/internal/watch"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -70,6 +71,7 @@ func (d *Daemon) loadLocked(rebuild bool) (changed bool) {
 	userHooks := d.newHooks(cfg, ws.Roots())
 	rebuild = rebuild || !reflect.DeepEqual(claude, d.claude)
 	rules := variantRules(cfg)
+	cfg.Problems = append(cfg.Problems, badSandboxLists(cfg)...)
 	cfg.Problems = append(cfg.Problems, badRetryRules(cfg)...)
 	cfg.Problems = append(cfg.Problems, badHosts(cfg)...)
 	cfg.Problems = append(cfg.Problems, d.badCustomTools(cfg)...)
@@ -127,6 +129,7 @@ func (d *Daemon) readLocked(ws *workspace.Workspace, old *config.Loaded) *config
 		Patience:     patience,
 		ToolText:     d.toolText,
 		Trusts:       d.trustsLocked,
+		Unasked:      d.opts.Unasked,
 	})
 	if unreadable != nil {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: d.record.Path()}, Cause: unreadable.Error()})
@@ -151,9 +154,9 @@ func (d *Daemon) newPolicy(cfg *config.Loaded, ws *workspace.Workspace) *permiss
 		Bounds:    func(call tools.Call) *event.Sandbox { return d.shownBounds(cfg, call) },
 		Protected: []string{config.Home(d.opts.Getenv), d.opts.StateDir},
 	})
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	slices.SortFunc(errs, func(a, b *permission.RuleError) int { return strings.Compare(a.Error(), b.Error()) })
 	for _, err := range errs {
-		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: "toolCall.approval"}, Cause: err.Error()})
+		cfg.Problems = append(cfg.Problems, cfg.Problem(append(rulePath(err.Rule), err.Path...), "%v", err))
 	}
 	return policy
 }
@@ -163,10 +166,37 @@ func (d *Daemon) newPolicy(cfg *config.Loaded, ws *workspace.Workspace) *permiss
 func variantRules(cfg *config.Loaded) *catalog.Variants {
 	rules, bad := catalog.NewVariants(cfg.VariantsByModel)
 	for _, pattern := range slices.Sorted(maps.Keys(bad)) {
-		origin, _ := cfg.Origin("variantsByModel", pattern)
-		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: fmt.Sprintf("variantsByModel: %q is no pattern: %v", pattern, bad[pattern])})
+		cfg.Problems = append(cfg.Problems, cfg.Problem([]string{"variantsByModel", pattern}, "variantsByModel: %q is not a valid pattern: %v", pattern, bad[pattern]))
 	}
 	return rules
+}
+
+// badSandboxLists finds what is not a host or a port in the lists of the sandbox. Such entries do
+// nothing.
+func badSandboxLists(cfg *config.Loaded) (out []config.Problem) {
+	problem := func(cause error, path ...string) {
+		origin, _ := cfg.Origin(path...)
+		out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("%s: %v; it is ignored", strings.Join(path, "."), cause)})
+	}
+	for _, list := range []struct {
+		path  []string
+		hosts []string
+	}{{[]string{"toolCall", "sandboxHosts"}, cfg.ToolCall.SandboxHosts}, {[]string{"toolCall", "sandboxNetwork", "allow"}, cfg.ToolCall.SandboxNetwork.Allow}} {
+		for _, host := range list.hosts {
+			if _, err := egress.NewHosts([]string{host}); err != nil {
+				problem(err, list.path...)
+			}
+		}
+	}
+	for _, port := range cfg.ToolCall.SandboxPorts {
+		switch {
+		case port == egress.Port:
+			problem(fmt.Errorf("%d is the port of eca's own proxy", port), "toolCall", "sandboxPorts")
+		case !isSandboxPort(port):
+			problem(fmt.Errorf("%d is not a port (1 to 65535)", port), "toolCall", "sandboxPorts")
+		}
+	}
+	return out
 }
 
 // useCredentialsLocked keeps credentials where the configuration wants them, and takes over
@@ -232,6 +262,8 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 			return
 		case <-d.reconfigured: // there may be other files
 		case <-synced:
+			changed()
+		case <-d.models.partly:
 			changed()
 		case <-d.loginDone:
 			take()

@@ -81,3 +81,41 @@ func TestWatchKeepsModels(t *testing.T) {
 		t.Errorf("asked for models with %s", got)
 	}
 }
+
+// Entries of the sandbox's lists that are not hosts or ports are named with their place; the
+// others count.
+func TestBadSandboxEntriesAreReported(t *testing.T) {
+	home := t.TempDir()
+	file := filepath.Join(home, ".config", "eca", "config.json")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const text = `{
+  "toolCall": {
+    "sandboxHosts": ["@npm", "http://bad.example/x", "@nothing"],
+    "sandboxNetwork": {"allow": ["a b", "ok.example"]},
+    "sandboxPorts": [5432, 70000, -1, 3128]
+  }
+}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := New(Options{StateDir: t.TempDir(), CacheDir: t.TempDir(), Getenv: func(name string) string {
+		return map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "OLLAMA_API_URL": "http://127.0.0.1:1"}[name]
+	}})
+	t.Cleanup(d.Close)
+	d.Configure(nil, []string{t.TempDir()})
+	said := fmt.Sprint(d.Config().Problems)
+	for entry, line := range map[string]int{`"http://bad.example/x"`: 3, `"@nothing"`: 3, `"a b"`: 4, "70000": 5, "-1": 5, "3128": 5} {
+		found := false
+		for _, p := range d.Config().Problems {
+			found = found || p.Source == file && p.Line == line && strings.Contains(p.Cause, entry)
+		}
+		if !found {
+			t.Errorf("%s in line %d is not reported: %s", entry, line, said)
+		}
+	}
+	if ports := sandboxPorts(d.Config().Config); !slices.Equal(ports, []int{5432}) || !sandboxHosts(d.Config().Config).Contain("ok.example") {
+		t.Errorf("ports %v, hosts %v", ports, sandboxHosts(d.Config().Config))
+	}
+}

@@ -209,7 +209,7 @@ func (s *Server) ChatPromptSteerRemove(_ context.Context, p protocol.ChatParams)
 func (s *Server) ChatToolCallApprove(_ context.Context, p protocol.ToolCallParams) error {
 	d := chat.Decision{Approve: true, Auto: p.Auto}
 	switch scope := tools.Scope(p.Save); scope {
-	case tools.ForSession, tools.ForWorkspace, tools.Everywhere:
+	case tools.ForSession, tools.ForWorkspace, tools.Everywhere, tools.InSandbox:
 		d.Remember = scope
 	}
 	s.decide(p, d)

@@ -192,7 +192,7 @@ func (m *mapper) tool(body event.Body) []notification {
 			c.Summary = m.summary(c, announced)
 		}
 		return m.content(protocol.RoleAssistant, protocol.ToolRun{
-			Type: "toolCallRun", ToolCall: c.ToolCall, Arguments: c.arguments, ManualApproval: b.Manual, Permission: permission(b),
+			Type: "toolCallRun", ToolCall: c.ToolCall, Arguments: c.arguments, ManualApproval: b.Manual, SandboxOffer: b.Offer && b.Manual, Permission: permission(b),
 		})
 	case event.ToolStarted:
 		c := m.call(b.CallID)

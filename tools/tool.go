@@ -242,6 +242,10 @@ const (
 	ForSession   Scope = "session" // until this process ends, in all chats
 	ForWorkspace Scope = "workspace"
 	Everywhere   Scope = "global"
+
+	// InSandbox allows, in the workspace, all commands that can run in its sandbox without a
+	// question (RuleWorkspace).
+	InSandbox Scope = "sandbox"
 )
 
 // Result is what a call returned.
@@ -278,7 +282,9 @@ type Verdict struct {
 	Rule     string
 	Reason   string
 	// Insist asks the user also in a chat with auto-approve.
-	Insist  bool
+	Insist bool
+	// Offer offers the user, with the question, to remember InSandbox.
+	Offer   bool
 	Places  []string       // see Call.Places
 	Printed *Printed       // see Call.Printed
 	Details *event.Details // the plan's, with what the policy knows about it; nil: as they are
@@ -303,8 +309,8 @@ func (v Verdict) Stricter(other Verdict) Verdict {
 type Policy interface {
 	// Judge decides about one call. It must be fast: it never waits for a user.
 	Judge(call Call, spec Spec, plan Plan) Verdict
-	// Remember allows calls like this one from now on, as far as that is safe. An error
-	// says that it could not be kept.
+	// Remember is called when the user approved a call. Unless the scope is Once, it allows calls
+	// like this one from now on, as far as that is safe. An error says that it could not be kept.
 	Remember(call Call, spec Spec, plan Plan, scope Scope) error
 	// Hidden says that a tool can never be called by an agent, so that it need not
 	// be offered to the model.

@@ -151,6 +151,7 @@ type ToolJudged struct {
 	Decision  string          `json:"decision,omitempty"` // of the policy: allow, ask or deny; empty for a call that can not run
 	Rule      string          `json:"rule,omitempty"`     // the rule that decided
 	Reason    string          `json:"reason,omitempty"`   // why, for the user
+	Offer     bool            `json:"offer,omitempty"`    // with the question: to let commands run in the sandbox of the workspace
 	Summary   string          `json:"summary,omitempty"`
 	Details   *Details        `json:"details,omitempty"`
 

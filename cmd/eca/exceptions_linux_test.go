@@ -161,5 +161,23 @@ func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
 			t.Errorf("%s: after never: asked %q: %s", c.name, asked, out)
 		}
 		shutDown(t, e)
+		var stats struct {
+			Total struct{ Calls, Unasked, Asked, Denied, Stopped, AllowedAfterStop int }
+			Chats []struct{ ID string }
+		}
+		text, stderr, _ := runProgram(t, here, "", "stats", "--json")
+		if err := json.Unmarshal([]byte(text), &stats); err != nil {
+			t.Fatalf("%s %s", err, stderr)
+		}
+		calls, again := 5, 2
+		if c.always {
+			calls, again = 7, 3
+		}
+		if got := stats.Total; got.Calls != calls || got.Unasked != calls || got.AllowedAfterStop != again || got.Stopped < calls-1 || len(stats.Chats) != 1 {
+			t.Errorf("%s: stats: %s", c.name, text)
+		}
+		if text, _, _ := runProgram(t, here, "", "stats"); !strings.Contains(text, "sandbox.workspace") || !strings.Contains(text, "stopped by the sandbox") {
+			t.Errorf("%s: stats: %s", c.name, text)
+		}
 	}
 }

@@ -128,6 +128,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		pluginCommand(&f, stdout, stderr),
 		mcpCommand(&f, stdout, stderr),
 		doctorCommand(&f, stdout, stderr),
+		statsCommand(stdout),
 		cacheCommand(&f, stdout, stderr),
 		repomapCommand(stdout),
 		trustCommand(&f, stdout, stderr),
@@ -144,7 +145,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 // their editors' settings across versions. The commands for scripts are strict, since a
 // script should hear of a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
-	strict := []string{"exec", "permission", "read-chat", "models", "config", "plugin", "mcp", "doctor", "cache", "login", "logout", "repomap", "trust", "ecp", "serve"}
+	strict := []string{"exec", "permission", "read-chat", "models", "config", "plugin", "mcp", "doctor", "stats", "cache", "login", "logout", "repomap", "trust", "ecp", "serve"}
 	if slices.ContainsFunc(args, func(a string) bool { return slices.Contains(strict, a) }) {
 		return args
 	}

@@ -59,7 +59,7 @@ func TestMCPCommand(t *testing.T) {
 	eca(0, "Added s to "+global, "mcp", "add", "s", "--env", "A=b", "--", "sh", "server.sh")
 	eca(1, "there is an MCP server s already", "mcp", "add", "s", "--", "x")
 	eca(0, "Added web", "mcp", "add", "web", "--url", "http://127.0.0.1:1/", "--header", "X=y", "--disabled")
-	eca(0, "sh server.sh", "mcp", "list")
+	eca(0, "sh "+filepath.Join(here, "server.sh"), "mcp", "list")
 	eca(0, "disabled", "mcp", "list")
 	eca(0, "s: running, sh 1, protocol 2025-06-18\ntools:\n  t  To look.\nprompts:\n  /s:p  \nresources:\n  r://x  \\u001b[31mred\n", "mcp", "test", "s")
 	eca(1, "web: failed: ", "mcp", "test", "web")

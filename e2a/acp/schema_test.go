@@ -1,7 +1,6 @@
 package acp_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -9,21 +8,19 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/seed-dec29ce4/eca/internal/nodetest"
 )
 
 // schemas are ACP's, by what a message is: update, the agent's requests, and results.
 type schemas struct {
-	compiler *jsonschema.Compiler
+	whole    jsonschema.Schema
 	results  map[string]string // definition of an answer's result, by the method
 	requests map[string]string // of a request's or notification's params
 	mu       sync.Mutex
-	compiled map[string]*jsonschema.Schema
+	compiled map[string]*jsonschema.Resolved
 }
-
-const schemaURL = "acp:schema.json"
 
 // schemaOf reads the schema in the npm package; nil without the package.
 var schemaOf = sync.OnceValues(func() (*schemas, error) {
@@ -35,12 +32,8 @@ var schemaOf = sync.OnceValues(func() (*schemas, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	s := &schemas{compiler: jsonschema.NewCompiler(), results: map[string]string{}, requests: map[string]string{}, compiled: map[string]*jsonschema.Schema{}}
-	if err := s.compiler.AddResource(schemaURL, doc); err != nil {
+	s := &schemas{results: map[string]string{}, requests: map[string]string{}, compiled: map[string]*jsonschema.Resolved{}}
+	if err := json.Unmarshal(raw, &s.whole); err != nil {
 		return nil, err
 	}
 	var known struct {
@@ -70,7 +63,8 @@ func (s *schemas) check(t testing.TB, definition string, value any) {
 	compiled := s.compiled[definition]
 	if compiled == nil {
 		var err error
-		if compiled, err = s.compiler.Compile(schemaURL + "#/$defs/" + definition); err != nil {
+		one := &jsonschema.Schema{Ref: "#/$defs/" + definition, Defs: s.whole.Defs}
+		if compiled, err = one.Resolve(nil); err != nil {
 			t.Fatal(err)
 		}
 		s.compiled[definition] = compiled
@@ -99,11 +93,10 @@ func checkSchema(t testing.TB, c *client, line []byte) {
 	if s == nil {
 		return
 	}
-	m, err := jsonschema.UnmarshalJSON(bytes.NewReader(line))
-	if err != nil {
+	var msg map[string]any
+	if err := json.Unmarshal(line, &msg); err != nil {
 		t.Fatal(err)
 	}
-	msg := m.(map[string]any)
 	method, _ := msg["method"].(string)
 	switch {
 	case method == "$/cancel_request":

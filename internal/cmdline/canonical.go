@@ -95,6 +95,8 @@ type printer struct {
 	dir   string                // where globs are expanded; empty: not known
 	moves int                   // commands so far that change the folder
 
+	substitutions int // around what is printed
+
 	first      bool // word of a command
 	vanishes   bool // the last word may come to nothing, so that the next is the first
 	inDocument bool // whose lines are not those of the text any more

@@ -15,10 +15,10 @@ func (p *printer) expansion(part syntax.WordPart) string {
 		if part.TempFile || part.ReplyVar {
 			p.none("it has an expansion that eca does not print")
 		}
-		return p.inText(func() { p.apart(func() { p.body("$(", part.Stmts, ")") }) })
+		return p.inSubstitution("$(", part.Stmts)
 	case *syntax.ProcSubst:
 		p.bashOnly("<( )")
-		return p.inText(func() { p.apart(func() { p.body(part.Op.String(), part.Stmts, ")") }) })
+		return p.inSubstitution(part.Op.String(), part.Stmts)
 	case *syntax.ArithmExp:
 		return p.inText(func() {
 			p.str("$(( ")
@@ -28,6 +28,13 @@ func (p *printer) expansion(part syntax.WordPart) string {
 	}
 	p.none("it has an expansion that eca does not print")
 	return ""
+}
+
+// inSubstitution returns what is printed for the commands of a substitution.
+func (p *printer) inSubstitution(open string, stmts []*syntax.Stmt) string {
+	p.substitutions++
+	defer func() { p.substitutions-- }()
+	return p.inText(func() { p.apart(func() { p.body(open, stmts, ")") }) })
 }
 
 // inText returns what is printed.

@@ -108,9 +108,14 @@ func (p *printer) join(pieces []piece) string {
 	return b.String()
 }
 
-// quote prints a text in quotes.
+// quote prints a text in quotes. bash 3.2 takes a double quote within a substitution in double
+// quotes for their end when it looks for braces, unless a backslash precedes it.
 func (p *printer) quote(s string) string {
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	s = strings.ReplaceAll(s, "'", `'\''`)
+	if p.substitutions > 0 {
+		s = strings.ReplaceAll(s, `"`, `'\"'`)
+	}
+	return "'" + s + "'"
 }
 
 // literal is a quoted piece, whose lines count.

@@ -105,6 +105,7 @@ func TestCanonical(t *testing.T) {
 		"cat <<E # note\na $x \\$y\nE":            "'cat' <<< 'a '\"${x}\"' $y'",
 		"cat <<-'E'\n\ta\n\tE\nls":                "'cat' <<< 'a'\n\n\n'ls'",
 		"a &>f; b &>>g; c |& d":                   "'a' > 'f' 2>&1; 'b' >> 'g' 2>&1; 'c' 2>&1 | 'd'",
+		"p \"$(q 'a\"b' '{a,b}')\"":               `'p' "$( 'q' 'a'\"'b' '{a,b}' )"`,
 		"a |& b | c |& d":                         "'a' 2>&1 | 'b' | 'c' 2>&1 | 'd'",
 		"sh -c 'ls \"a b\" # x'":                  `'sh' '-c' ''\''ls'\'' '\''a b'\'''`,
 		"bash <<E\nls\nE":                         `'bash' <<< '{ '\''ls'\''; }'`,

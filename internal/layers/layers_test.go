@@ -110,7 +110,7 @@ func onlyImporter(path string) string {
 
 // forTests says whether a room is for tests only.
 func forTests(room string) bool {
-	return slices.Contains([]string{"editors/fake", "internal/txtest", "internal/filetest", "internal/needs", "internal/nettest", "internal/nodetest", "internal/e2atest"}, room)
+	return slices.Contains([]string{"editors/fake", "editors/nvim", "internal/txtest", "internal/filetest", "internal/needs", "internal/nettest", "internal/nodetest", "internal/e2atest"}, room)
 }
 
 type pkg struct {

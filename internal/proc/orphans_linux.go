@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,6 +36,61 @@ func mark() {
 
 // adoptOrphans has orphans come to this process.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// reapTime is how long an ended process waits for somebody of this program to ask how it ended.
+// All that it starts is waited for at once.
+const reapTime = time.Second
+
+// reapOrphans reaps the processes that came to this one as orphans and have ended, until done is
+// closed. Children of its own are left to those that wait for them.
+func reapOrphans(done <-chan struct{}) {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	defer signal.Stop(ended)
+	wait := func() bool {
+		t := time.NewTimer(reapTime)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			return true
+		case <-done:
+			return false
+		}
+	}
+	for {
+		select {
+		case <-ended:
+		case <-done:
+			return
+		}
+		for seen := endedChildren(); len(seen) > 0; {
+			if !wait() {
+				return
+			}
+			now := endedChildren()
+			for _, pid := range now {
+				if slices.Contains(seen, pid) {
+					_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+				}
+			}
+			seen = slices.DeleteFunc(now, func(pid int) bool { return slices.Contains(seen, pid) })
+		}
+	}
+}
+
+// endedChildren returns the children of this process that have ended and are not reaped.
+func endedChildren() (out []int) {
+	for pid, parent := range parentsOfAll() {
+		if parent != os.Getpid() {
+			continue
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err == nil && bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" Z")) {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
 
 // endOrphans kills what supervisors left that have been killed, until there is nothing left.
 // supervisor is the executable of those that go on.

@@ -47,7 +47,8 @@ type stock struct {
 	idle   []*warden  // the one that was used last at the end
 	timer  *time.Timer
 	closed bool
-	bounds bool // some child was bounded: second stages are worth preparing
+	reaper chan struct{} // closed, it ends the goroutine that reaps orphans; nil before the first supervisor
+	bounds bool          // some child was bounded: second stages are worth preparing
 }
 
 func (p *Pool) start(spec Spec) (Child, error) {
@@ -111,6 +112,7 @@ func (p *Pool) place(o order) (*warden, int, error) {
 		fresh := w == nil
 		if fresh {
 			var err error
+			p.stock.reap()
 			if w, err = newWarden(p.supervisor, p.network); err != nil {
 				return nil, 0, fmt.Errorf("start the supervisor: %w", err)
 			}
@@ -132,6 +134,19 @@ func (p *Pool) place(o order) (*warden, int, error) {
 			return nil, 0, fmt.Errorf("the supervisor: %w", err)
 		}
 	}
+}
+
+// reap has orphans come to this process, and reaps them until the stock is closed.
+func (s *stock) reap() {
+	adoptOrphans()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reaper != nil || s.closed {
+		return
+	}
+	done := make(chan struct{})
+	s.reaper = done
+	s.ending.Go(func() { reapOrphans(done) })
 }
 
 // take returns an idle supervisor, nil if there is none.
@@ -190,6 +205,10 @@ func (s *stock) close() {
 	s.mu.Lock()
 	idle := s.idle
 	s.idle, s.closed = nil, true
+	if s.reaper != nil {
+		close(s.reaper)
+		s.reaper = nil
+	}
 	if s.timer != nil {
 		s.timer.Stop()
 	}
@@ -206,6 +225,9 @@ type warden struct {
 	cmd       *exec.Cmd
 	conn      *net.UnixConn
 	idleSince time.Time
+
+	ended  chan struct{} // closed when it has ended
+	killed bool          // it did not end by itself; set by then
 }
 
 func newWarden(supervisor string, network *Network) (*warden, error) {
@@ -238,12 +260,16 @@ func newWarden(supervisor string, network *Network) (*warden, error) {
 		}
 	}
 	ownGroup(cmd)
-	adoptOrphans()
 	if err := cmd.Start(); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
-	return &warden{program: program, cmd: cmd, conn: socket}, nil
+	w := &warden{program: program, cmd: cmd, conn: socket, ended: make(chan struct{})}
+	go func() {
+		w.killed = cmd.Wait() != nil
+		close(w.ended)
+	}()
+	return w, nil
 }
 
 // close ends a supervisor and what it supervises. It ends when the socket does; only one that
@@ -252,7 +278,8 @@ func (w *warden) close() {
 	_ = w.conn.Close()
 	stuck := time.AfterFunc(2*supervisorTime, func() { _ = w.cmd.Process.Kill() })
 	defer stuck.Stop()
-	if err := w.cmd.Wait(); err != nil { // it was killed
+	<-w.ended
+	if w.killed {
 		endOrphans(w.program)
 	}
 }

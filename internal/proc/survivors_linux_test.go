@@ -424,3 +424,40 @@ func TestLongOrder(t *testing.T) {
 		t.Errorf("longer than the system allows: %v", err)
 	}
 }
+
+// What comes to eca as an orphan and ends is reaped while eca goes on, and the ends of eca's own
+// children are known to those that started them.
+func TestOrphansAreReaped(t *testing.T) {
+	p := newPool(t)
+	if _, err := p.Run(t.Context(), Spec{Path: "true"}); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd := exec.Command("sh", "-c", "sleep 0.1 >/dev/null 2>&1 & echo $!")
+	cmd.Stdout = &out
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(out.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs sync.WaitGroup
+	for i := range 20 {
+		runs.Go(func() {
+			start := p.Run
+			if i%2 == 0 {
+				start = Run
+			}
+			if exit, err := start(t.Context(), Spec{Path: "sh", Args: []string{"-c", fmt.Sprintf("sleep 0.%d; exit %d", i%10, i+1)}}); err != nil || exit.Code != i+1 {
+				t.Errorf("%d: %+v, %v", i, exit, err)
+			}
+		})
+	}
+	runs.Wait()
+	for end := time.Now().Add(time.Minute); Alive(pid); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("process %d is not reaped", pid)
+		}
+	}
+}

@@ -77,6 +77,7 @@ type ToolRun struct {
 	ToolCall
 	Arguments      json.RawMessage `json:"arguments"`
 	ManualApproval bool            `json:"manualApproval"`
+	SandboxOffer   bool            `json:"sandboxOffer,omitempty"`
 	Permission     Permission      `json:"permission"`
 }
 

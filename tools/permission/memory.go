@@ -21,8 +21,9 @@ import (
 type Memory struct {
 	kept *kept // nil: sessions only
 
-	mu   sync.Mutex // guards keys
-	keys map[string]bool
+	mu        sync.Mutex // guards what follows
+	keys      map[string]bool
+	approvals map[string]int // by workspace: of commands that could run in its sandbox
 }
 
 // NewMemory returns an empty memory that keeps what outlives the process in the file at
@@ -158,6 +159,51 @@ func (m *Memory) remember(j *judgment, call tools.Call, spec tools.Spec, plan to
 		return m.kept.add("", keys)
 	}
 	return nil
+}
+
+// inSandboxKey lets commands run in the sandbox of a workspace without a question.
+const inSandboxKey = "sandbox: commands of this workspace may run without a question"
+
+// offeredKey says that this was offered to the user.
+const offeredKey = "sandbox: offered to run commands without a question"
+
+// inSandbox says whether the user chose that.
+func (m *Memory) inSandbox(j *judgment, call tools.Call) bool { return m.isKept(j, call, inSandboxKey) }
+
+func (m *Memory) isKept(j *judgment, call tools.Call, key string) bool {
+	return slices.Contains(m.kept.ofWorkspace(workspaceOf(call, j.links)), key)
+}
+
+// countApproval counts a command that the user approved and that could run in the sandbox. The
+// one with which the sandbox was offered is the last.
+func (m *Memory) countApproval(j *judgment, call tools.Call) error {
+	offered := m.offer(j, call)
+	place := workspaceOf(call, j.links)
+	m.mu.Lock()
+	if m.approvals == nil {
+		m.approvals = map[string]int{}
+	}
+	m.approvals[place]++
+	m.mu.Unlock()
+	if !offered || m.kept == nil {
+		return nil
+	}
+	return m.Keep(call, []string{offeredKey})
+}
+
+// approvalsBeforeOffer is how many commands the user approves before the sandbox is offered.
+const approvalsBeforeOffer = 2
+
+// offer says whether the sandbox is offered now.
+func (m *Memory) offer(j *judgment, call tools.Call) bool {
+	if len(call.Roots) == 0 {
+		return false
+	}
+	place := workspaceOf(call, j.links)
+	m.mu.Lock()
+	count := m.approvals[place]
+	m.mu.Unlock()
+	return count == approvalsBeforeOffer && !m.isKept(j, call, offeredKey) && !m.inSandbox(j, call)
 }
 
 // Begin returns what is remembered for the workspace of a call under keys that begin with a

@@ -38,6 +38,8 @@
 package permission
 
 import (
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -87,7 +89,7 @@ type Options struct {
 // New returns the policy of a configuration. Patterns that can not be used are
 // reported, and err on the safe side: in a deny or ask rule they match everything, in an
 // allow rule nothing.
-func New(cfg *config.Config, o Options) (*Policy, []error) {
+func New(cfg *config.Config, o Options) (*Policy, []*RuleError) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
 		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
@@ -96,7 +98,7 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))
 	}
-	var errs []error
+	var errs []*RuleError
 	p.global = compile("toolCall.approval", cfg.ToolCall.Approval, &errs)
 	p.disabled[""] = compileNames(cfg.DisabledTools)
 	for name, agent := range cfg.Agents {
@@ -129,11 +131,15 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 	names := nameOf(spec)
 	v := j.decide(call, names, plan, gone, printed)
 	if v.Decision == tools.Ask && !v.Insist && gone != "" {
-		v.Insist, v.Rule, v.Reason = true, "irreversible", gone+" ("+v.Reason+")"
+		v.Insist, v.Rule, v.Reason = true, RuleIrreversible, gone+" ("+v.Reason+")"
 	}
 	v = j.holdToText(v, call, names, plan, printed)
 	if v.Decision == tools.Ask {
 		v.Reason += j.destinations(call, plan, v.Reason)
+	}
+	if v.Decision == tools.Ask && !v.Insist && strings.HasSuffix(v.Rule, ".byDefault") && j.offers(call, names, plan) {
+		v.Offer = true
+		v.Reason += `. Commands that stay in the sandbox of this folder can run without this question: set toolCall.unasked to "workspace"`
 	}
 	v.Details = p.memory.annotate(j, call, spec, plan)
 	p.explain(call, plan, &v)
@@ -208,7 +214,7 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 		}
 		reason = why
 	}
-	v, ok := j.unaskedRule(call.Agent, r, spec, plan, printed, gone)
+	v, ok := j.unaskedRule(call, r, spec, plan, printed, gone)
 	switch {
 	case ok:
 		return v
@@ -264,6 +270,21 @@ func (p *Policy) Remember(call tools.Call, spec tools.Spec, plan tools.Plan, sco
 		for i, path := range plan.Paths {
 			j.judged[path] = call.Places[i]
 		}
+	}
+	could := j.couldBeUnasked(call, nameOf(spec), plan)
+	if scope == tools.InSandbox {
+		if !could {
+			return errors.New("commands of this call cannot run in the sandbox without a question")
+		}
+		return p.memory.Keep(call, []string{inSandboxKey})
+	}
+	if could {
+		if err := p.memory.countApproval(j, call); err != nil {
+			return err
+		}
+	}
+	if scope == tools.Once {
+		return nil
 	}
 	return p.memory.remember(j, call, spec, plan, scope)
 }

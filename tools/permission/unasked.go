@@ -19,6 +19,9 @@ const RuleFiles = "workspace.files"
 // RuleProtected asks about what may write to a protected place, in every mode.
 const RuleProtected = "protected"
 
+// RuleIrreversible asks about a command that ends something for good, also in auto-approve.
+const RuleIrreversible = "irreversible"
+
 // Sandbox says what this system can hold of the promises about commands that run unasked.
 type Sandbox struct {
 	// NoReads is why the read-only level cannot be held, in words for the user; empty if it can.
@@ -34,14 +37,11 @@ type Sandbox struct {
 // unaskedRule judges a call by toolCall.unasked, after all rules that name it; gone is what it
 // ends for good. Where the call still asks, the reason says why; it is empty where
 // toolCall.unasked has nothing to say.
-func (j *judgment) unaskedRule(agent string, r rules, spec named, plan tools.Plan, printed *tools.Printed, gone string) (v tools.Verdict, ok bool) {
-	value, known := j.unasked[agent]
-	if !known {
-		value = j.unasked[""]
-	}
+func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.Plan, printed *tools.Printed, gone string) (v tools.Verdict, ok bool) {
+	value := j.unaskedOf(call)
 	// What byDefault allows keeps the level of the user's own configuration, and agents that
 	// change nothing have a row of their own.
-	if spec.Server != tools.Native || j.readOnly[agent] || r.byDefault != tools.Ask || value == config.UnaskedOff {
+	if spec.Server != tools.Native || j.readOnly[call.Agent] || r.byDefault != tools.Ask || value == config.UnaskedOff {
 		return tools.Verdict{}, false
 	}
 	command := plan.Command
@@ -67,7 +67,7 @@ func (j *judgment) unaskedRule(agent string, r rules, spec named, plan tools.Pla
 		if gone != "" {
 			return tools.Verdict{}, false
 		}
-		if why = j.leavesSandbox(r, spec, command); why == "" {
+		if why = j.needsQuestion(r, spec, command); why == "" {
 			return tools.Verdict{Decision: tools.Allow, Rule: tools.RuleWorkspace, Reason: "the command stays in the sandbox of the workspace, without network"}, true
 		}
 	}
@@ -81,6 +81,34 @@ func (p *Policy) WithUnasked(value string) *Policy {
 	return &other
 }
 
+// unaskedOf returns the value of toolCall.unasked for a call. What the user chose for the
+// workspace makes reads to workspace.
+func (j *judgment) unaskedOf(call tools.Call) string {
+	value, known := j.unasked[call.Agent]
+	if !known {
+		value = j.unasked[""]
+	}
+	if value == config.UnaskedReads && j.memory.inSandbox(j, call) {
+		return config.UnaskedWorkspace
+	}
+	return value
+}
+
+// offers says whether a question about a command offers to let commands run in the sandbox of
+// the workspace from now on: where the command could, and the user approved some of that kind.
+// It is offered once.
+func (j *judgment) offers(call tools.Call, spec named, plan tools.Plan) bool {
+	return j.memory.offer(j, call) && j.couldBeUnasked(call, spec, plan)
+}
+
+// couldBeUnasked says whether a command would run without a question if toolCall.unasked were
+// workspace.
+func (j *judgment) couldBeUnasked(call tools.Call, spec named, plan tools.Plan) bool {
+	r := j.rulesFor(call.Agent)
+	return plan.Command != nil && spec.Server == tools.Native && !j.readOnly[call.Agent] && r.byDefault == tools.Ask &&
+		j.unaskedOf(call) == config.UnaskedReads && j.needsQuestion(r, spec, plan.Command) == ""
+}
+
 // noWorkspace says why the workspace level cannot be held in full; empty if it can.
 func (p *Policy) noWorkspace() string {
 	if p.sandbox.NoWorkspace == nil {
@@ -89,8 +117,8 @@ func (p *Policy) noWorkspace() string {
 	return p.sandbox.NoWorkspace()
 }
 
-// leavesSandbox says why a command cannot run unasked at the workspace level; empty if it can.
-func (j *judgment) leavesSandbox(r rules, spec named, c *tools.Command) (why string) {
+// needsQuestion says why a command cannot run unasked at the workspace level; empty if it can.
+func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why string) {
 	switch {
 	case c.Given != nil:
 		return "it is a tool of your own, which may need more than the sandbox gives"

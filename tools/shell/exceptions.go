@@ -262,6 +262,23 @@ func (r attempt) place() string {
 	return at
 }
 
+// Beginnings of the lines of a result that say what the sandbox refused.
+const (
+	notePrefix = "[sandbox: "
+	firstRun   = "the first run was stopped: "
+)
+
+// Stopped says whether a call's result says that the sandbox stopped its command, and that the
+// user then let it run again.
+func Stopped(outputs []string) (stopped, allowed bool) {
+	for _, out := range outputs {
+		line, ok := strings.CutPrefix(out, notePrefix)
+		allowed = allowed || ok && strings.HasPrefix(line, firstRun)
+		stopped = stopped || ok && strings.Contains(line, " refused")
+	}
+	return stopped, allowed
+}
+
 // Answers to the question about what the sandbox stopped.
 const (
 	answerOnce   = "Once"
@@ -277,7 +294,7 @@ func (o Options) again(ctx context.Context, call tools.Call, e execution, progra
 		return first, nil
 	}
 	note := func(r attempt, text string) attempt {
-		r.result.Outputs = append(r.result.Outputs, "[sandbox: "+text+"]")
+		r.result.Outputs = append(r.result.Outputs, notePrefix+text+"]")
 		return r
 	}
 	hint := ""
@@ -320,13 +337,13 @@ func (o Options) again(ctx context.Context, call tools.Call, e execution, progra
 	}
 	if !within {
 		second, err := o.runOnce(ctx, approved, e, nil, out)
-		return note(second, "the first run was stopped: "+what+"; the user let it run again outside of the sandbox"), err
+		return note(second, firstRun+what+"; the user let it run again outside of the sandbox"), err
 	}
 	second, err := o.runOnce(ctx, call, e, append(known.allowed, wanted...), out)
 	if err != nil {
 		return second, err
 	}
-	second = note(second, "the first run was stopped: "+what+"; the user allowed that, and this is the second run")
+	second = note(second, firstRun+what+"; the user allowed that, and this is the second run")
 	if again := second.what(); again != "" {
 		second = note(second, again+hint)
 	}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+)
+
+// The third question in a workspace about a command that could run in its sandbox offers that,
+// once and in words. Who takes the offer is not asked about such commands any more, in this
+// workspace only, and `eca permission forget` takes it back.
+func TestSandboxIsOfferedOnce(t *testing.T) {
+	if here := proc.NewPool(os.Args[0], 0).Isolation(); here.Missing() != "" {
+		t.Skip("NOT TESTED: " + here.Without)
+	}
+	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n    - calls: [{id: c, tool: eca__shell_command, arguments: {command: \"echo x > made.txt\"}}]\n    - {text: Done.}\nturns: []\n")
+	here := newPlace(t, p.env()...)
+	var e *process
+	// run lets the command run and returns the question, empty if there was none.
+	run := func(save string) (question string) {
+		t.Helper()
+		mark := e.Mark()
+		e.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
+		e.Await(mark, "the call", fake.Content("toolCallRun"))
+		for _, m := range e.Since(mark) {
+			text := string(m.Params)
+			if !strings.Contains(text, `"toolCallRun"`) || !strings.Contains(text, `"manualApproval":true`) {
+				continue
+			}
+			question = text
+			_, id, _ := strings.Cut(text, `"id":"`)
+			id, _, _ = strings.Cut(id, `"`)
+			e.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": id, "save": save})
+		}
+		e.Await(mark, "the end", fake.Finished())
+		return question
+	}
+	start := func() {
+		t.Helper()
+		e = here.serve(t)
+		e.Open(here.root, capable())
+	}
+	const offer, words = `"sandboxOffer":true`, `set toolCall.unasked to \"workspace\"`
+	start()
+	for i, want := range []bool{false, false, true, false} {
+		if q := run(""); q == "" || strings.Contains(q, offer) != want || strings.Contains(q, words) != want {
+			t.Errorf("question %d: %s", i+1, q)
+		}
+	}
+	shutDown(t, e)
+	start()
+	for i := range 3 {
+		if q := run(""); q == "" || strings.Contains(q, offer) {
+			t.Errorf("after a restart, question %d: %s", i+1, q)
+		}
+	}
+	if q := run("sandbox"); q == "" {
+		t.Error("not asked before the offer is taken")
+	}
+	if q := run(""); q != "" {
+		t.Errorf("after the offer was taken: %s", q)
+	}
+	shutDown(t, e)
+	list, _, _ := runProgram(t, here, "", "permission", "list")
+	key := "sandbox: commands of this workspace may run without a question"
+	if !strings.Contains(list, key+"\t"+here.root) {
+		t.Errorf("remembered: %s", list)
+	}
+	if _, stderr, code := runProgram(t, here, "", "permission", "forget", key); code != 0 {
+		t.Error(stderr)
+	}
+	start()
+	if q := run(""); q == "" {
+		t.Error(fmt.Sprint("not asked after forgetting: ", q))
+	}
+	shutDown(t, e)
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/store"
+	"github.com/seed-dec29ce4/eca/daemon"
+	shelltools "github.com/seed-dec29ce4/eca/tools/shell"
+)
+
+const statsHelp = `Counts the tool calls of stored chats: how many ran without a question and by which
+rule, how many you were asked about, what you answered, how many the configuration
+denied, and how often the sandbox stopped a command. Nothing leaves this machine.
+
+With --json, one document: {total, chats}. The total, and each chat with its id and title,
+has {calls, unasked, rules, asked, approved, rejected, denied, stopped, allowedAfterStop}.
+Rules are the calls that ran without a question, by rule.`
+
+// callStats counts tool calls.
+type callStats struct {
+	Calls    int            `json:"calls"`
+	Unasked  int            `json:"unasked"` // ran without a question
+	Rules    map[string]int `json:"rules"`   // of those
+	Asked    int            `json:"asked"`
+	Approved int            `json:"approved"`
+	Rejected int            `json:"rejected"`
+	Denied   int            `json:"denied"`
+	Stopped  int            `json:"stopped"` // by the sandbox
+
+	AllowedAfterStop int `json:"allowedAfterStop"`
+}
+
+// chatStats are those of one chat.
+type chatStats struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	callStats
+}
+
+func statsCommand(stdout io.Writer) *cobra.Command {
+	var workspaces []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "stats [--workspace DIR]... [--json]",
+		Short: "Count which tool calls asked, ran, were denied or stopped",
+		Long:  statsHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			chats, err := readStats(cmd.Context(), workspaces)
+			if err != nil {
+				return err
+			}
+			total := callStats{Rules: map[string]int{}}
+			for _, c := range chats {
+				total.add(c.callStats)
+			}
+			if !asJSON {
+				return total.print(stdout, len(chats))
+			}
+			enc := json.NewEncoder(stdout)
+			enc.SetEscapeHTML(false)
+			enc.SetIndent("", "  ")
+			return enc.Encode(map[string]any{"total": total, "chats": chats})
+		},
+	}
+	cmd.Flags().StringArrayVar(&workspaces, "workspace", nil, "only chats of this folder; repeat it for each of several folders of a workspace")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+// readStats counts the calls of the chats of a workspace, of all chats without one.
+func readStats(ctx context.Context, workspaces []string) ([]chatStats, error) {
+	roots := make([]string, len(workspaces))
+	for i, w := range workspaces {
+		var err error
+		if roots[i], err = filepath.Abs(w); err != nil {
+			return nil, err
+		}
+	}
+	out := []chatStats{}
+	dir := daemon.StateDir(os.Getenv)
+	if _, err := os.Stat(filepath.Join(dir, store.File)); errors.Is(err, os.ErrNotExist) {
+		return out, nil
+	}
+	s := store.New(dir)
+	defer s.Close()
+	list, err := s.Chats(ctx, roots)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range list {
+		one := chatStats{c.ID, c.Title, callStats{Rules: map[string]int{}}}
+		manual := map[string]bool{}
+		if err := walk(ctx, s, c.ID, func(e event.Event) bool {
+			one.count(e, manual)
+			return true
+		}); err != nil {
+			return nil, fmt.Errorf("chat %s: %w", c.ID, err)
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// count adds an event; manual are the calls that wait for the user, by id.
+func (s *callStats) count(e event.Event, manual map[string]bool) {
+	switch b := e.Body.(type) {
+	case event.ToolJudged:
+		s.Calls++
+		manual[b.CallID] = b.Manual
+		switch {
+		case b.Manual:
+			s.Asked++
+		case b.Decision == "allow":
+			s.Unasked++
+			s.Rules[b.Rule]++
+		case b.Decision == "ask": // answered by auto-approve, unless a rejection follows
+			s.Unasked++
+			s.Rules["auto-approve"]++
+			manual[b.CallID] = false
+		default:
+			s.Denied++
+		}
+	case event.ToolStarted:
+		if manual[b.CallID] {
+			s.Approved++
+		}
+	case event.ToolRejected:
+		if manual[b.CallID] {
+			s.Rejected++
+		}
+	case event.ToolFinished:
+		stopped, allowed := shelltools.Stopped(b.Outputs)
+		if stopped {
+			s.Stopped++
+		}
+		if allowed {
+			s.AllowedAfterStop++
+		}
+	}
+}
+
+func (s *callStats) add(other callStats) {
+	s.Calls += other.Calls
+	s.Unasked += other.Unasked
+	s.Asked += other.Asked
+	s.Approved += other.Approved
+	s.Rejected += other.Rejected
+	s.Denied += other.Denied
+	s.Stopped += other.Stopped
+	s.AllowedAfterStop += other.AllowedAfterStop
+	for rule, n := range other.Rules {
+		s.Rules[rule] += n
+	}
+}
+
+func (s *callStats) print(w io.Writer, chats int) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name string, n int) { _, _ = fmt.Fprintf(t, "%s\t%d\n", name, n) }
+	row("chats", chats)
+	row("tool calls", s.Calls)
+	row("  ran without a question", s.Unasked)
+	for _, rule := range slices.Sorted(maps.Keys(s.Rules)) {
+		row("    "+rule, s.Rules[rule])
+	}
+	row("  asked", s.Asked)
+	row("    approved", s.Approved)
+	row("    rejected", s.Rejected)
+	row("  denied", s.Denied)
+	row("stopped by the sandbox", s.Stopped)
+	row("  allowed after that", s.AllowedAfterStop)
+	return t.Flush()
+}

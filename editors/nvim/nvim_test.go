@@ -1,0 +1,46 @@
+// Package nvim has the tests of the plugin for Neovim, which is written in Lua.
+package nvim
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+)
+
+// TestNvimClient uses the plugin in a real Neovim, by what its user types, with the real daemon
+// and a scripted model. tests/run.lua says how to run one of its tests.
+func TestNvimClient(t *testing.T) {
+	needs.Long(t)
+	needs.POSIX(t)
+	nvim := needs.Program(t, "nvim", "neovim")
+	version, err := exec.Command(nvim, "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := regexp.MustCompile(`NVIM v0\.(\d+)`).FindSubmatch(version); m != nil {
+		if minor, _ := strconv.Atoi(string(m[1])); minor < 10 {
+			t.Skipf("NOT TESTED: the plugin needs Neovim 0.10, this is %s; install a newer one, of neovim.io or of Debian's next release", m[0])
+		}
+	}
+	eca := filepath.Join(t.TempDir(), "eca")
+	if out, err := exec.Command("go", "build", "-o", eca, "../../cmd/eca").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // each wait of the tests has its own limit
+	defer cancel()
+	cmd := exec.CommandContext(ctx, nvim, "--headless", "--clean", "-l", "tests/run.lua")
+	cmd.Env = append(os.Environ(), "ECA="+eca, "NVIM_PROGRAM="+nvim)
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if passed := strings.Count("\n"+string(out), "\nok "); err != nil || passed == 0 {
+		t.Errorf("%v, %d passed", err, passed)
+	}
+}
