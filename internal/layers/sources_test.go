@@ -23,12 +23,12 @@ type source struct {
 
 func (s source) at(n ast.Node) token.Position { return s.places.Position(n.Pos()) }
 
-// sources parses all Go files of the module, whatever system they are for.
+// sources parses all Go files, whatever system they are for.
 func sources(t *testing.T) (list []source) {
 	t.Helper()
 	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && (d.Name() == "testdata" || path != root && isModule(path)) {
+		if err == nil && d.IsDir() && (d.Name() == "testdata" || isModule(path)) {
 			return filepath.SkipDir
 		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
@@ -46,11 +46,6 @@ func sources(t *testing.T) (list []source) {
 		t.Fatal(err)
 	}
 	return list
-}
-
-func isModule(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	return err == nil
 }
 
 // TestSkips holds every test that is left out to say so in words of its own: what is
@@ -89,6 +84,12 @@ func TestSkips(t *testing.T) {
 	if seen < some {
 		t.Errorf("only %d are seen", seen)
 	}
+}
+
+// isModule says whether a folder is a module of its own: a task of an example.
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil && filepath.Clean(dir) != filepath.Join("..", "..")
 }
 
 // leading returns the text that a call's first argument begins with, if it is written there.
