@@ -175,7 +175,7 @@ func retryText(e *llm.Error, r llm.RetryInfo, now time.Time) string {
 	case llm.ErrNetwork:
 		what = "Connection failed: " + e.Message
 	case llm.ErrPrematureStop:
-		what = "Connection lost"
+		what = e.Message
 	case llm.ErrTimeout:
 		what = "No answer in time"
 	case llm.ErrCustom:

@@ -47,6 +47,10 @@ type Inputs struct {
 	// nil knows none.
 	ToolText func(tool string) (text string, ok bool)
 
+	// Unasked is what the command line says of toolCall.unasked: it replaces what the user's
+	// configuration says of it, also for agents. Empty: nothing.
+	Unasked string
+
 	// Trusts says whether the user trusts a workspace's file as it is. It is asked about
 	// files that want more than what is harmless, those named in extraConfigs included. Nil
 	// trusts all.
@@ -123,6 +127,26 @@ type Problem struct {
 }
 
 func (p Problem) String() string { return p.Origin.String() + ": " + p.Cause }
+
+// Problem is something about the value at a path, at its place or that of what it stands in.
+func (l *Loaded) Problem(path []string, format string, args ...any) Problem {
+	out := Problem{Origin: Origin{Source: "configuration"}, Cause: fmt.Sprintf(format, args...), key: join(path)}
+	for n := len(path); n > 0; n-- {
+		if o, ok := l.Origin(path[:n]...); ok {
+			out.Origin = o
+			break
+		}
+	}
+	for _, layer := range l.layers {
+		for n := len(path); n > 0 && layer.source == out.Source; n-- {
+			if p, ok := layer.at[join(path[:n])]; ok {
+				out.Line, out.Column = p.line, p.column
+				break
+			}
+		}
+	}
+	return out
+}
 
 // Broken lists why sources could not be read at all: what they say is not in effect, also
 // what they deny.
@@ -221,6 +245,7 @@ func Load(in Inputs) *Loaded {
 		b.userLayers()
 		b.extraLayers()
 	}
+	b.unasked()
 	b.expand()
 	b.credentials()
 	b.googlePreset()

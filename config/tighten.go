@@ -75,6 +75,27 @@ func (b *builder) withholdUnasked(l *layer) {
 	})
 }
 
+// unasked puts what the command line says of toolCall.unasked over the user's own values.
+func (b *builder) unasked() {
+	if b.in.Unasked == "" {
+		return
+	}
+	eachFold(b.merged, "agent", func(_ string, agents any) {
+		named, _ := agents.(map[string]any)
+		for _, agent := range named {
+			eachFold(agent, "toolCall", func(_ string, calls any) {
+				eachFold(calls, "unasked", func(key string, _ any) { delete(calls.(map[string]any), key) })
+			})
+		}
+	})
+	path := []string{"toolCall", "unasked"}
+	if in := b.objectAt(path[:1]); in != nil {
+		eachFold(in, path[1], func(key string, _ any) { delete(in, key) })
+		in[path[1]] = b.in.Unasked
+		b.origins[join(path)] = Origin{Source: "the command line"}
+	}
+}
+
 // eachFold calls fn for the members of an object that have a name, in whatever case.
 func eachFold(object any, name string, fn func(key string, value any)) {
 	m, _ := object.(map[string]any)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -303,7 +304,7 @@ func wayOf(path []string) way {
 			}
 		}
 	}
-	if len(path) == 1 && !knownKey(path[0]) {
+	if !knownPath(path) {
 		return ignored
 	}
 	return needsTrust
@@ -444,9 +445,27 @@ func localPaths(v any) bool {
 
 // knownKey says whether eca knows a key of the configuration, in whatever case: decoding
 // does not mind the case.
-func knownKey(key string) bool {
-	_, known := fieldsOf(configType()).named[strings.ToLower(key)]
-	return known
+func knownPath(path []string) bool {
+	typ := configType()
+	for _, key := range path {
+		for typ.Kind() == reflect.Pointer {
+			typ = typ.Elem()
+		}
+		if kind := typ.Kind(); kind != reflect.Struct && kind != reflect.Map {
+			return true // what may be in it is not told by its type
+		}
+		fields := fieldsOf(typ)
+		field, known := fields.named[strings.ToLower(key)]
+		switch {
+		case known:
+			typ = field.Type
+		case fields.rest != nil:
+			typ = fields.rest
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // equalJSON says whether two decoded values are the same.

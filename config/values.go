@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -45,7 +47,7 @@ func (l *Loaded) Secrets() []string {
 	}
 	l.each(func(v Value, _ bool) {
 		for _, s := range texts(v.Value) {
-			if secretPath(v.Path) {
+			if secretPath(v.Path) && !l.namesFile(v.Path, s) {
 				add(s)
 			}
 			if u, err := url.Parse(s); err == nil && u.User != nil {
@@ -56,7 +58,7 @@ func (l *Loaded) Secrets() []string {
 	})
 	for _, layer := range l.layers {
 		eachText(layer.withheld, nil, func(path []string, text string) { // what has no effect is no less secret
-			if secretPath(path) {
+			if secretPath(path) && !l.namesFile(path, text) {
 				add(text)
 			}
 		})
@@ -186,6 +188,27 @@ func secretPath(path []string) bool {
 		}
 	}
 	return false
+}
+
+// namesFile says whether an argument of an MCP server is the name of a file, and so not a secret.
+func (l *Loaded) namesFile(path []string, arg string) bool {
+	if path[0] != "mcpServers" || len(path) < 3 || path[2] != "args" || arg == "" {
+		return false
+	}
+	dirs := []string{""}
+	for _, layer := range l.layers {
+		if layer.root != "" {
+			dirs = append(dirs, layer.root)
+		}
+	}
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		at := arg
+		if !filepath.IsAbs(arg) {
+			at = filepath.Join(dir, arg)
+		}
+		_, err := os.Stat(at)
+		return err == nil
+	})
 }
 
 // texts returns the strings of a value.

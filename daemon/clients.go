@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -174,20 +175,31 @@ func (m *models) limits(p config.Provider) llm.Limits {
 // fetchTimeout bounds asking one provider for its models.
 const fetchTimeout = 10 * time.Second
 
-// sync asks providers which models they have, all at once, except those that have
-// answered already, and brings the catalogue up to date. A provider that does not answer
-// keeps its configured models. Ollama is asked each time: its models come and go, and so
-// does the server.
-func (m *models) sync(ctx context.Context) {
+// partlyAfter is how long providers are waited for before the models of those that have
+// answered are shown.
+const partlyAfter = 2 * time.Second
+
+// sync asks providers which models they have, or only those that are named, all at once, except
+// those that have answered already, and brings the catalogue up to date. A provider that does
+// not answer keeps its configured models. Ollama is asked each time: its models come and go, and
+// so does the server.
+func (m *models) sync(ctx context.Context, only ...string) {
 	m.mu.Lock()
 	providers := m.providers()
 	maps.DeleteFunc(providers, func(name string, p provider) bool {
 		_, known := m.fetchedOf(name, p)
-		return known && p.API != ollama.API || !listsModels(p.Provider)
+		return known && p.API != ollama.API || !listsModels(p.Provider) || only != nil && !slices.Contains(only, name)
 	})
 	m.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
+	timer := time.AfterFunc(partlyAfter, func() {
+		select {
+		case m.partly <- struct{}{}:
+		default:
+		}
+	})
+	defer timer.Stop()
 	var wg sync.WaitGroup
 	wg.Go(func() { m.refreshCatalog(limited) })
 	for name, p := range providers {
@@ -215,6 +227,7 @@ func (d *Daemon) AskLocalModels(ctx context.Context) {
 func (m *models) ask(ctx, limited context.Context, name string, p provider) (map[string]llm.Facts, error) {
 	m.mu.Lock()
 	at := m.endpoint(name, p.Provider)
+	m.asking[name]++
 	m.mu.Unlock()
 	found := fetched{from: p.Provider}
 	var err error
@@ -226,11 +239,18 @@ func (m *models) ask(ctx, limited context.Context, name string, p provider) (map
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.asking[name]--
 	var failed *llm.Error
-	if unset := m.unsetText(name); errors.As(err, &failed) && failed.Kind == llm.ErrAuth && unset != "" {
-		told := *failed
-		told.Message += ". The value of " + unset
-		err = &told
+	if errors.Is(limited.Err(), context.DeadlineExceeded) && err != nil {
+		err = fmt.Errorf("%s does not answer; try again, or set providers.%s.fetchModels to false", cmp.Or(hostOf(p.URL), name), m.cfg.Spelled(name))
+	}
+	if errors.As(err, &failed) {
+		found.refused = failed.Status == http.StatusUnauthorized
+		if remedy := m.remedyLocked(name, failed); remedy != "" {
+			told := *failed
+			told.Message += ". " + remedy
+			err = &told
+		}
 	}
 	if err != nil {
 		found.failed = err.Error()

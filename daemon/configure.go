@@ -129,6 +129,7 @@ func (d *Daemon) readLocked(ws *workspace.Workspace, old *config.Loaded) *config
 		Patience:     patience,
 		ToolText:     d.toolText,
 		Trusts:       d.trustsLocked,
+		Unasked:      d.opts.Unasked,
 	})
 	if unreadable != nil {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: d.record.Path()}, Cause: unreadable.Error()})
@@ -153,9 +154,9 @@ func (d *Daemon) newPolicy(cfg *config.Loaded, ws *workspace.Workspace) *permiss
 		Bounds:    func(call tools.Call) *event.Sandbox { return d.shownBounds(cfg, call) },
 		Protected: []string{config.Home(d.opts.Getenv), d.opts.StateDir},
 	})
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	slices.SortFunc(errs, func(a, b *permission.RuleError) int { return strings.Compare(a.Error(), b.Error()) })
 	for _, err := range errs {
-		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: "toolCall.approval"}, Cause: err.Error()})
+		cfg.Problems = append(cfg.Problems, cfg.Problem(append(rulePath(err.Rule), err.Path...), "%v", err))
 	}
 	return policy
 }
@@ -165,8 +166,7 @@ func (d *Daemon) newPolicy(cfg *config.Loaded, ws *workspace.Workspace) *permiss
 func variantRules(cfg *config.Loaded) *catalog.Variants {
 	rules, bad := catalog.NewVariants(cfg.VariantsByModel)
 	for _, pattern := range slices.Sorted(maps.Keys(bad)) {
-		origin, _ := cfg.Origin("variantsByModel", pattern)
-		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: fmt.Sprintf("variantsByModel: %q is no pattern: %v", pattern, bad[pattern])})
+		cfg.Problems = append(cfg.Problems, cfg.Problem([]string{"variantsByModel", pattern}, "variantsByModel: %q is not a valid pattern: %v", pattern, bad[pattern]))
 	}
 	return rules
 }
@@ -262,6 +262,8 @@ func (d *Daemon) Watch(ctx context.Context, changed func()) {
 			return
 		case <-d.reconfigured: // there may be other files
 		case <-synced:
+			changed()
+		case <-d.models.partly:
 			changed()
 		case <-d.loginDone:
 			take()

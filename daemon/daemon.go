@@ -78,6 +78,9 @@ type Options struct {
 	// configuration does not say how often; 0 is no bound.
 	RetryTotal time.Duration
 
+	// Unasked replaces toolCall.unasked of the user's configuration; empty: it counts.
+	Unasked string
+
 	// Ephemeral keeps chats, and the records of calls, in a folder that is removed by Close.
 	Ephemeral bool
 

@@ -35,11 +35,11 @@ func (d *Daemon) newHooks(cfg *config.Loaded, roots []string) *hooks.Set {
 		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Source}, Cause: p.Cause})
 	}
 	for _, p := range problems {
-		origin, _ := cfg.Origin("hooks", p.Name)
-		if origin.Source == "" {
-			origin.Source = p.Source
+		problem := cfg.Problem(append([]string{"hooks", p.Name}, p.Path...), "hooks.%s: %s", p.Name, p.Cause)
+		if _, ok := cfg.Origin("hooks", p.Name); !ok {
+			problem.Origin = config.Origin{Source: p.Source}
 		}
-		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: "hooks." + p.Name + ": " + p.Cause})
+		cfg.Problems = append(cfg.Problems, problem)
 	}
 	return set
 }

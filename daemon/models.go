@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,13 +34,15 @@ type models struct {
 	recorder *cassette.Recorder // nil unless recording
 	catalog  *catalog.Catalog
 	calls    *journal.Journal
-	settle   func() // waits until the configuration's commands are done
+	settle   func()        // waits until the configuration's commands are done
+	partly   chan struct{} // some providers have told their models while others take long
 
 	mu      sync.Mutex // guards what follows
 	cfg     *config.Loaded
 	rules   *catalog.Variants
 	clients map[string]*providerClient // by provider; made when first needed
 	fetched map[string]fetched         // by provider, from the network
+	asking  map[string]int             // by provider: how often it is being asked for its models
 
 	copilotHas  copilotKey
 	copilotTurn chan struct{} // held by who gets a key of Copilot
@@ -49,8 +50,9 @@ type models struct {
 
 func newModels(o Options, creds func() *auth.Store, network *netclient.Network) *models {
 	m := &models{
-		opts: o, creds: creds, cfg: &config.Loaded{Config: &config.Config{}}, clients: map[string]*providerClient{}, fetched: map[string]fetched{},
+		opts: o, creds: creds, cfg: &config.Loaded{Config: &config.Config{}}, clients: map[string]*providerClient{}, fetched: map[string]fetched{}, asking: map[string]int{},
 		network:     network,
+		partly:      make(chan struct{}, 1),
 		copilotTurn: make(chan struct{}, 1),
 	}
 	m.catalog = catalog.New(catalog.Options{
@@ -92,9 +94,10 @@ func (m *models) clean(text string) string {
 // fetched is what came of asking a provider for its models when it was configured, and
 // reached, like from.
 type fetched struct {
-	from   config.Provider
-	models map[string]llm.Facts
-	failed string // why there are none
+	from    config.Provider
+	models  map[string]llm.Facts
+	failed  string // why there are none
+	refused bool   // the key is not accepted
 }
 
 // fetchedOf returns the models a provider was found to have; ok is false if it has not
@@ -242,7 +245,8 @@ func (d *Daemon) CheckModel(ctx context.Context, name string) (string, error) {
 	}
 	known, certain := d.models.listed(found.ID)
 	if !known && !certain {
-		d.models.sync(ctx)
+		provider, _, _ := strings.Cut(found.ID, "/")
+		d.models.sync(ctx, provider)
 		known, certain = d.models.listed(found.ID)
 	}
 	if !known && certain {
@@ -392,12 +396,6 @@ func (m *models) providerListing(providers map[string]provider, name, current st
 	return "", fmt.Errorf("several providers have a model %s; name it as provider/model: %s", name, strings.Join(full, ", "))
 }
 
-// hasHost says whether a url is one of a server.
-func hasHost(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && u.Host != ""
-}
-
 func (m *models) missing(name string, p provider) string {
 	switch {
 	case p.API == "":
@@ -406,7 +404,7 @@ func (m *models) missing(name string, p provider) string {
 			text += "; or did you mean the provider " + near + "?"
 		}
 		return text
-	case p.URL != "" && p.API != apiCassette && !hasHost(p.URL):
+	case p.URL != "" && p.API != apiCassette && hostOf(p.URL) == "":
 		return fmt.Sprintf("a url that begins with http:// or https:// (%s is %q)", m.keyPath(name, "url"), p.URL)
 	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the url may follow from who asks
 	case p.URL == "" && p.API == bedrock.API:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,10 +65,10 @@ func badHosts(cfg *config.Loaded) []config.Problem {
 		{"a2a.push", "denyHosts", p.DenyHosts},
 		{"a2a.push", "privateHosts", p.PrivateHosts},
 	} {
-		for _, host := range of.list {
+		for i, host := range of.list {
 			if err := fetch.Valid(host); err != nil {
-				origin, _ := cfg.Origin(append(strings.Split(of.section, "."), of.key)...)
-				out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("%s.%s: %.100q is no host: %v", of.section, of.key, host, err)})
+				path := append(strings.Split(of.section, "."), of.key, strconv.Itoa(i))
+				out = append(out, cfg.Problem(path, "%s.%s: %.100q is not a host: %v", of.section, of.key, host, err))
 			}
 		}
 	}

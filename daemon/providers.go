@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
@@ -126,8 +125,9 @@ func (m *models) describe() []llm.Provider {
 			Headers: slices.Sorted(maps.Keys(p.ExtraHeaders)),
 		}
 		if f := m.fetched[name]; f.failed != "" && sameModels(f.from, p.Provider) {
-			d.Unlisted = f.failed
+			d.Unlisted, d.Refused = f.failed, f.refused
 		}
+		d.Asking = m.asking[name] > 0
 		switch {
 		case !usable(p.Provider):
 			d.Missing = m.missing(name, p)
@@ -160,19 +160,24 @@ func (d *Daemon) ModelHost(id string) string {
 	provider, _, _ := strings.Cut(id, "/")
 	d.models.mu.Lock()
 	defer d.models.mu.Unlock()
-	u, err := url.Parse(d.models.providers()[provider].URL)
+	return hostOf(d.models.providers()[provider].URL)
+}
+
+// hostOf returns the host and port of a url; empty if there is none.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
 	if err != nil {
 		return ""
 	}
 	return u.Host
 }
 
-// AnswerLimit is how long a model's provider may take to begin an answer; 0 is no limit.
-func (d *Daemon) AnswerLimit(id string) time.Duration {
+// AnswerLimits are the time limits of a model's provider.
+func (d *Daemon) AnswerLimits(id string) llm.Limits {
 	provider, _, _ := strings.Cut(id, "/")
 	d.models.mu.Lock()
 	defer d.models.mu.Unlock()
-	return d.models.limits(d.models.providers()[provider].Provider).FirstByte
+	return d.models.limits(d.models.providers()[provider].Provider)
 }
 
 // label is what people call a provider, where that is not its name.

@@ -50,6 +50,10 @@ func (r *remedied) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.De
 func (m *models) remedy(name string, e *llm.Error) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.remedyLocked(name, e)
+}
+
+func (m *models) remedyLocked(name string, e *llm.Error) string {
 	p, ok := m.providers()[name]
 	if !ok {
 		return ""
@@ -178,9 +182,6 @@ func (m *models) errNoModel() error {
 			why = append(why, fmt.Sprintf("provider %s needs %s", m.cfg.Spelled(name), m.missing(name, p)))
 		case m.fetched[name].failed != "":
 			text := fmt.Sprintf("provider %s does not list its models: %s", m.cfg.Spelled(name), m.fetched[name].failed)
-			if from := m.urlSource(name, p.Provider); from != "" {
-				text += " (its url comes from " + from + ")"
-			}
 			if p.API == ollama.API && localhost.IsURL(p.URL) { // it may just not be in use
 				local = append(local, text)
 			} else {
@@ -201,7 +202,10 @@ func (m *models) errNoModel() error {
 			}
 		}
 	}
-	return fmt.Errorf("%w %s", chat.ErrNoModel, strings.Join(append(why, local...), "; "))
+	if why = append(why, local...); len(why) == 1 {
+		return fmt.Errorf("%w %s", chat.ErrNoModel, why[0])
+	}
+	return fmt.Errorf("%w\n- %s", chat.ErrNoModel, strings.Join(why, "\n- "))
 }
 
 // insteadOfDemo says which model to use where the demo's was asked for. m.mu is held.

@@ -1,9 +1,9 @@
 package daemon
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
@@ -51,8 +51,8 @@ func badRetryRules(cfg *config.Loaded) []config.Problem {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		for i, rule := range cfg.Providers[name].RetryRules {
 			if _, err := llm.NewRetryRule(rule.Status, rule.ErrorPattern, rule.Label); err != nil {
-				origin, _ := cfg.Origin("providers", name, "retryRules")
-				out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("%s: rule %d is left out: %v", config.KeyPath(cfg.SpelledPath("providers", name, "retryRules")), i+1, err)})
+				path := []string{"providers", name, "retryRules"}
+				out = append(out, cfg.Problem(append(path, strconv.Itoa(i)), "%s: rule %d is left out: %v", config.KeyPath(cfg.SpelledPath(path...)), i+1, err))
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -240,6 +241,26 @@ func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
 		}
 		return ""
 	}}
+}
+
+// NotContained says why commands of an agent ask although the command line says that they run in
+// the sandbox of the workspace; empty if they do not ask.
+func (d *Daemon) NotContained(agent string) string {
+	cfg := d.Config()
+	switch origin, _ := cfg.Origin("agent", agent, "toolCall", "unasked"); {
+	case cfg.Agents[agent].ReadOnly:
+		return "the agent " + agent + " is read-only"
+	case cfg.UnaskedCommands(agent) != config.UnaskedWorkspace:
+		if origin.Source == "" {
+			origin, _ = cfg.Origin("toolCall", "unasked")
+		}
+		return fmt.Sprintf("a workspace's file makes it stricter: toolCall.unasked is %s (%s)", cfg.UnaskedCommands(agent), origin)
+	}
+	s := d.promises(cfg.Config)
+	if s.NoReads != "" {
+		return strings.TrimPrefix(s.NoReads, "it would only read, but ")
+	}
+	return s.NoWorkspace()
 }
 
 // shownBounds is how a call is bound, for the user; nil if it is not.

@@ -33,8 +33,8 @@ func (d *Daemon) badToolNames(cfg *config.Loaded) []config.Problem {
 		}
 		for _, name := range slices.Sorted(maps.Keys(rule.ArgsMatchers)) {
 			if !slices.Contains(known, name) {
-				out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("%s: %s has no argument %q, so this has no effect%s",
-					config.KeyPath(path), tool, name, suggest.DidYouMean(name, known))})
+				out = append(out, cfg.Problem(append(slices.Clone(path), "argsMatchers", name), "%s: %s has no argument %q, so this has no effect%s",
+					config.KeyPath(path), tool, name, suggest.DidYouMean(name, known)))
 			}
 		}
 	}

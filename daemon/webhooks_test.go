@@ -35,7 +35,7 @@ func TestWebhookRules(t *testing.T) {
 	for _, p := range d.Config().Problems {
 		told = append(told, p.Cause)
 	}
-	if got := strings.Join(told, "\n"); !strings.Contains(got, `a2a.push.privateHosts: "not a host" is no host`) {
+	if got := strings.Join(told, "\n"); !strings.Contains(got, `a2a.push.privateHosts: "not a host" is not a host`) {
 		t.Errorf("%s", got)
 	}
 	if !d.Webhooks() {

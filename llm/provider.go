@@ -17,6 +17,8 @@ type Provider struct {
 	Headers     []string        // names of the extra headers, sorted
 	Missing     string          // what it needs before it can be used; empty if it can be
 	Unlisted    string          // why it could not be asked for its models; empty if it answered or was not asked
+	Refused     bool            // it does not accept the key that it was asked with
+	Asking      bool            // it is being asked for its models
 	Models      []ProviderModel // those that can be used now, sorted by name
 }
 

@@ -183,7 +183,7 @@ func TestRetryRules(t *testing.T) {
 		status  int
 		pattern string
 		want    string
-	}{{0, "", "neither"}, {500, "((", "is no pattern"}} {
+	}{{0, "", "neither"}, {500, "((", "is not a valid pattern"}} {
 		if _, err := NewRetryRule(bad.status, bad.pattern, "l"); err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%v: %v", bad, err)
 		}

@@ -30,7 +30,7 @@ func NewRetryRule(status int, pattern, label string) (RetryRule, error) {
 	if pattern != "" {
 		re, err := regexp2.Compile(pattern, regexp2.None)
 		if err != nil {
-			return r, fmt.Errorf("errorPattern %q is no pattern: %w", pattern, err)
+			return r, fmt.Errorf("errorPattern %q is not a valid pattern: %w", pattern, err)
 		}
 		re.MatchTimeout = matchTimeout
 		r.pattern = re

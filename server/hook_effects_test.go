@@ -276,7 +276,7 @@ turns: []
 	h.prompt("/hooks")
 	var want []string
 	for name, why := range map[string]string{
-		"bad-matcher": "is no regular expression", "bad-shape": "must be a pattern or an object", "bad-selector": "argsMatchers",
+		"bad-matcher": "is not a valid regular expression", "bad-shape": "must be a pattern or an object", "bad-selector": "argsMatchers",
 		"bad-compact": "must be", "bad-event": "there is no event", "bad-type": "there is only shell", "bad-both": "either shell or file", "bad-none": "it has no actions",
 	} {
 		if p := "hooks." + name + ": "; !strings.Contains(h.client, p) || !strings.Contains(h.client, why) {

@@ -31,7 +31,7 @@ func TestWebFetch(t *testing.T) {
 		t.Fatal("the server was asked")
 	}
 	r = newRig(t, options{model: model, config: map[string]any{"toolCall": map[string]any{"webFetch": map[string]any{"privateHosts": []string{"127.0.0.1", "not a host"}}}}})
-	r.Await(0, "the wrong entry", fake.Contains("$/showMessage", `toolCall.webFetch.privateHosts: \"not a host\" is no host`))
+	r.Await(0, "the wrong entry", fake.Contains("$/showMessage", `toolCall.webFetch.privateHosts: \"not a host\" is not a host`))
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
 	r.Await(0, "the question", fake.Content("toolCallRun", `"manualApproval":true`, "Fetching "+site.URL))
 	r.Notify("chat/toolCallApprove", map[string]any{"chatId": "c", "toolCallId": "call_1"})

@@ -1,11 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 // cacheCommand is `eca cache`.
@@ -19,7 +20,7 @@ func cacheCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if !sandbox {
-				return errors.New("say what to clear: --sandbox")
+				return usage.Errorf("say what to clear: --sandbox")
 			}
 			d, err := hereDaemon(*sf, stderr)
 			if err != nil {

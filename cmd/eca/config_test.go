@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,5 +79,44 @@ func TestConfigCommands(t *testing.T) {
 	clean := newPlace(t)
 	if out, stderr, code := runProgram(t, clean, "", "config", "check"); code != 0 || out != "No problems.\n" {
 		t.Errorf("clean: exit %d, %q %q", code, out, stderr)
+	}
+}
+
+// What is wrong is reported once, at its place.
+func TestConfigCheckReportsEachMistakeOnceAtItsPlace(t *testing.T) {
+	here := newPlace(t)
+	here.env = append(here.env, `ECA_CONFIG={
+  "toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["ok",
+    "rm ("], "comand": ["x"]}}}}, "webFetch": {"allowHosts": ["a b"]}},
+  "agent": {"code": {"toolCall": {"approval": {"allow": {"eca__grep": {"argsMatchers": {"pattern": [
+    "["]}}}}}}},
+  "providers": {"my_server2": {"api": "openai-chat", "url": "http://127.0.0.1:1", "models": {"m": {}}, "retryRules": [
+    {"errorPattern": "("}]}},
+  "variantsByModel": {
+    "*(": {"variants": {}}},
+  "hooks": {"a": {
+    "type": "preToolcall", "actions": [{"type": "shell", "shell": "true"}]}, "b": {"type": "preToolCall", "actions": [
+    {"type": "shell"}], 
+    "matcher": "("}}
+}`)
+	out, errOut, code := runProgram(t, here, "", "config", "check", "--json")
+	var report struct {
+		Findings []struct {
+			Line, Column int
+			Message      string
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 1 {
+		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errOut)
+	}
+	lines := map[int]int{}
+	for _, f := range report.Findings {
+		if f.Line == 0 || f.Column == 0 {
+			t.Errorf("without a place: %s", f.Message)
+		}
+		lines[f.Line]++
+	}
+	if want := map[int]int{3: 3, 5: 1, 7: 1, 9: 1, 11: 1, 13: 1}; !maps.Equal(lines, want) {
+		t.Errorf("findings by line: %v, want %v: %s", lines, want, out)
 	}
 }

@@ -25,9 +25,7 @@ func doctorCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Long:  doctorHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			here := *sf
-			here.logLevel = doctorLogLevel(sf.logLevel, cmd.Flags().Changed("log-level"))
-			d, err := hereDaemon(here, stderr)
+			d, err := hereDaemon(forReaders(*sf, cmd), stderr)
 			if err != nil {
 				return err
 			}
@@ -55,13 +53,4 @@ func doctorCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	cmd.Flags().BoolVar(&offline, "offline", false, "ask nobody over the network")
 	return cmd
-}
-
-// doctorLogLevel keeps warnings about what the report says anyway off stderr, unless
-// somebody asks for a level.
-func doctorLogLevel(level string, asked bool) string {
-	if asked {
-		return level
-	}
-	return forPeople
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -124,5 +125,26 @@ func TestDoctor(t *testing.T) {
 	}
 	if _, stderr, code := runProgram(t, here, "", "doctor", "--ofline"); code != 2 || !strings.Contains(stderr, "--ofline") {
 		t.Errorf("a typo: exit %d, %s", code, stderr)
+	}
+}
+
+// The name of an MCP server's script is not a secret; what follows a flag may be one.
+func TestDoctorShowsTheScriptOfAnMCPServer(t *testing.T) {
+	here := newPlace(t)
+	script := filepath.Join(here.root, "server.py")
+	file := filepath.Join(here.root, ".eca", "config.json")
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.WriteFile(script, []byte("1"), 0o600),
+		os.WriteFile(file, []byte(`{"mcpServers": {"m": {"disabled": true, "command": "python3", "args": ["server.py", "--password", "config.json-hunter2"]}}, "nope-config.json-hunter2": 1}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, errOut, code := runProgram(t, here, "", "trust", "--yes"); code != 0 {
+		t.Fatal(errOut)
+	}
+	if err := os.WriteFile(script, []byte("2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _, _ := runProgram(t, here, "", "doctor", "--offline")
+	if !strings.Contains(out, "since then: server.py changed") || strings.Contains(out, "hunter2") {
+		t.Errorf("%s", out)
 	}
 }

@@ -37,9 +37,9 @@ stdin; with PROMPT, text on stdin is given to the model as context.
 Tool calls that need approval are decided by --approve:
   ask        ask on the terminal; without a terminal, refuse (the default)
   auto-edit  approve changes to files in this directory, ask for the rest
-  workspace  run commands that stay in the sandbox of this directory, without network and
-             with an undo point, where the system can hold that; ask for the rest
-  all        approve everything
+  workspace  also run commands that stay in the sandbox of this directory, without network
+             and with an undo point, where the system can hold that; ask for the rest
+  all        approve everything, in the sandbox; ask about what wants to leave it
   none       refuse everything that needs approval
 The model is told about a refusal and goes on.
 
@@ -84,14 +84,10 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := usage.Choice("approve", f.approve, "ask", "auto-edit", approveWorkspace, "all", "none"); err != nil {
+			if err := usage.Choice("approve", f.approve, approveAsk, approveAutoEdit, approveWorkspace, approveAll, approveNone); err != nil {
 				return err
 			}
-			level := sf.logLevel
-			if !cmd.Flags().Changed("log-level") {
-				level = forPeople
-			}
-			log, err := logger(level, stderr)
+			log, err := logger(forReaders(*sf, cmd).logLevel, stderr)
 			if err != nil {
 				return err
 			}
@@ -114,7 +110,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.approve, "approve", "ask", "how to decide about tool calls that ask: ask, auto-edit, workspace, all or none")
+	flags.StringVar(&f.approve, "approve", approveAsk, "how to decide about tool calls that ask: ask, auto-edit, workspace, all or none")
 	flags.BoolVar(&f.json, "json", false, "print lines of JSON instead of the answer")
 	flags.StringVarP(&f.model, "model", "m", "", "model to use, as provider/model")
 	flags.StringVar(&f.agent, "agent", "", "agent to use")
@@ -138,7 +134,7 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 	if err != nil {
 		return exitFailed, err
 	}
-	o.RetryTotal, o.Ephemeral = retryTotal, f.ephemeral
+	o.RetryTotal, o.Ephemeral, o.Unasked = retryTotal, f.ephemeral, f.unaskedMode()
 	d := watchedDaemon(o, log)
 	defer d.Close()
 
@@ -211,7 +207,7 @@ func (c *execClient) startServers(ctx context.Context) {
 func (c *execClient) check(ctx context.Context, prompt string) (chatID string, err error) {
 	cfg := c.daemon.Config()
 	if broken := cfg.Broken(); len(broken) > 0 {
-		return "", errors.New(strings.Join(broken, "; "))
+		return "", errors.New(strings.Join(broken, "\n"))
 	}
 	if err := checkAgent(cfg.Config, c.flags.agent); err != nil {
 		return "", err
@@ -244,6 +240,11 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 	}
 	if err := c.checkModel(ctx, cfg, chatID != ""); err != nil {
 		return "", err
+	}
+	if c.flags.unaskedMode() != "" {
+		if why := c.daemon.NotContained(cfg.AgentOrDefault(c.flags.agent)); why != "" {
+			c.note("--approve workspace: commands are not run without a question, since " + why)
+		}
 	}
 	if chatID == "" {
 		chatID = uuid.NewString()

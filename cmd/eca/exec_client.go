@@ -14,11 +14,10 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/visible"
-	"github.com/seed-dec29ce4/eca/tools/permission"
+	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -34,18 +33,21 @@ type execClient struct {
 	finished chan string // the reason, once the turn is over
 	asking   chan toolRun
 
-	unasked bool // a call needed approval, and there was nobody to ask; of the waiting goroutine
+	unasked, unaskedOutside bool // calls needed approval without a terminal, to leave the sandbox; of the waiting goroutine
 
-	mu      sync.Mutex        // guards what follows
-	midLine bool              // the answer stands in a line that has not ended
-	refused bool              // a call was not allowed to run
-	running map[string]string // calls that were shown, by chat and id: their labels
-	answer  strings.Builder   // the text since the last tool call
-	notice  string            // what eca itself said last
-	ended   bool              // the last line of JSON is out
-	usage   execUsage         // what was told of it last
-	begun   bool              // the first line of JSON is out
-	early   []json.RawMessage // lines of JSON from before
+	mu      sync.Mutex           // guards what follows
+	midLine bool                 // the answer stands in a line that has not ended
+	printed bool                 // a part of the answer is out
+	gap     bool                 // a blank line belongs before the next part
+	refused bool                 // a call was not allowed to run
+	stopped bool                 // the sandbox stopped a command
+	calls   map[string]*toolWait // calls that were shown, by chat and id
+	answer  strings.Builder      // the text since the last tool call
+	notice  string               // what eca itself said last
+	ended   bool                 // the last line of JSON is out
+	usage   execUsage            // what was told of it last
+	begun   bool                 // the first line of JSON is out
+	early   []json.RawMessage    // lines of JSON from before
 	wait    modelWait
 }
 
@@ -60,7 +62,7 @@ func newExecClient(f execFlags, folder string, stdout, stderr io.Writer) *execCl
 	file, isFile := stdout.(*os.File)
 	return &execClient{
 		flags: f, cwd: workspace.New(folder), stdout: stdout, stderr: stderr, terminal: isFile && term.IsTerminal(int(file.Fd())),
-		finished: make(chan string, 1), asking: make(chan toolRun, 16), running: map[string]string{},
+		finished: make(chan string, 1), asking: make(chan toolRun, 16), calls: map[string]*toolWait{},
 	}
 }
 
@@ -70,15 +72,20 @@ type toolRun struct {
 	ID         string          `json:"id"`
 	Summary    string          `json:"summary"`
 	Name       string          `json:"name"`
+	Server     string          `json:"server"`
 	Args       json.RawMessage `json:"arguments"`
 	Permission struct {
 		Rule   string `json:"rule"`
 		Reason string `json:"reason"`
 	} `json:"permission"`
 	Details struct {
-		Type string `json:"type"`
-		Path string `json:"path"`
-		Diff string `json:"diff"`
+		Type     string `json:"type"`
+		Path     string `json:"path"`
+		Diff     string `json:"diff"`
+		Commands []struct {
+			ApprovalKey string `json:"approvalKey"`
+			Remembered  bool   `json:"remembered"`
+		} `json:"commands"`
 	} `json:"details"`
 }
 
@@ -130,15 +137,11 @@ func (c *execClient) abort(failed error) {
 
 // open begins the conversation with the server.
 func (c *execClient) open(ctx, alive context.Context) error {
-	options := map[string]any{}
-	if c.flags.approve == approveWorkspace {
-		options["toolCall"] = map[string]any{"unasked": config.UnaskedWorkspace}
-	}
 	err := c.conn.Call(alive, "initialize", map[string]any{
 		"processId": nil, "clientInfo": map[string]string{"name": "eca exec", "version": version},
 		"capabilities":          map[string]any{"codeAssistant": map[string]any{"chat": true}},
 		"workspaceFolders":      []map[string]string{{"uri": workspace.ToURI(c.root()), "name": filepath.Base(c.root())}},
-		"initializationOptions": options,
+		"initializationOptions": map[string]any{},
 	}, nil)
 	if err != nil {
 		return err
@@ -198,13 +201,14 @@ func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, con
 		case <-look.C:
 			look.Reset(c.lookForSilence(res.Model))
 		case call := <-c.asking:
-			approve, asked := c.decide(ctx, call)
+			d := c.decide(ctx, call)
 			method := "chat/toolCallApprove"
-			if !approve {
+			if !d.approve {
 				method = "chat/toolCallReject"
 			}
-			c.unasked = c.unasked || !asked
-			_ = c.conn.Notify(alive, method, map[string]any{"chatId": call.ChatID, "toolCallId": call.ID, "goOn": true, "auto": c.flags.approve == "all", "unasked": !asked})
+			c.unasked = c.unasked || d.unasked && !call.leavesSandbox()
+			c.unaskedOutside = c.unaskedOutside || d.unasked && call.leavesSandbox()
+			_ = c.conn.Notify(alive, method, map[string]any{"chatId": call.ChatID, "toolCallId": call.ID, "goOn": true, "auto": d.auto, "unasked": d.unasked, "save": d.save})
 		case <-ctx.Done():
 			end.interrupted = true
 			ctx = alive
@@ -288,12 +292,14 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 	if document && failed == nil && code != exitFailed {
 		fmt.Fprintln(c.stdout, visible.Text(text))
 	}
-	if c.midLine {
-		fmt.Fprintln(c.stdout)
-		c.midLine = false
+	c.endLine()
+	for _, hint := range c.remedies() {
+		fmt.Fprintln(c.stderr, hint)
 	}
-	if c.unasked {
-		fmt.Fprintln(c.stderr, "Tool calls were not run, since there is no terminal to ask on. Allow them with --approve auto-edit (files in this directory), --approve workspace (also commands, in its sandbox) or --approve all.")
+	for _, job := range c.daemon.Jobs() {
+		if job.Status == tools.JobRunning {
+			fmt.Fprintln(c.stderr, visible.Text(fmt.Sprintf("The background job %s ended with eca exec: %s", job.Label, job.Summary)))
+		}
 	}
 	switch {
 	case c.flags.ephemeral:
@@ -368,10 +374,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 		case subagent || role == "user":
 		case role == "assistant":
 			c.answer.WriteString(v.Text)
-			if !c.flags.json && c.flags.schema == "" {
-				fmt.Fprint(c.stdout, visible.Text(v.Text))
-				c.midLine = !strings.HasSuffix(v.Text, "\n")
-			}
+			c.print(v.Text)
 		default:
 			c.notice = strings.TrimSpace(v.Text)
 			c.noteLocked(c.notice)
@@ -379,9 +382,9 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 	case "toolCallPrepare":
 		if !subagent {
 			c.answer.Reset()
+			c.paragraph()
 		}
 	case "toolCallRun":
-		c.running[call] = ""
 		if v.ManualApproval {
 			run := toolRun{ChatID: chatID}
 			if err := json.Unmarshal(raw, &run); err != nil {
@@ -391,17 +394,24 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 			c.asking <- run
 		}
 	case "toolCallRunning":
-		if c.running[call] == "" { // a subagent's comes with each step
-			c.running[call] = v.label(c.root())
-			c.noteLocked("· " + c.running[call])
+		if c.calls[call] == nil { // a subagent's comes with each step
+			c.calls[call] = &toolWait{label: v.label(c.root()), since: time.Now(), next: silentAfter}
+			c.noteLocked("· " + c.calls[call].label)
 		}
 	case "toolCalled":
-		if v.Error && len(v.Outputs) > 0 {
-			c.noteLocked("  failed: " + v.label(c.root()) + ": " + firstLine(v.Outputs[0].Text))
+		if v.Error {
+			c.failure(v)
 		}
+		c.calls[call].end()
 	case "toolCallRejected":
-		c.refused = c.refused || v.Reason != "userStop"
-		c.noteLocked("· " + c.rejection(v) + ": " + v.label(c.root()))
+		stopped := v.Reason == "userStop" || v.Reason == "userPromptStop"
+		c.refused = c.refused || !stopped
+		why := c.rejection(v)
+		if stopped && c.calls[call] != nil {
+			why = "stopped"
+		}
+		c.noteLocked("· " + why + ": " + v.label(c.root()))
+		c.calls[call].end()
 	case "usage":
 		if !subagent {
 			return json.Unmarshal(raw, &c.usage)
@@ -420,7 +430,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 // rejection says why a call did not run.
 func (c *execClient) rejection(v execContent) string {
 	switch v.Reason {
-	case "userStop":
+	case "userStop", "userPromptStop":
 		return "interrupted"
 	case "userConfigDeny":
 		cfg := c.daemon.Config()
@@ -445,34 +455,8 @@ func (c *execClient) noteLocked(line string) {
 	if c.flags.json || line == "" {
 		return
 	}
-	if c.midLine && c.terminal { // elsewhere the answer goes its own way
-		fmt.Fprintln(c.stdout)
-		c.midLine = false
+	if c.terminal { // elsewhere the answer goes its own way
+		c.endLine()
 	}
 	fmt.Fprintln(c.stderr, visible.Text(line))
-}
-
-// approveWorkspace is the value of --approve that the policy decides about: what still asks is
-// asked on the terminal.
-const approveWorkspace = "workspace"
-
-// decide about a call that needs approval; asked is false if somebody should have been
-// asked and could not be.
-func (c *execClient) decide(ctx context.Context, call toolRun) (approve, asked bool) {
-	switch c.flags.approve {
-	case "all":
-		return true, true
-	case "none":
-		return false, true
-	case "auto-edit":
-		if call.Details.Type == "fileChange" && c.cwd.Contains(call.Details.Path) && call.Permission.Rule != permission.RuleProtected {
-			return true, true
-		}
-	}
-	return askTerminal(ctx, call)
-}
-
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(s, "\n")
-	return s
 }

@@ -40,7 +40,7 @@ func (v execContent) label(root string) string {
 		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
 			path = rel
 		}
-		return v.Summary + " " + path
+		return strings.TrimSuffix(v.Summary, " "+filepath.Base(path)) + " " + path // which a preview names
 	case v.Summary == "":
 		return v.Name
 	}

@@ -25,17 +25,35 @@ const (
 // concurrent use.
 type modelWait struct {
 	awaited bool            // it is the model's turn
+	begun   bool            // a part of its answer has come
 	calls   map[string]bool // tool calls that run
 	heard   time.Time
 	next    time.Duration // the silence after which the user is told
+}
+
+// toolWait is a call that runs, or has run.
+type toolWait struct {
+	label string
+	since time.Time
+	next  time.Duration // how long it takes until the user is told; 0: it has ended
+}
+
+// end notes the end of a call; a nil toolWait never began.
+func (w *toolWait) end() {
+	if w != nil {
+		w.next = 0
+	}
 }
 
 // heed takes a content of the chat.
 func (w *modelWait) heed(v execContent, now time.Time) {
 	w.heard, w.next = now, silentAfter
 	switch v.Type {
+	case "text", "reasonText", "toolCallPrepare":
+		w.begun = true
 	case "progress":
 		w.awaited = v.State == "running" && (v.Text == "Waiting model" || v.Text == "Generating" || strings.HasPrefix(v.Text, "⏳"))
+		w.begun = w.begun && v.Text == "Generating"
 	case "toolCallRun", "toolCallRunning":
 		if w.calls == nil {
 			w.calls = map[string]bool{}
@@ -43,7 +61,7 @@ func (w *modelWait) heed(v execContent, now time.Time) {
 		w.calls[v.ID] = true
 	case "toolCalled", "toolCallRejected":
 		delete(w.calls, v.ID)
-		w.awaited = true
+		w.awaited, w.begun = true, false
 	}
 }
 
@@ -61,22 +79,47 @@ func (w *modelWait) due(now time.Time) (silent, in time.Duration) {
 	return silent, silentAgain
 }
 
-// lookForSilence says so if the model has been silent for long, and returns when to look
-// again.
+// lookForSilence says so if the model has been silent, or a call has run, for long, and returns
+// when to look again.
 func (c *execClient) lookForSilence(model string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	silent, in := c.wait.due(time.Now())
+	now := time.Now()
+	silent, in := c.wait.due(now)
+	in = min(in, c.longCalls(now))
 	if silent == 0 {
 		return in
 	}
-	text := fmt.Sprintf("⏳ Nothing heard from %s yet, for %s", cmp.Or(c.daemon.ModelHost(model), model), silent.Round(time.Second))
-	if limit := c.daemon.AnswerLimit(model); limit > 0 {
-		text += fmt.Sprintf("; an answer must begin within %s", limit)
+	limits := c.daemon.AnswerLimits(model)
+	what, rule, limit := "Nothing heard from %s yet, for %s", "an answer must begin within", limits.FirstByte
+	if c.wait.begun {
+		what, rule, limit = "Nothing more heard from %s for %s", "an answer must go on within", limits.Idle
+	}
+	text := fmt.Sprintf("⏳ "+what, cmp.Or(c.daemon.ModelHost(model), model), silent.Round(time.Second))
+	if limit > 0 {
+		text += fmt.Sprintf("; %s %s", rule, limit)
 	}
 	c.noteLocked(text)
 	if c.flags.json && c.begun {
 		c.line(map[string]any{"type": "waiting", "model": model, "host": c.daemon.ModelHost(model), "seconds": int(silent.Seconds()), "text": text})
+	}
+	return in
+}
+
+// longCalls names the calls that have run for long, and returns when to look again.
+func (c *execClient) longCalls(now time.Time) time.Duration {
+	in := silentAfter
+	for _, id := range slices.Sorted(maps.Keys(c.calls)) {
+		call := c.calls[id]
+		took := now.Sub(call.since)
+		switch {
+		case call.next == 0:
+		case took < call.next:
+			in = min(in, call.next-took)
+		default:
+			call.next = took + silentAgain
+			c.noteLocked(fmt.Sprintf("⏳ Running for %s: %s", took.Round(time.Second), call.label))
+		}
 	}
 	return in
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+
+	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/daemon"
 )
@@ -23,6 +26,26 @@ func hereDaemon(sf serverFlags, stderr io.Writer) (*daemon.Daemon, error) {
 	}
 	d.Configure(nil, []string{cwd})
 	return d, nil
+}
+
+// forReaders keeps the log of a command off stderr that says itself what is wrong, unless the user
+// asks for a level.
+func forReaders(sf serverFlags, cmd *cobra.Command) serverFlags {
+	if !cmd.Flags().Changed("log-level") {
+		sf.logLevel = forPeople
+	}
+	return sf
+}
+
+// quietDaemon is hereDaemon with the problems of the configuration as messages, not as a log.
+func quietDaemon(sf serverFlags, cmd *cobra.Command, stderr io.Writer) (*daemon.Daemon, error) {
+	d, err := hereDaemon(forReaders(sf, cmd), stderr)
+	if err == nil && !cmd.Flags().Changed("log-level") {
+		for _, p := range d.Config().Problems {
+			fmt.Fprintf(stderr, "eca: %s\n", printable(d.Clean(p.String())))
+		}
+	}
+	return d, err
 }
 
 // withConfig calls fn with a daemon that is configured for this directory.

@@ -32,7 +32,7 @@ func loginCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *c
 		Long:  loginHelp,
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := hereDaemon(*sf, stderr)
+			d, err := quietDaemon(*sf, cmd, stderr)
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func logoutCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Short: "Forget the login to a provider",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := hereDaemon(*sf, stderr)
+			d, err := quietDaemon(*sf, cmd, stderr)
 			if err != nil {
 				return err
 			}
@@ -138,14 +138,17 @@ func (l login) run(ctx context.Context, method string) error {
 	if step.Message != "" && (step.Wait != nil || l.terminal != nil) {
 		fmt.Fprintln(l.out, visible.Text(step.Message))
 	}
-	notice := ""
+	outcome, notice := "", ""
 	if step.Wait == nil {
-		notice, err = l.enter(ctx, step.Fields)
+		outcome, notice, err = l.enter(ctx, step.Fields)
 	} else {
 		notice, err = l.wait(ctx, step)
 	}
 	if err != nil {
 		return err
+	}
+	if outcome != "" {
+		fmt.Fprintln(l.out, outcome)
 	}
 	fmt.Fprintf(l.out, "Logged in to %s.\n", l.provider)
 	if notice != "" {
@@ -174,22 +177,21 @@ func (l login) choose(ctx context.Context, step auth.Step) (string, error) {
 }
 
 // enter reads values and hands them in.
-func (l login) enter(ctx context.Context, fields []auth.Field) (string, error) {
+func (l login) enter(ctx context.Context, fields []auth.Field) (outcome, notice string, err error) {
 	values := map[string]string{}
 	for _, f := range fields {
-		var err error
 		if values[f.Key], err = l.value(ctx, f.Label, f.Secret); err != nil {
-			return "", err
+			return "", "", err
 		}
 	}
 	waiting := noticeLater(l.notices, "Waiting for "+l.provider+" to check the key")
-	outcome, err := l.d.CheckKey(ctx, l.provider, values)
+	outcome, err = l.d.CheckKey(ctx, l.provider, values)
 	waiting.Stop()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	notice, err := l.d.LoginInput(ctx, l.provider, values)
-	return strings.TrimSpace(outcome + "\n" + notice), err
+	notice, err = l.d.LoginInput(ctx, l.provider, values)
+	return outcome, notice, err
 }
 
 // value asks for the value called label and reads it, unseen if it is secret. The user can

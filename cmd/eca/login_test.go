@@ -62,3 +62,16 @@ func TestLoginWithDevice(t *testing.T) {
 		t.Errorf("exit %d: %s", code, all)
 	}
 }
+
+// What is wrong with the configuration is said in a sentence, and what came of the check before
+// what was done.
+func TestLoginSaysThingsInOrder(t *testing.T) {
+	here := newPlace(t, `ECA_CONFIG={"toolCall": {"sandbox": "maybe"}, "providers": {"mine": {"api": "openai-chat", "url": "http://127.0.0.1:1"}}}`)
+	out, errOut, code := runProgram(t, here, "a-key\n", "login", "mine")
+	if want := "The key could not be checked: mine: connection refused by 127.0.0.1:1\nLogged in to mine.\n"; code != 0 || out != want {
+		t.Errorf("exit %d: %q, want %q", code, out, want)
+	}
+	if strings.Contains(errOut, "level=") || !strings.Contains(errOut, "eca: ECA_CONFIG:1: toolCall.sandbox must be one of") {
+		t.Errorf("%s", errOut)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -21,7 +23,8 @@ import (
 
 const mcpAddHelp = `Adds an MCP server to the global configuration file, or with --workspace to
 .eca/config.json of this folder. Comments of the file stay. A server is a program with its
-arguments, after --, or an address:
+arguments, after --, or an address. In the global file, paths of files that are there are
+stored as absolute ones:
 
   eca mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
   eca mcp add tickets https://tickets.example/mcp --header 'Authorization=Bearer ${env:TICKETS}'`
@@ -51,6 +54,11 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
 				if _, exists := d.Config().MCPServers[args[0]]; exists {
 					return fmt.Errorf("there is an MCP server %s already; `eca mcp remove %s` makes room for another", printable(args[0]), printable(args[0]))
+				}
+				if !workspace { // its servers run in other folders, too
+					if err := makeAbsolute(&s, stdout); err != nil {
+						return err
+					}
 				}
 				if err := d.AddMCPServer(args[0], s, workspace, ""); err != nil {
 					return err
@@ -139,8 +147,7 @@ func tryServer(ctx context.Context, d *daemon.Daemon, name string, stderr io.Wri
 // withServers calls fn with a daemon for this folder that can start MCP servers, and ends
 // them.
 func withServers(sf serverFlags, cmd *cobra.Command, stderr io.Writer, fn func(*daemon.Daemon) error) error {
-	sf.logLevel = doctorLogLevel(sf.logLevel, cmd.Flags().Changed("log-level")) // what is wrong is told in another way
-	d, err := hereDaemon(sf, stderr)
+	d, err := hereDaemon(forReaders(sf, cmd), stderr)
 	if err != nil {
 		return err
 	}
@@ -177,6 +184,34 @@ func takeServer(s *config.MCPServer, transport string, args []string, dash int) 
 	}
 	if remote && s.Command != "" {
 		return usage.Errorf("--transport %s is for an address: eca mcp add %s URL", transport, name)
+	}
+	return nil
+}
+
+// makeAbsolute names the program and scripts of this folder so that they are found from others.
+func makeAbsolute(s *config.MCPServer, stdout io.Writer) error {
+	for i, word := range append([]string{s.Command}, s.Args...) {
+		at, err := filepath.Abs(word)
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(at)
+		isFile := err == nil && info.Mode().IsRegular()
+		switch {
+		case word == "" || filepath.IsAbs(word) || strings.HasPrefix(word, "~") || strings.HasPrefix(word, "-"):
+		case i == 0 && !strings.ContainsAny(word, `/\`): // it is found in PATH
+		case i == 0 && !isFile:
+			return fmt.Errorf("%s: no such file in this folder", printable(word))
+		case isFile:
+			if i == 0 {
+				s.Command = at
+			} else {
+				s.Args[i-1] = at
+			}
+			if _, err := fmt.Fprintf(stdout, "It is stored as %s instead of %s, since it also runs in other folders.\n", printable(at), printable(word)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

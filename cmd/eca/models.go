@@ -9,9 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -37,21 +39,17 @@ func modelsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Long:  modelsHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			waiting := noticeLater(stderr, waitingForModels)
-			providers, err := knownProviders(cmd.Context(), *sf, stderr)
-			waiting.Stop()
+			d, err := quietDaemon(*sf, cmd, stderr)
 			if err != nil {
 				return err
 			}
-			show := printTable
-			if asJSON {
-				show = printJSON
-			}
-			if err := show(providers, stdout); err != nil {
+			defer d.Close()
+			shown, err := listModels(cmd.Context(), d, asJSON, stdout, stderr)
+			if err != nil {
 				return err
 			}
-			if !slices.ContainsFunc(providers, func(p llm.Provider) bool { return usable(p) && len(p.Models) > 0 }) {
-				fmt.Fprintln(stderr, "eca models: no model can be used; see what providers need above, or log in: eca login PROVIDER")
+			if !slices.ContainsFunc(shown, func(p llm.Provider) bool { return usable(p) && len(p.Models) > 0 }) {
+				fmt.Fprintln(stderr, "eca models: no model can be used; see above what providers need, or log in: eca login PROVIDER")
 				return exitError{1}
 			}
 			return nil
@@ -61,15 +59,49 @@ func modelsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// knownProviders configures eca for this directory and asks the providers.
-func knownProviders(ctx context.Context, sf serverFlags, stderr io.Writer) ([]llm.Provider, error) {
-	d, err := hereDaemon(sf, stderr)
-	if err != nil {
+// listModels asks the providers and prints what they have: one document of JSON, or first what
+// came soon and then the rest.
+func listModels(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout, stderr io.Writer) ([]llm.Provider, error) {
+	synced := make(chan struct{})
+	go func() {
+		defer close(synced)
+		d.SyncModels(ctx)
+	}()
+	asking := func(p llm.Provider) bool { return p.Asking }
+	printed := map[string]bool{}
+	select {
+	case <-synced:
+	case <-time.After(noticeAfter):
+		var late []string
+		soon := d.Providers()
+		for _, p := range soon {
+			if p.Asking {
+				late = append(late, p.Spelled)
+			}
+		}
+		if soon = slices.DeleteFunc(soon, asking); len(late) > 0 && !asJSON {
+			if err := printTable(soon, stdout); err != nil {
+				return nil, err
+			}
+			for _, p := range soon {
+				printed[p.ID] = true
+			}
+		}
+		what := waitingForModels
+		if len(late) > 0 {
+			what = "Waiting for " + printable(strings.Join(late, ", ")) + " to list models"
+		}
+		fmt.Fprintln(stderr, "⏳ "+what)
+		<-synced
+	}
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	defer d.Close()
-	d.SyncModels(ctx)
-	return d.Providers(), ctx.Err()
+	all := d.Providers()
+	if asJSON {
+		return all, printJSON(all, stdout)
+	}
+	return all, printTable(slices.DeleteFunc(slices.Clone(all), func(p llm.Provider) bool { return printed[p.ID] }), stdout)
 }
 
 type (
@@ -103,17 +135,21 @@ func printJSON(providers []llm.Provider, stdout io.Writer) error {
 	return enc.Encode(map[string]any{"providers": out})
 }
 
-func usable(p llm.Provider) bool { return p.Configured && p.Missing == "" }
+func usable(p llm.Provider) bool { return p.Configured && p.Missing == "" && !p.Refused }
 
 func printTable(providers []llm.Provider, stdout io.Writer) error {
 	models := 0
 	for _, p := range providers {
-		models += len(p.Models)
+		if usable(p) {
+			models += len(p.Models)
+		}
 		switch {
 		case !p.Configured:
 			fmt.Fprintf(stdout, "%s: logged in, but not configured\n", p.Spelled)
 		case p.Missing != "":
 			fmt.Fprintf(stdout, "%s: needs %s\n", p.Spelled, p.Missing)
+		case p.Refused:
+			fmt.Fprintf(stdout, "%s: not usable: %s\n", p.Spelled, printable(p.Unlisted))
 		case p.Unlisted != "":
 			fmt.Fprintf(stdout, "%s: usable, but did not list its models: %s\n", p.Spelled, printable(p.Unlisted))
 		default:
@@ -121,13 +157,15 @@ func printTable(providers []llm.Provider, stdout io.Writer) error {
 		}
 	}
 	if models == 0 {
-		fmt.Fprintln(stdout, "No model can be used.")
 		return nil
 	}
 	fmt.Fprintln(stdout)
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "MODEL\tTOKENS\tANSWER\tINPUT $\tOUTPUT $\tCACHE R/W $\tREASONS\tIMAGES\tTOOLS\tSOURCE")
 	for _, p := range providers {
+		if !usable(p) {
+			continue
+		}
 		for _, m := range p.Models {
 			fmt.Fprintln(w, strings.Join([]string{
 				printable(p.Spelled + "/" + m.Name), count(m.Context), count(m.Output), dollars(m.InputCost), dollars(m.OutputCost),

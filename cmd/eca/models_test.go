@@ -41,7 +41,7 @@ func TestModels(t *testing.T) {
 		"lmstudio: needs models in the configuration",
 		"ollama: needs its server to run",
 		"openai: needs a key: log in to it, or set providers.openai.key or the environment variable OPENAI_API_KEY",
-		"wrong: usable, but did not list its models: wrong answered 401 Unauthorized: no further explanation",
+		"wrong: not usable: wrong answered 401 Unauthorized: no further explanation. The key is providers.wrong.key of ECA_CONFIG:3: change it there",
 		"",
 		"MODEL TOKENS ANSWER INPUT $ OUTPUT $ CACHE R/W $ REASONS IMAGES TOOLS SOURCE",
 		"acme/known 4000 500 1.5 2.25 -/- yes no yes provider, models.dev, assumed",
@@ -88,5 +88,28 @@ func TestModels(t *testing.T) {
 	}
 	if _, stderr, code := runProgram(t, here, "", "models", "--jsn"); code != 2 || !strings.Contains(stderr, "--jsn") {
 		t.Errorf("a typo: exit %d, %s", code, stderr)
+	}
+}
+
+// A provider that hangs does not hold up what the others have.
+func TestModelsOfOthersAreShownWhileOneHangs(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/hang") {
+			<-r.Context().Done()
+			return
+		}
+		_, _ = w.Write([]byte(`{"data": [{"id": "there"}]}`))
+	}))
+	defer srv.Close()
+	here := newPlace(t, `ECA_CONFIG={"providers": {
+		"aaa": {"api": "openai-chat", "url": "`+srv.URL+`/hang", "key": "k"},
+		"good": {"api": "openai-chat", "url": "`+srv.URL+`", "key": "k"}}}`)
+	out, stderr, code := runProgram(t, here, "", "models")
+	if code != 0 || !strings.Contains(stderr, "Waiting for aaa to list models") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	first, second := strings.Index(out, "good/there"), strings.Index(out, "aaa: usable, but did not list its models: "+strings.TrimPrefix(srv.URL, "http://")+" does not answer")
+	if first < 0 || second < first || strings.Contains(out, "deadline") || strings.Count(out, "good: usable") != 1 {
+		t.Errorf("%s", out)
 	}
 }

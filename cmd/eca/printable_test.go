@@ -26,10 +26,12 @@ turns:
 	call := toolRun{Name: "shell_command", Summary: "$ rm -r x\x1b[2K\rls", Args: []byte("{\"command\":\"\u009b2K\"}")}
 	call.Details.Diff = "+a\x1b[1A\n+\u202eb👩\u200d💻"
 	question := call.question()
+	call.Details.Diff = ""
+	question += call.question()
 	if strings.ContainsAny(question, "\x1b\r\u009b\u202e") {
 		t.Errorf("%q", question)
 	}
-	for _, part := range []string{`$ rm -r x\u001b[2Kls`, `\u009b2K`, "+a\\u001b[1A\n", "👩\u200d💻", "Allow? [y/N] "} {
+	for _, part := range []string{`$ rm -r x\u001b[2Kls`, `\u009b2K`, "+a\\u001b[1A\n", "👩\u200d💻", "Allow? "} {
 		if !strings.Contains(question, part) {
 			t.Errorf("%q is missing in %q", part, question)
 		}

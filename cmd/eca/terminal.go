@@ -7,30 +7,23 @@ import (
 	"os"
 	"runtime"
 	"strings"
-
-	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-// askTerminal asks about a call; asked is false if there is no terminal.
-func askTerminal(ctx context.Context, call toolRun) (approve, asked bool) {
-	return askTerminalLine(ctx, call.question())
-}
-
-// askTerminalLine asks on the controlling terminal, which is not stdin: that may be a pipe.
-// Without a terminal the answer is no, and nobody was asked.
-func askTerminalLine(ctx context.Context, question string) (yes, asked bool) {
+// askTerminal asks on the controlling terminal, which is not stdin: that may be a pipe. The
+// answer is in small letters. Without a terminal it is empty, and asked is false.
+func askTerminal(ctx context.Context, question string) (line string, asked bool) {
 	in, out := "/dev/tty", "/dev/tty"
 	if runtime.GOOS == "windows" {
 		in, out = "CONIN$", "CONOUT$"
 	}
 	r, err := os.OpenFile(in, os.O_RDONLY, 0)
 	if err != nil {
-		return false, false
+		return "", false
 	}
 	defer r.Close()
 	w, err := os.OpenFile(out, os.O_WRONLY, 0)
 	if err != nil {
-		return false, false
+		return "", false
 	}
 	defer w.Close()
 	fmt.Fprint(w, question)
@@ -41,21 +34,12 @@ func askTerminalLine(ctx context.Context, question string) (yes, asked bool) {
 	}()
 	select {
 	case line := <-answer:
-		a := strings.ToLower(strings.TrimSpace(line))
-		return a == "y" || a == "yes", true
+		return strings.ToLower(strings.TrimSpace(line)), true
 	case <-ctx.Done():
-		return false, true
+		fmt.Fprintln(w)
+		return "", true
 	}
 }
 
-// question is what the user is asked about a call.
-func (r toolRun) question() string {
-	text := fmt.Sprintf("\n%s wants to run: %s\n%s\n", r.Name, r.Summary, r.Args)
-	if r.Permission.Reason != "" {
-		text += "Asked because: " + r.Permission.Reason + "\n"
-	}
-	if r.Details.Diff != "" {
-		text += r.Details.Diff + "\n"
-	}
-	return visible.Text(text) + "Allow? [y/N] "
-}
+// isYes says whether an answer agrees.
+func isYes(line string) bool { return line == "y" || line == "yes" }

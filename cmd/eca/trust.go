@@ -91,11 +91,11 @@ func trustFolder(ctx context.Context, d *daemon.Daemon, dir string, yes bool, st
 			return err
 		}
 		if !yes {
-			agreed, asked := askTerminalLine(ctx, "Trust it as it is now? [y/N] ")
+			line, asked := askTerminal(ctx, "Trust it as it is now? [y/N] ")
 			switch {
 			case !asked:
 				return errors.New("nothing was trusted: there is no terminal to ask on; --yes trusts without asking")
-			case !agreed:
+			case !isYes(line):
 				return errors.New("nothing was trusted")
 			}
 		}

@@ -15,11 +15,11 @@
 package hooks
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -101,6 +101,7 @@ func FromConfig(cfg *config.Loaded) []Definition {
 type Problem struct {
 	Name   string
 	Source string
+	Path   []string // the key of the hook that is wrong; empty: the hook itself
 	Cause  string
 }
 
@@ -157,9 +158,10 @@ func New(defs []Definition, opts Options) (*Set, []Problem) {
 	defs = slices.Clone(defs)
 	slices.SortStableFunc(defs, func(a, b Definition) int { return strings.Compare(a.Name, b.Name) })
 	for _, d := range defs {
-		h, errs := compile(d)
-		for _, err := range errs {
-			problems = append(problems, Problem{Name: d.Name, Source: d.Source, Cause: err.Error()})
+		h, wrong := compile(d)
+		for _, p := range wrong {
+			p.Name, p.Source = d.Name, d.Source
+			problems = append(problems, p)
 		}
 		for i := range h.actions {
 			if opts.Sandbox != nil {
@@ -174,19 +176,23 @@ func New(defs []Definition, opts Options) (*Set, []Problem) {
 	return s, problems
 }
 
-// compile checks a definition. Without actions the hook can not be used.
-func compile(d Definition) (h hook, errs []error) {
+// compile checks a definition. Without actions the hook cannot be used.
+func compile(d Definition) (h hook, wrong []Problem) {
+	problem := func(cause string, path ...string) { wrong = append(wrong, Problem{Path: path, Cause: cause}) }
 	event, ok := eventNamed(d.Type)
 	if !ok {
-		return hook{}, []error{fmt.Errorf("there is no event %q for a hook", d.Type)}
+		problem(fmt.Sprintf("there is no event %q for a hook", d.Type), "type")
+		return hook{}, wrong
 	}
 	h = hook{Definition: d, event: event, visible: d.Visible == nil || *d.Visible}
 	var err error
 	if h.matcher, err = d.compileMatcher(event); err != nil {
-		return hook{}, []error{err}
+		problem(err.Error(), "matcher")
+		return hook{}, wrong
 	}
 	if len(d.Actions) == 0 {
-		return hook{}, []error{errors.New("it has no actions")}
+		problem("it has no actions")
+		return hook{}, wrong
 	}
 	for i, a := range d.Actions {
 		name := d.Name
@@ -195,14 +201,14 @@ func compile(d Definition) (h hook, errs []error) {
 		}
 		switch {
 		case a.Type != "shell":
-			errs = append(errs, fmt.Errorf("action %d has the type %q; there is only shell", i+1, a.Type))
+			problem(fmt.Sprintf("action %d has the type %q; there is only shell", i+1, a.Type), "actions", strconv.Itoa(i), "type")
 		case (a.Shell == "") == (a.File == ""):
-			errs = append(errs, fmt.Errorf("action %d needs either shell or file", i+1))
+			problem(fmt.Sprintf("action %d needs either shell or file", i+1), "actions", strconv.Itoa(i))
 		default:
 			h.actions = append(h.actions, action{HookAction: a, name: name, limit: limit(a.Timeout)})
 		}
 	}
-	return h, errs
+	return h, wrong
 }
 
 // compileMatcher returns what a definition is for.

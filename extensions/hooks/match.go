@@ -107,7 +107,7 @@ func newSelector(key string, v any) (selector, error) {
 func compileRegexp(pattern string) (*regexp2.Regexp, error) {
 	re, err := regexp2.Compile(`\A(?:`+pattern+`)\z`, regexp2.None)
 	if err != nil {
-		return nil, fmt.Errorf("the matcher %q is no regular expression: %w", pattern, err)
+		return nil, fmt.Errorf("the matcher %q is not a valid regular expression: %w", pattern, err)
 	}
 	re.MatchTimeout = matchTimeout
 	return re, nil

@@ -168,8 +168,11 @@ func classify(err error, host string) *Error {
 			to = op.Addr.String()
 		}
 		out.Message = fmt.Sprintf("no connection to %s: %v", to, op.Err)
-		if errors.Is(op.Err, syscall.ECONNREFUSED) {
+		switch {
+		case errors.Is(op.Err, syscall.ECONNREFUSED):
 			out.Message = "connection refused by " + to
+		case op.Timeout():
+			out.Message = "no connection to " + to + ": it does not answer"
 		}
 	case errors.As(err, &op) && op.Op == "remote error":
 		out.Kind, out.Message = KindTLS, named(host)+" broke TLS off: "+strings.TrimPrefix(op.Err.Error(), "tls: ")
@@ -185,6 +188,8 @@ func classify(err error, host string) *Error {
 		out.Kind, out.Message = KindTLS, named(host)+" does not speak TLS there; is it http:// and not https://, or another port?"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		out.Message = named(host) + " closed the connection"
+	case errors.Is(err, context.DeadlineExceeded):
+		out.Message = named(host) + " did not answer in time"
 	default:
 		out.Message = "the connection failed: " + withoutURL(err).Error()
 	}

@@ -89,7 +89,7 @@ type Options struct {
 // New returns the policy of a configuration. Patterns that can not be used are
 // reported, and err on the safe side: in a deny or ask rule they match everything, in an
 // allow rule nothing.
-func New(cfg *config.Config, o Options) (*Policy, []error) {
+func New(cfg *config.Config, o Options) (*Policy, []*RuleError) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
 		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
@@ -98,7 +98,7 @@ func New(cfg *config.Config, o Options) (*Policy, []error) {
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))
 	}
-	var errs []error
+	var errs []*RuleError
 	p.global = compile("toolCall.approval", cfg.ToolCall.Approval, &errs)
 	p.disabled[""] = compileNames(cfg.DisabledTools)
 	for name, agent := range cfg.Agents {
@@ -131,7 +131,7 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 	names := nameOf(spec)
 	v := j.decide(call, names, plan, gone, printed)
 	if v.Decision == tools.Ask && !v.Insist && gone != "" {
-		v.Insist, v.Rule, v.Reason = true, "irreversible", gone+" ("+v.Reason+")"
+		v.Insist, v.Rule, v.Reason = true, RuleIrreversible, gone+" ("+v.Reason+")"
 	}
 	v = j.holdToText(v, call, names, plan, printed)
 	if v.Decision == tools.Ask {

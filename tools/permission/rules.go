@@ -3,6 +3,7 @@ package permission
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
@@ -28,7 +29,16 @@ type rule struct {
 	broken    bool                    // a pattern could not be compiled
 }
 
-func compile(name string, a *config.Approval, errs *[]error) rules {
+// RuleError is a part of a rule that cannot be used.
+type RuleError struct {
+	Rule string   // as in Verdict
+	Path []string // the key of it that is wrong
+	text string
+}
+
+func (e *RuleError) Error() string { return e.text }
+
+func compile(name string, a *config.Approval, errs *[]*RuleError) rules {
 	r := rules{name: name, byDefault: tools.Ask}
 	if a == nil {
 		return r
@@ -40,7 +50,7 @@ func compile(name string, a *config.Approval, errs *[]error) rules {
 	case "deny":
 		r.byDefault = tools.Deny
 	default:
-		*errs = append(*errs, fmt.Errorf("%s.byDefault is %q; it must be ask, allow or deny. Asking", name, a.ByDefault))
+		*errs = append(*errs, &RuleError{Rule: name + ".byDefault", text: fmt.Sprintf("%s.byDefault is %q; it must be ask, allow or deny. Asking", name, a.ByDefault)})
 	}
 	r.deny = compileSet(name+".deny", a.Deny, true, errs)
 	r.ask = compileSet(name+".ask", a.Ask, true, errs)
@@ -50,7 +60,7 @@ func compile(name string, a *config.Approval, errs *[]error) rules {
 
 // compileSet compiles rules. restricts says that the rules deny or ask, so that doubt
 // counts as a match.
-func compileSet(name string, set map[string]config.ApprovalRule, restricts bool, errs *[]error) ruleSet {
+func compileSet(name string, set map[string]config.ApprovalRule, restricts bool, errs *[]*RuleError) ruleSet {
 	var out ruleSet
 	for selector, cr := range set {
 		r := rule{name: name + "." + selector, selector: selector, restricts: restricts}
@@ -58,10 +68,10 @@ func compileSet(name string, set map[string]config.ApprovalRule, restricts bool,
 			r.args, r.sources = map[string][]expression{}, map[string][]string{}
 		}
 		for arg, patterns := range cr.ArgsMatchers {
-			for _, pat := range patterns {
+			for i, pat := range patterns {
 				re, err := compileExpression(pat)
 				if err != nil {
-					*errs = append(*errs, fmt.Errorf("%s: %q is not a regular expression: %w", r.name, pat, err))
+					*errs = append(*errs, &RuleError{r.name, []string{"argsMatchers", arg, strconv.Itoa(i)}, fmt.Sprintf("%s: %q is not a regular expression: %v", r.name, pat, err)})
 					r.broken = true
 					continue
 				}

@@ -19,6 +19,9 @@ const RuleFiles = "workspace.files"
 // RuleProtected asks about what may write to a protected place, in every mode.
 const RuleProtected = "protected"
 
+// RuleIrreversible asks about a command that ends something for good, also in auto-approve.
+const RuleIrreversible = "irreversible"
+
 // Sandbox says what this system can hold of the promises about commands that run unasked.
 type Sandbox struct {
 	// NoReads is why the read-only level cannot be held, in words for the user; empty if it can.

@@ -143,7 +143,11 @@ func (o Options) run(ctx context.Context, call tools.Call, a shellArgs, out tool
 	if a.Background != "" {
 		return o.inBackground(ctx, call, a, prepare)
 	}
-	return o.execute(ctx, call, execution{o.parse(a.Command), dir, a.limit(), prepare, true}, out)
+	res, err := o.execute(ctx, call, execution{o.parse(a.Command), dir, a.limit(), prepare, true}, out)
+	if len(res.Outputs) > 0 && res.Outputs[0] == killedAfter(a.limit()) {
+		res.Outputs[0] += longerLimit(a.limit())
+	}
+	return res, err
 }
 
 // inBackground starts a command that goes on when the call has ended.
@@ -210,7 +214,7 @@ func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout tim
 	case ctx.Err() != nil:
 		return tools.Result{}, exit, "", errors.New("the command was stopped")
 	case exit.Killed:
-		res.Outputs = append(res.Outputs, fmt.Sprintf("The command did not finish within %s and was killed.", timeout))
+		res.Outputs = append(res.Outputs, killedAfter(timeout))
 	default:
 		res.Outputs = append(res.Outputs, fmt.Sprintf("Exit code: %d", exit.Code))
 	}
@@ -221,6 +225,18 @@ func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout tim
 		res.Outputs = append(res.Outputs, "Stdout:\n"+s)
 	}
 	return res, exit, stderr.String(), nil
+}
+
+func killedAfter(timeout time.Duration) string {
+	return fmt.Sprintf("The command did not finish within %s and was killed.", timeout)
+}
+
+// longerLimit says how a command gets more time.
+func longerLimit(timeout time.Duration) string {
+	if timeout >= maxTimeout {
+		return " This is the longest limit; set background for a command that takes longer."
+	}
+	return fmt.Sprintf(" For a longer limit set timeout (milliseconds, at most %d), or set background for a server.", maxTimeout.Milliseconds())
 }
 
 func (o Options) shell() (path string, args []string) {

@@ -79,6 +79,7 @@ func refusedFile(line string) (s stop, named bool) {
 	if has("pseudo-terminal", "pseudo terminal", "/dev/pts", "/dev/ptmx", "openpty") {
 		return stop{what: "a pseudo terminal refused"}, true
 	}
+	line = regexp.MustCompile(`^\S+: line \d+: `).ReplaceAllString(line, "") // the shell, by its path
 	paths := regexp.MustCompile(`(?:^|[\s'"‘`+"`"+`:,;(=])(/[^\s'"‘’`+"`"+`:,;()]+)`).FindAllStringSubmatch(line, -1)
 	for _, m := range paths {
 		if path := filepath.Clean(m[1]); len(path) > 1 && usable(path) {

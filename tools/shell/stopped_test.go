@@ -22,6 +22,7 @@ func TestStoppedIsNamed(t *testing.T) {
 	for stderr, want := range map[string]string{
 		"touch: cannot touch '" + dir + "/x': Read-only file system":                             "use of " + dir + "/x refused",
 		"bash: line 1: " + file + ": Permission denied":                                          "use of " + file + " refused",
+		"/bin/bash: line 1: " + file + ": Read-only file system":                                 "use of " + file + " refused",
 		"cp: cannot create regular file '" + dir + "/a/b': Operation not permitted":              "use of " + dir + "/a/b refused",
 		"npm ERR! code EROFS\nnpm ERR! EROFS: read-only file system, mkdir '" + dir + "/n'":      "use of " + dir + "/n refused",
 		"curl: (6) Could not resolve host: registry.example":                                     "connection to registry.example refused",

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+)
+
+// calling is a cassette that makes calls, each with a text before it.
+func calling(calls ...string) string {
+	out := "cassette: 1\nturns:\n  - steps:\n"
+	for _, c := range calls {
+		out += "      - {text: Next., calls: [" + c + "]}\n"
+	}
+	return out + "      - {text: Done.}\n"
+}
+
+const (
+	writeCall   = `{tool: eca__write_file, arguments: {path: "${workspace}/new.txt", content: "x"}}`
+	jobCall     = `{tool: eca__shell_command, arguments: {command: "true", background: "job"}}`
+	outsideCall = `{tool: eca__shell_command, arguments: {command: "touch left", outside: "it has to"}}`
+)
+
+// What was refused is allowed by flags that were not given.
+func TestExecNamesFlagsThatWereNotGiven(t *testing.T) {
+	needs.POSIX(t)
+	p := newProvider(t, calling(writeCall, jobCall))
+	for flag, want := range map[string][]string{
+		"ask": {"auto-edit", "workspace", "all"}, "auto-edit": {"workspace", "all"}, "workspace": {"all"}, "all": nil, "none": nil,
+	} {
+		here := newPlace(t, p.env()...)
+		_, errOut, _ := runProgram(t, here, "", "exec", "--approve", flag, "go")
+		remedy := ""
+		for line := range strings.Lines(errOut) {
+			if strings.Contains(line, "Allow them with") {
+				remedy = line
+			}
+		}
+		for _, other := range []string{"auto-edit", "workspace", "all"} {
+			if got := strings.Contains(remedy, "--approve "+other); got != slices.Contains(want, other) {
+				t.Errorf("--approve %s: --approve %s is named: %v\n%s", flag, other, got, errOut)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(here.root, "new.txt")); (err == nil) != (flag != "ask" && flag != "none") {
+			t.Errorf("--approve %s: the file was written: %v", flag, err == nil)
+		}
+	}
+}
+
+// The flag that is given now wins over the user's own configuration; what makes it stricter is
+// said.
+func TestExecApproveWorkspaceWins(t *testing.T) {
+	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "touch made"}}`))
+	if _, errOut, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "workspace", "go"); strings.Contains(errOut, "cannot be held here") {
+		t.Skip("NOT TESTED: no sandbox with namespaces on this machine; Linux with user namespaces has one")
+	}
+	for name, c := range map[string]struct {
+		user, workspace string
+		args            []string
+		made            bool
+		said            string
+	}{
+		"nothing":           {"{}", "", nil, true, ""},
+		"the user":          {`{"toolCall": {"unasked": "off"}}`, "", nil, true, ""},
+		"the user's agent":  {`{"agent": {"code": {"toolCall": {"unasked": "reads"}}}}`, "", nil, true, ""},
+		"the workspace":     {"{}", `{"toolCall": {"unasked": "off"}}`, nil, false, "config.json"},
+		"its agent":         {"{}", `{"agent": {"code": {"toolCall": {"unasked": "reads"}}}}`, nil, false, "toolCall.unasked is reads"},
+		"a read-only agent": {"{}", "", []string{"--agent", "plan"}, false, "plan is read-only"},
+		"no sandbox":        {`{"toolCall": {"sandbox": "off"}}`, "", nil, false, "toolCall.sandbox"},
+	} {
+		here := newPlace(t, p.env()...)
+		here.env = append(here.env, "ECA_CONFIG="+c.user)
+		if c.workspace != "" {
+			if err := os.Mkdir(filepath.Join(here.root, ".eca"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(here.root, ".eca", "config.json"), []byte(c.workspace), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, errOut, _ := runProgram(t, here, "", append([]string{"exec", "--approve", "workspace", "go"}, c.args...)...)
+		if _, err := os.Stat(filepath.Join(here.root, "made")); (err == nil) != c.made {
+			t.Errorf("%s: the command ran: %v\n%s", name, err == nil, errOut)
+		}
+		if said := strings.Contains(errOut, "--approve workspace: commands are not run without a question"); said == c.made || !strings.Contains(errOut, c.said) {
+			t.Errorf("%s: what is said of it:\n%s", name, errOut)
+		}
+	}
+}
+
+// A model cannot leave the sandbox because everything is approved; the user hears how commands
+// leave it.
+func TestExecSaysHowCommandsLeaveTheSandbox(t *testing.T) {
+	needs.POSIX(t)
+	p := newProvider(t, calling(outsideCall))
+	for flag, outside := range map[string]bool{"all": true, "ask": true, "none": false} {
+		here := newPlace(t, p.env()...)
+		_, errOut, code := runProgram(t, here, "", "exec", "--approve", flag, "go")
+		if _, err := os.Stat(filepath.Join(here.root, "left")); err == nil || code != exitRefused {
+			t.Errorf("--approve %s: exit code %d, it ran: %v\n%s", flag, code, err == nil, errOut)
+		}
+		if strings.Contains(errOut, `"toolCall": {"sandbox": "off"}`) != outside {
+			t.Errorf("--approve %s:\n%s", flag, errOut)
+		}
+	}
+	if s := sandbox.Probe(); !s.Holds {
+		t.Skip("NOT TESTED: no sandbox on this machine: " + s.Without)
+	}
+	wd, err := os.Getwd() // not below TMPDIR, which may be written to
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "echo x > `+wd+`/testing-left"}}`))
+	_, errOut, _ := runProgram(t, newPlace(t, append(p.env(), "TMPDIR="+t.TempDir())...), "", "exec", "--approve", "all", "go")
+	for _, want := range []string{"the sandbox stopped it: use of " + wd + "/testing-left", `"toolCall": {"sandbox": "off"}`} {
+		if !strings.Contains(errOut, want) {
+			t.Errorf("%q is not said:\n%s", want, errOut)
+		}
+	}
+}
+
+// Parts of the answer stand apart, also where the calls between them are not shown.
+func TestExecSeparatesPartsOfTheAnswer(t *testing.T) {
+	p := newProvider(t, calling(writeCall, jobCall))
+	out, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "none", "go")
+	if code != exitRefused || out != "Next.\n\nNext.\n\nDone.\n" || strings.Contains(errOut, "new.txt new.txt") {
+		t.Errorf("exit code %d, %q\n%s", code, out, errOut)
+	}
+}
+
+// A background job that ends with the program is named, and so is a command that takes long;
+// one that had run when the user stopped is not called refused.
+func TestExecTellsWhatBecomesOfCommands(t *testing.T) {
+	needs.POSIX(t)
+	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "sleep 500", background: "web server"}}`))
+	_, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "all", "go")
+	if code != 0 || !strings.Contains(errOut, "The background job web server ended with eca exec: $ sleep 500") {
+		t.Errorf("exit code %d:\n%s", code, errOut)
+	}
+
+	p = newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "sleep 500"}}`))
+	cmd := newPlace(t, p.env()...).command("exec", "--approve", "all", "go")
+	detachTerminal(cmd)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	said := ""
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		said += lines.Text() + "\n"
+		if lines.Text() == "· $ sleep 500" {
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.Contains(said, "· stopped: $ sleep 500") || strings.Contains(said, "not approved") {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+
+	var shown bytes.Buffer
+	begin := time.Now()
+	c := newExecClient(execFlags{}, t.TempDir(), &shown, &shown)
+	c.calls["1"] = &toolWait{label: "$ make", since: begin, next: silentAfter}
+	for _, second := range []int{4, 6, 20, 40} {
+		c.longCalls(begin.Add(time.Duration(second) * time.Second))
+	}
+	c.calls["1"].end()
+	c.longCalls(begin.Add(time.Hour))
+	if got := shown.String(); got != "⏳ Running for 6s: $ make\n⏳ Running for 40s: $ make\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The question shows what would run, once and as it is, and offers to remember it if that can
+// be.
+func TestExecQuestion(t *testing.T) {
+	for _, c := range []struct {
+		run       string
+		want, not []string
+	}{
+		{`{"name": "shell_command", "server": "eca", "summary": "$ go test", "arguments": {"command": "go test", "timeout": 5000}, "details": {"type": "shellCommand", "commands": [{"approvalKey": "go test"}]}}`, []string{"$ go test\n", "timeout: 5000", "remembered with s, w or g: go test\n", "[y/s/w/g/N]"}, []string{"{", "command: "}},
+		{`{"name": "shell_command", "server": "eca", "summary": "$ make", "arguments": {"command": "make"}, "details": {"type": "shellCommand", "commands": [{}]}}`, []string{"$ make\n", "[y/N]"}, nil},
+		{`{"name": "shell_command", "server": "eca", "summary": "$ go test", "arguments": {"command": "go test", "outside": "x"}, "details": {"type": "shellCommand", "commands": [{"approvalKey": "go test"}]}}`, []string{"outside: x", "[y/N]"}, nil},
+		{`{"name": "edit_file", "server": "eca", "summary": "Editing .envrc", "arguments": {"path": "/x/.envrc"}, "permission": {"rule": "protected"}, "details": {"type": "fileChange", "diff": "+a"}}`, []string{"+a", "[y/N]"}, []string{"path: "}},
+		{`{"name": "ask", "server": "db", "summary": "db ask", "arguments": {"sql": "select 1\nfrom x", "n": {"a": [1]}}}`, []string{"  sql: select 1\n    from x\n", `n: {"a": [1]}`, "[y/s/w/g/N]"}, nil},
+	} {
+		var call toolRun
+		if err := json.Unmarshal([]byte(c.run), &call); err != nil {
+			t.Fatal(err)
+		}
+		question := call.question()
+		for _, part := range c.want {
+			if !strings.Contains(question, part) {
+				t.Errorf("%q is missing in %s", part, question)
+			}
+		}
+		for _, part := range c.not {
+			if strings.Contains(question, part) {
+				t.Errorf("%q is in %s", part, question)
+			}
+		}
+	}
+}
