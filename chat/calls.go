@@ -177,7 +177,7 @@ func (t *turn) undoPoint(tc tools.Call, plan tools.Plan, judged *event.ToolJudge
 	point, left, err := t.s.eng.deps.Files.Begin(t.ctx, of.s.id, tc, plan)
 	switch {
 	case err != nil:
-		judged.Reason += "; it could not be undone: " + err.Error()
+		judged.Reason += "; " + err.Error()
 		return nil, err
 	case point == nil:
 		return nil, nil //nolint:nilnil // it needs none

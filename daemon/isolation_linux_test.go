@@ -56,7 +56,7 @@ func isolated(t *testing.T) (*Daemon, string) {
 // within runs a script as a command that nobody approved, at the workspace level.
 func within(t *testing.T, d *Daemon, root, script string) (code int, out string) {
 	t.Helper()
-	policy := d.bounds(d.Config().Config, []string{root}, workspaces)
+	policy := d.bounds(d.Config().Config, []string{root}, byWorkspaceConfig)
 	if policy.Level != sandbox.Workspace || !policy.Isolate {
 		t.Fatalf("the policy is %+v", policy)
 	}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,15 +25,15 @@ const (
 	sandboxRequired = "required"
 )
 
-// author is whose word lets something run.
+// author is what lets something run.
 type author int
 
 const (
-	ours       author = iota // a rule that is built in
-	judged                   // a built-in rule, since the command only reads
-	contained                // a built-in rule, since the command stays in the workspace
-	users                    // the user's own configuration, or auto-approve
-	workspaces               // a workspace's file that the user trusts
+	byBuiltInRule     author = iota
+	byReadsRule              // the built-in rule for commands that only read
+	byWorkspaceRule          // the built-in rule for commands that stay in the workspace
+	byUserConfig             // the user's own configuration, what the user let eca remember, or auto-approve
+	byWorkspaceConfig        // a workspace's file that the user trusts
 	byHand                   // the user saw it and approved
 )
 
@@ -87,10 +88,10 @@ func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox
 		return sandbox.Policy{}
 	case sandboxOn, sandboxRequired:
 		p.Network, p.Required = cfg.ToolCall.SandboxNetwork.All, cfg.ToolCall.Sandbox == sandboxRequired
-		if by == contained {
+		if by == byWorkspaceRule {
 			p.Network, p.Required = false, true
 		}
-		if by == judged {
+		if by == byReadsRule {
 			return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots, Required: p.Required}
 		}
 		return p
@@ -98,13 +99,13 @@ func (d *Daemon) levelFor(cfg *config.Config, roots []string, by author) sandbox
 	switch by {
 	case byHand:
 		return sandbox.Policy{}
-	case ours, judged:
+	case byBuiltInRule, byReadsRule:
 		return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots}
-	case users:
+	case byUserConfig:
 		p.Network = true
-	case contained:
+	case byWorkspaceRule:
 		p.Required = true // nobody approved it outside of its bounds
-	case workspaces:
+	case byWorkspaceConfig:
 	}
 	return p
 }
@@ -119,17 +120,21 @@ func (d *Daemon) callBounds(cfg *config.Loaded, call tools.Call) sandbox.Policy 
 }
 
 // needsUndo says whether a rollback must be able to undo what a call does to files: it runs
-// a command that nobody approved, which may write to the workspace.
-func (d *Daemon) needsUndo(call tools.Call, plan tools.Plan) bool {
+// a command that nobody approved, which may write to the workspace. An error says why such a
+// command cannot run by the rule that keeps it in the workspace.
+func (d *Daemon) needsUndo(call tools.Call, plan tools.Plan) (bool, error) {
 	if plan.Command == nil {
-		return false
+		return false, nil
 	}
 	if reads, _ := plan.Command.Program.Reads(); reads {
-		return false
+		return false, nil
 	}
 	cfg := d.Config()
 	by := callAuthor(cfg, call)
-	return by != byHand && d.levelFor(cfg.Config, call.Roots, by).Level == sandbox.Workspace
+	if by == byWorkspaceRule && !sandbox.FindPlaces(sandbox.Guard{Roots: call.Roots, Names: permission.ProtectedNames()}).Whole {
+		return false, errors.New("the workspace has too many folders or repositories to keep all protected places in them from being changed")
+	}
+	return by != byHand && d.levelFor(cfg.Config, call.Roots, by).Level == sandbox.Workspace, nil
 }
 
 // callAuthor says whose word lets a call run.
@@ -138,7 +143,7 @@ func callAuthor(cfg *config.Loaded, call tools.Call) author {
 	case call.Grant.Approved:
 		return byHand
 	case call.Grant.Auto, strings.HasPrefix(call.Grant.Rule, "remembered"): // nobody saw this call
-		return users
+		return byUserConfig
 	}
 	return ruleAuthor(cfg, call.Roots, call.Grant.Rule)
 }
@@ -152,7 +157,7 @@ func (d *Daemon) customBounds(cfg *config.Loaded, name string, call tools.Call) 
 // of who wrote the tool.
 func (d *Daemon) customAuthor(cfg *config.Loaded, name string, call tools.Call) author {
 	by := callAuthor(cfg, call)
-	if by != byHand && by != workspaces && by != judged {
+	if by != byHand && by != byWorkspaceConfig && by != byReadsRule {
 		origin, _ := cfg.Origin("customTools", name)
 		by = sourceAuthor(call.Roots, origin.Source)
 	}
@@ -164,14 +169,14 @@ func (d *Daemon) customAuthor(cfg *config.Loaded, name string, call tools.Call) 
 func ruleAuthor(cfg *config.Loaded, roots []string, rule string) author {
 	switch rule {
 	case permission.RuleReads:
-		return judged
+		return byReadsRule
 	case tools.RuleWorkspace:
-		return contained
+		return byWorkspaceRule
 	}
 	path := rulePath(rule)
 	origin, ok := cfg.Origin(path...)
 	if !ok || path == nil || origin.IsDefault() {
-		return ours
+		return byBuiltInRule
 	}
 	return sourceAuthor(roots, origin.Source)
 }
@@ -200,10 +205,10 @@ func rulePath(rule string) []string {
 func sourceAuthor(roots []string, source string) author {
 	for _, root := range roots {
 		if rel, err := filepath.Rel(root, source); err == nil && filepath.IsAbs(source) && filepath.IsLocal(rel) {
-			return workspaces
+			return byWorkspaceConfig
 		}
 	}
-	return users
+	return byUserConfig
 }
 
 // hookBounds returns how scripts of hooks are bound: like what the user approved by hand,

@@ -26,8 +26,11 @@ type running struct {
 
 // Begin implements chat.Files.
 func (f *Files) Begin(ctx context.Context, chatID string, call tools.Call, plan tools.Plan) (*event.UndoPoint, []string, error) {
-	if f.o.Covers == nil || !f.o.Covers(call, plan) {
+	if f.o.Covers == nil {
 		return nil, nil, nil
+	}
+	if covers, err := f.o.Covers(call, plan); !covers || err != nil {
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, looking)
 	defer cancel()
@@ -37,13 +40,13 @@ func (f *Files) Begin(ctx context.Context, chatID string, call tools.Call, plan 
 		name := shortHash(chatID) + "-" + rand.Text()
 		notCovered, err := f.begin(ctx, root, name, chatID)
 		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("the files of %s could not be recorded: %w", root, err), f.End(*p))
+			return nil, nil, errors.Join(fmt.Errorf("it could not be undone: the files of %s could not be recorded: %w", root, err), f.End(*p))
 		}
 		p.Roots = append(p.Roots, event.UndoFolder{Path: root, Record: name})
 		left = append(left, notCovered...)
 	}
 	if len(p.Roots) == 0 {
-		return nil, nil, errors.New("there is no workspace folder")
+		return nil, nil, errors.New("it could not be undone: there is no workspace folder")
 	}
 	if plan.Command != nil && plan.Command.Background {
 		left = append(left, "what it changes later, in the background")

@@ -25,7 +25,7 @@ func commandFiles(state string) *Files {
 	kept := artifact.New(filepath.Join(state, "kept"), artifact.Options{})
 	return New(Options{
 		Kept: func() *artifact.Store { return kept }, Dir: func() string { return filepath.Join(state, "undo") },
-		Own: []string{state}, Now: time.Now, Covers: func(tools.Call, tools.Plan) bool { return true },
+		Own: []string{state}, Now: time.Now, Covers: func(tools.Call, tools.Plan) (bool, error) { return true, nil },
 	})
 }
 

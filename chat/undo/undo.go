@@ -40,7 +40,8 @@ type Options struct {
 	Now func() time.Time
 	// Covers says whether a call needs an undo point: it runs a command that nobody
 	// approved. nil: none does.
-	Covers func(tools.Call, tools.Plan) bool
+	// An error says why such a command cannot run without a question.
+	Covers func(tools.Call, tools.Plan) (bool, error)
 }
 
 // Files implements chat.Files.

@@ -58,13 +58,21 @@ func (u *askedUser) says(answer string) {
 	u.answer = answer
 }
 
+// needIsolation skips a test where a command cannot have all namespaces.
+func needIsolation(t *testing.T) {
+	t.Helper()
+	p := proc.NewPool(os.Args[0], 0)
+	defer p.Close()
+	if here := p.Isolation(); here.Missing() != "" {
+		t.Skip("NOT TESTED: no " + here.Missing() + " on this machine: " + here.Without)
+	}
+}
+
 // When the sandbox stops a command that nobody approved, the user is asked once, with what it
 // wanted, and each answer has its effect: for a host, for a folder, and for a new file in the home
 // folder.
 func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
-	if here := proc.NewPool(os.Args[0], 0).Isolation(); here.Missing() != "" {
-		t.Skip("NOT TESTED: " + here.Without)
-	}
+	needIsolation(t)
 	listener, err := net.Listen("tcp", "127.0.0.2:0") // not what commands take for their own loopback
 	if err != nil {
 		t.Fatal(err)

@@ -3,20 +3,18 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
-	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
 // The third question in a workspace about a command that could run in its sandbox offers that,
 // once and in words. Who takes the offer is not asked about such commands any more, in this
 // workspace only, and `eca permission forget` takes it back.
 func TestSandboxIsOfferedOnce(t *testing.T) {
-	if here := proc.NewPool(os.Args[0], 0).Isolation(); here.Missing() != "" {
-		t.Skip("NOT TESTED: " + here.Without)
-	}
+	needIsolation(t)
 	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n    - calls: [{id: c, tool: eca__shell_command, arguments: {command: \"echo x > made.txt\"}}]\n    - {text: Done.}\nturns: []\n")
 	here := newPlace(t, p.env()...)
 	var e *process
@@ -78,4 +76,31 @@ func TestSandboxIsOfferedOnce(t *testing.T) {
 		t.Error(fmt.Sprint("not asked after forgetting: ", q))
 	}
 	shutDown(t, e)
+}
+
+// Where the search for protected places ends before it has seen all, a command that would run in
+// the sandbox of the workspace asks, with the reason.
+func TestWorkspaceWithTooManyFoldersAsks(t *testing.T) {
+	needIsolation(t)
+	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n    - calls: [{id: c, tool: eca__shell_command, arguments: {command: \"echo x > made.txt\"}}]\n    - {text: Done.}\nturns: []\n")
+	for folders, asks := range map[int]bool{10: false, 5100: true} {
+		here := newPlace(t, p.env()...)
+		here.env = append(here.env, `ECA_CONFIG={"chat":{"title":false},"toolCall":{"unasked":"workspace"}}`)
+		for i := range folders {
+			if err := os.MkdirAll(filepath.Join(here.root, "d", fmt.Sprint(i)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e := here.serve(t)
+		e.Open(here.root, capable())
+		mark := e.Mark()
+		e.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
+		e.Await(mark, "the call", fake.Content("toolCallRun", fmt.Sprintf(`"manualApproval":%v`, asks)))
+		_, err := os.Stat(filepath.Join(here.root, "made.txt"))
+		if said := e.Conversation(); asks && (err == nil || !strings.Contains(said, "too many folders")) {
+			t.Errorf("it ran: %v: %s", err == nil, said)
+		}
+		e.Notify("chat/promptStop", map[string]any{"chatId": "c"})
+		shutDown(t, e)
+	}
 }

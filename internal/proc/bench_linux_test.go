@@ -46,7 +46,7 @@ func BenchmarkCommand(b *testing.B) {
 		{"workspace", run(1, writes)},
 		{"read-only-cold", run(0, reads)},
 	}
-	if here := NewPool(newPool(b).supervisor, 0).Isolation(); here.Mounts && here.Processes {
+	if here := newPool(b).Isolation(); here.Mounts && here.Processes {
 		kinds = append(kinds, []struct {
 			name string
 			run  func() error

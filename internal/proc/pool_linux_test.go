@@ -30,7 +30,7 @@ func TestPoolKillsNoOther(t *testing.T) {
 	c := &ward{warden: &warden{conn: conn.(*net.UnixConn)}, streams: &streams{}, done: make(chan struct{})} //nolint:forcetypeassert // of a unix socket
 	p.stock.mu.Lock()                                                                                       // from here on the supervisor is on its way to the idle ones
 	go c.wait(p)
-	if _, err := theirs.WriteString(fmt.Sprintf(exitMessage, 7, false)); err != nil {
+	if _, err := fmt.Fprintf(theirs, exitMessage, 7, false); err != nil {
 		t.Fatal(err)
 	}
 	for end, mine := time.Now().Add(time.Minute), true; mine; time.Sleep(time.Millisecond) {

@@ -206,7 +206,22 @@ func TestReadersOfWorktrees(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(claims, ".git"), []byte("gitdir: "+ws+"/.git\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	// A work tree that brings what should be the repository's word with it.
+	planted, other := filepath.Join(ws, "..", "planted"), filepath.Clean(filepath.Join(ws, "..", "other"))
+	for name, text := range map[string]string{".git": "gitdir: meta\n", "meta/gitdir": "../.git\n", "meta/commondir": other + "\n"} {
+		file := filepath.Join(planted, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	policy.Execute = nil
+	policy.Read = sandbox.Reads([]string{filepath.Clean(planted)}, os.Getenv)
+	if exit, out := bounded(t, policy, planted, "cat ../other/b.txt"); exit.Code == 0 {
+		t.Errorf("a planted repository makes another folder readable: %s", out)
+	}
 	for root, want := range map[string]int{linked: 0, filepath.Join(ws, "src"): 0, claims: 128} {
 		root = filepath.Clean(root)
 		policy.Read = sandbox.Reads([]string{root}, os.Getenv)

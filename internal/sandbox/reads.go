@@ -54,7 +54,8 @@ func repositories(root string) []string {
 }
 
 // commonFolder returns the git folder of a linked work tree, given its .git file. Anybody can
-// write such a file, so the repository has to know of the work tree.
+// write such a file, so the repository has to know of the work tree: in the place where git keeps
+// that, which is below the folder itself. Elsewhere, a workspace could name any folder.
 func commonFolder(file string) []string {
 	text, ok := strings.CutPrefix(firstLine(file), "gitdir: ")
 	if !ok {
@@ -74,6 +75,9 @@ func commonFolder(file string) []string {
 	}
 	if !filepath.IsAbs(common) {
 		common = filepath.Join(folder, common)
+	}
+	if parent := filepath.Dir(folder); filepath.Base(parent) != "worktrees" || !sameFile(filepath.Dir(parent), common) {
+		return nil
 	}
 	return []string{common}
 }

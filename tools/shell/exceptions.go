@@ -314,7 +314,7 @@ func (o Options) again(ctx context.Context, call tools.Call, e execution, progra
 	approved := call
 	approved.Grant.Approved = true
 	leaves := first.result.Failed && o.Sandbox != nil && !o.Sandbox(approved).Bounds()
-	if o.Ask == nil || first.spec.Sandbox.Level != sandbox.Workspace || call.Subagent() || ctx.Err() != nil || !within && !leaves {
+	if o.Ask == nil || first.spec.Sandbox.Level != sandbox.Workspace || call.Subagent() || !within && !leaves {
 		return note(first, what+hint), nil
 	}
 	switch o.askAboutStop(ctx, call, programs, wanted, what) {
