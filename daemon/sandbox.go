@@ -231,7 +231,8 @@ func (d *Daemon) promises(cfg *config.Config) permission.Sandbox {
 	if s := d.children.Bounds(); !s.Holds {
 		return permission.Sandbox{NoReads: "it would only read, but there is no sandbox here to hold it to that: " + s.Without}
 	}
-	return permission.Sandbox{Writable: []string{os.TempDir()}, NoWorkspace: func() string {
+	hosts := len(cfg.ToolCall.SandboxHosts)+len(cfg.ToolCall.SandboxNetwork.Allow) > 0
+	return permission.Sandbox{Writable: []string{os.TempDir()}, Hosts: hosts, NoWorkspace: func() string {
 		here := d.isolation()
 		switch untrusted := d.Untrusted(); {
 		case !here.Mounts || !here.Processes || !here.Network:

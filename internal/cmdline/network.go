@@ -6,9 +6,10 @@ import (
 )
 
 // NeedsNetwork says whether a command is known to be of no use without a network, or without a
-// service that is reached like one.
-// The loopback is none: sandboxed commands have one of their own.
-func (c Command) NeedsNetwork() bool {
+// service that is reached like one. The loopback is none: sandboxed commands have one of their
+// own. With hosts, the user has listed some that a proxy leads to: that is enough for what
+// fetches packages and commits.
+func (c Command) NeedsNetwork(hosts bool) bool {
 	switch base(c.Name) {
 	case "curl", "wget":
 		return !onlyLoopback(c.Args)
@@ -26,7 +27,11 @@ func (c Command) NeedsNetwork() bool {
 	}[base(c.Name)]
 	// The subcommand may stand behind options with values. A word too many asks once too often.
 	const looked = 4
-	return slices.ContainsFunc(c.Args[:min(len(c.Args), looked)], func(word string) bool { return slices.Contains(sub, word) }) && !slices.Contains(c.Args, "--offline")
+	has := func(list []string) bool {
+		return slices.ContainsFunc(c.Args[:min(len(c.Args), looked)], func(word string) bool { return slices.Contains(list, word) })
+	}
+	sends := []string{"push", "publish", "login"}
+	return has(sub) && !slices.Contains(c.Args, "--offline") && (!hosts || has(sends))
 }
 
 // onlyLoopback says whether the words of curl or wget name addresses of this machine and no

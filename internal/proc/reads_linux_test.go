@@ -82,7 +82,7 @@ func TestReadersPrintTheSame(t *testing.T) {
 		kinds = append(kinds, policy)
 	}
 	for _, line := range []string{
-		"git log", "git log --oneline -p", "git diff", "git diff --stat", "git status", "git status --short", "git show HEAD", "git grep one", "git blame a.txt",
+		"git log", "git log --oneline -p", "git diff", "git diff --stat", "git status", "git status --short", "git show HEAD", "git grep one", "git blame HEAD a.txt",
 		"git ls-files", "git rev-parse HEAD", "git rev-parse --show-toplevel", "git branch -a", "git stash list", "git shortlog HEAD", "git remote -v", "git describe --tags",
 		"git config --list", "git l", "git log --graph --all", "git cat-file -p HEAD", "git ls-tree HEAD", "git tag",
 		"rg --sort path two", "rg --files --sort path", "grep -rn two .", "find . -name '*.txt'", "find . -name '*.txt' -exec cat {} +", "ls -la", "ls -laR src", "cat a.txt", "head -1 a.txt", "tail -n 1 a.txt",

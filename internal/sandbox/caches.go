@@ -152,6 +152,9 @@ func (p *Policy) Claim() (release func(), err error) {
 }
 
 func (o *Overlay) claim() (free func(), err error) {
+	if !filepath.IsAbs(o.Layers) {
+		return nil, fmt.Errorf("%q is not an absolute path", o.Layers)
+	}
 	for n := range maxLayers {
 		dir := filepath.Join(o.Layers, strconv.Itoa(n))
 		works := filepath.Join(dir, "work")

@@ -32,6 +32,8 @@ type Sandbox struct {
 	NoWorkspace func() (why string)
 	// Writable are the folders that commands may write to at that level besides the workspace.
 	Writable []string
+	// Hosts says that they reach some hosts, which the user listed.
+	Hosts bool
 }
 
 // unaskedRule judges a call by toolCall.unasked, after all rules that name it; gone is what it
@@ -132,7 +134,7 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 		// Names that xargs reads may be anywhere, like those in a program that is not known.
 		cmd.Paths = slices.DeleteFunc(slices.Clone(cmd.Paths), func(path cmdline.Path) bool { return path.Anywhere })
 		switch {
-		case cmd.NeedsNetwork():
+		case cmd.NeedsNetwork(j.sandbox.Hosts):
 			return cmd.Name + " needs the network"
 		case !j.enter(places, cmd):
 			return "where it runs is not known"

@@ -147,6 +147,15 @@ func TestWhatTheSandboxHoldsDoesNotAsk(t *testing.T) {
 			t.Errorf("%q: %+v", command, v)
 		}
 	}
+	p.sandbox.Hosts = true
+	for command, want := range map[string]tools.Decision{
+		"npm install": tools.Allow, "pip install -r a.txt": tools.Allow, "git fetch": tools.Allow, "cargo install x": tools.Allow,
+		"npm publish": tools.Ask, "git push": tools.Ask, "npm login": tools.Ask, "curl x.example": tools.Ask, "ssh x.example": tools.Ask, "docker pull x": tools.Ask,
+	} {
+		if v := judge(t, p, "code", dir, command); v.Decision != want {
+			t.Errorf("with hosts, %q: %+v", command, v)
+		}
+	}
 	call, plan := tools.Call{Agent: "code", Arguments: json.RawMessage(`{"command":"npm test"}`), Roots: []string{dir}}, planOf(`{"command":"cp a.txt `+temp+`/x"}`, dir)
 	if err := p.Remember(call, spec("eca__shell_command"), plan, tools.ForSession); err != nil {
 		t.Fatal(err)
