@@ -2,11 +2,13 @@ package shell
 
 import (
 	"cmp"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
@@ -39,6 +41,9 @@ func stoppedBy(p sandbox.Policy, code int, stderr string) stop {
 				return stop{what: what}
 			}
 		}
+		if address := ownServer(line); address != "" && p.Loopback {
+			return stop{what: "connection to your own server at " + address + " refused (toolCall.sandboxPorts)"}
+		}
 		s, named := refusedFile(line)
 		if named {
 			return s
@@ -61,6 +66,26 @@ func refusedConnection(line string) string {
 			return "connection to " + m[1] + " refused"
 		}
 		return "connection refused: there is no network"
+	}
+	return ""
+}
+
+// ownServer finds an address of this machine that a command could not connect to, although eca
+// can: in the sandbox, the loopback is another one.
+func ownServer(line string) (address string) {
+	if low := strings.ToLower(line); !strings.Contains(low, "refused") && !strings.Contains(low, "connect to server") {
+		return ""
+	}
+	m := regexp.MustCompile(`(?i)(?:localhost|127\.0\.0\.1|::1)[\])"']*(?::|,? port )(\d{1,5})\b`).FindStringSubmatch(line)
+	if m == nil {
+		return ""
+	}
+	const patience = time.Second
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		if conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, m[1]), patience); err == nil {
+			_ = conn.Close()
+			return "localhost:" + m[1]
+		}
 	}
 	return ""
 }

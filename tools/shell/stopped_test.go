@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,6 +45,38 @@ func TestStoppedIsNamed(t *testing.T) {
 	}
 	if got := stoppedBy(sandbox.Policy{Level: sandbox.Workspace, Network: true}, 1, "curl: (6) Could not resolve host: x.example"); got.what != "" {
 		t.Errorf("with network: %q", got)
+	}
+}
+
+// The user's own servers cannot be reached from the sandbox; one that does not run is not blamed
+// on it.
+func TestOwnServerOutsideOfTheSandboxIsNamed(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	bound := sandbox.Policy{Level: sandbox.Workspace, Loopback: true}
+	lines := []string{
+		"curl: (7) Failed to connect to 127.0.0.1 port " + port + " after 0 ms: Couldn't connect to server",
+		"dial tcp 127.0.0.1:" + port + ": connect: connection refused", "Error: connect ECONNREFUSED ::1:" + port,
+		"psql: error: connection to server at \"localhost\" (127.0.0.1), port " + port + " failed: Connection refused",
+	}
+	for _, line := range lines {
+		if got := stoppedBy(bound, 1, line).what; got != "connection to your own server at localhost:"+port+" refused (toolCall.sandboxPorts)" {
+			t.Errorf("%q: %q", line, got)
+		}
+	}
+	if got := stoppedBy(sandbox.Policy{Level: sandbox.Workspace}, 1, lines[0]).what; got != "" {
+		t.Errorf("with the loopback of the machine: %q", got)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		if got := stoppedBy(bound, 1, line).what; got != "" {
+			t.Errorf("%q, and nothing listens there: %q", line, got)
+		}
 	}
 }
 
