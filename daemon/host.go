@@ -53,7 +53,7 @@ func (d *Daemon) cleanUp(ctx context.Context) {
 	if err := d.undo.Clean(ctx, undoAge); err != nil && ctx.Err() == nil {
 		d.opts.Log.Warn("what was kept to undo commands could not be cleaned up", "err", err)
 	}
-	if err := d.calls.Trim(); err != nil {
+	if err := d.calls.Trim(ctx); err != nil && ctx.Err() == nil {
 		d.opts.Log.Warn("the journal could not be trimmed", "err", err)
 	}
 }

@@ -287,7 +287,7 @@ func write(state string) {
 			_ = j.Erase(chat)
 		}
 		if n%11 == 0 {
-			_ = j.Trim()
+			_ = j.Trim(context.Background())
 		}
 	}
 }

@@ -26,6 +26,7 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -285,8 +286,8 @@ func (j *Journal) do(c *Chain, job func(*Chain)) {
 	job(c)
 }
 
-// wait runs a job in its turn and returns its error.
-func (j *Journal) wait(job func(*Chain) error) error {
+// wait runs a job in its turn and returns its error, or what ended ctx before.
+func (j *Journal) wait(ctx context.Context, job func(*Chain) error) error {
 	result := make(chan error, 1)
 	if !j.submit(func(c *Chain) {
 		var err error
@@ -296,7 +297,12 @@ func (j *Journal) wait(job func(*Chain) error) error {
 		return nil
 	}
 	j.hasten()
-	return <-result
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Sync has what was recorded before survive a crash of the machine, soon: the disk is asked
@@ -342,9 +348,9 @@ func (j *Journal) Erase(chatID string) error {
 }
 
 // Trim removes the oldest sealed segments, and the bodies that only they named, as far as the
-// limits want it.
-func (j *Journal) Trim() error {
-	err := j.wait(func(c *Chain) error { return c.Trim(j.o.Limits(), j.o.Now()) })
+// limits want it. It waits for its turn, which another process can delay, until ctx ends.
+func (j *Journal) Trim(ctx context.Context) error {
+	err := j.wait(ctx, func(c *Chain) error { return c.Trim(j.o.Limits(), j.o.Now()) })
 	if errors.Is(err, errLate) {
 		return nil
 	}

@@ -396,7 +396,7 @@ func TestTrim(t *testing.T) {
 	for i := range 60 {
 		ask(t, m, "chat", fmt.Sprint("t", i), said(fmt.Sprint("hi ", i, strings.Repeat("x", 300))))
 	}
-	if err := j.Trim(); err != nil {
+	if err := j.Trim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	j.Close()
@@ -444,7 +444,7 @@ func BenchmarkCall(b *testing.B) {
 			if path {
 				b.StopTimer()
 			}
-			_ = j.wait(func(*Chain) error { return nil })
+			_ = j.wait(b.Context(), func(*Chain) error { return nil })
 			if path {
 				b.StartTimer()
 			}

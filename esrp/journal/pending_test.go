@@ -2,6 +2,8 @@ package journal
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,7 +55,7 @@ func next(t *testing.T, state string) {
 	t.Helper()
 	j := New(state, Options{})
 	defer j.Close()
-	if err := j.Trim(); err != nil {
+	if err := j.Trim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if left := pendingFiles(t, state, ""); len(left) > 0 {
@@ -71,6 +73,24 @@ func late(t *testing.T, state string, turns int) {
 	m := j.Model(hello(), "p/m")
 	for i := range turns {
 		ask(t, m, "chat", fmt.Sprint("t", i), said("the secret"), said(fmt.Sprint("question ", i)))
+	}
+	j.Close()
+}
+
+// Who trims waits for another process's lock only until it is told to stop: the program must end.
+func TestTrimWaitsForNobodyAtTheEnd(t *testing.T) {
+	state := t.TempDir()
+	release := occupy(t, state)
+	defer release()
+	j := New(state, Options{})
+	j.patience = time.Millisecond
+	ask(t, j.Model(hello(), "p/m"), "chat", "t", said("a question"))
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- j.Trim(ctx) }()
+	stop()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("Trim: %v", err)
 	}
 	j.Close()
 }

@@ -22,7 +22,7 @@ func TestUnsynced(t *testing.T) {
 			}
 			return finish(r)
 		})
-		if err := j.wait(func(c *Chain) error { left = len(c.unsynced); return nil }); err != nil {
+		if err := j.wait(t.Context(), func(c *Chain) error { left = len(c.unsynced); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
