@@ -93,3 +93,46 @@ func TestExecQuestionIsLeftWithCtrlD(t *testing.T) {
 		t.Errorf("exit code %d: %q", code, rest)
 	}
 }
+
+// To remember an answer is offered where that covers the whole call, and a key that is no
+// answer brings the question back.
+func TestExecQuestionIsRepeatedAfterAKeyThatIsNoAnswer(t *testing.T) {
+	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "echo bad >&2; make nothing; touch made"}}`))
+	here := newPlace(t, p.env()...)
+	o := runOnTerminal(t, here, "exec", "go")
+	if said := o.await("[y/N] "); !strings.Contains(said, "make nothing cannot be remembered") {
+		t.Errorf("it says: %s", said)
+	}
+	for _, key := range []string{"s", "x"} {
+		o.press(key + "\n")
+		if said := o.await("[y/N] "); !strings.Contains(said, "y allows this call once") {
+			t.Errorf("after %s it says: %s", key, said)
+		}
+	}
+	o.press("y\n")
+	rest, code := o.end()
+	if _, err := os.Stat(filepath.Join(here.root, "made")); err != nil || code != 0 {
+		t.Errorf("exit code %d: %v\n%s", code, err, rest)
+	}
+
+	o = runOnTerminal(t, newPlace(t, p.env()...), "exec", "go")
+	for range 1 + repeats {
+		o.await("[y/N] ")
+		o.press("x\n")
+	}
+	if rest, code := o.end(); code != exitRefused {
+		t.Errorf("exit code %d:\n%s", code, rest)
+	}
+}
+
+// What is offered to be remembered is: the next identical call asks no more.
+func TestExecDoesNotAskAboutWhatItOfferedToRemember(t *testing.T) {
+	call := `{tool: eca__shell_command, arguments: {command: "mkdir -p made && git add made"}}`
+	p := newProvider(t, calling(call, call))
+	o := runOnTerminal(t, newPlace(t, p.env()...), "exec", "go")
+	o.await("[y/s/w/g/N] ")
+	o.press("s\n")
+	if rest, code := o.end(); code != 0 || strings.Contains(rest, "Allow?") {
+		t.Errorf("exit code %d:\n%s", code, rest)
+	}
+}
