@@ -1,17 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/permission"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // Values of --approve.
@@ -54,15 +59,35 @@ func (c *execClient) decide(ctx context.Context, call toolRun) decision {
 			return decision{approve: true}
 		}
 	}
-	line, asked := askTerminal(ctx, call.question())
-	if !asked {
-		return decision{unasked: true}
+	return c.ask(ctx, call)
+}
+
+// repeats is how often a question is repeated after a key that is no answer.
+const repeats = 3
+
+// ask asks the user about a call. Only an answer counts; without one the call does not run.
+func (c *execClient) ask(ctx context.Context, call toolRun) decision {
+	question := call.question(c.cwd)
+	for range 1 + repeats {
+		line, asked := askTerminal(ctx, question)
+		save, remember := map[string]tools.Scope{"s": tools.ForSession, "w": tools.ForWorkspace, "g": tools.Everywhere}[line]
+		switch why := call.forgotten(c.cwd); {
+		case !asked:
+			return decision{unasked: true}
+		case isYes(line):
+			return decision{approve: true}
+		case line == "" || line == "n" || line == "no":
+			return decision{}
+		case remember && why == "":
+			return decision{approve: true, save: save}
+		case remember:
+			question = why
+		default:
+			question = fmt.Sprintf("%q is no answer", line)
+		}
+		question = visible.Text(question) + ": y allows this call once, n or Enter refuses it\n" + call.prompt(c.cwd)
 	}
-	save, remember := map[string]tools.Scope{"s": tools.ForSession, "w": tools.ForWorkspace, "g": tools.Everywhere}[line]
-	if remember && call.memorable() {
-		return decision{approve: true, save: save}
-	}
-	return decision{approve: isYes(line)}
+	return decision{}
 }
 
 // remedies says what the user can do about calls that did not run, or not as they should; c.mu
@@ -92,13 +117,52 @@ func (r toolRun) leavesSandbox() bool {
 	return r.Server == tools.Native && json.Unmarshal(r.Args, &args) == nil && strings.TrimSpace(args.Outside) != ""
 }
 
-// memorable says whether the answer to the question can be remembered: what always asks is not,
-// nor is a command that eca does not know.
-func (r toolRun) memorable() bool {
-	if r.leavesSandbox() || r.Permission.Rule == permission.RuleProtected || r.Permission.Rule == permission.RuleIrreversible {
-		return false
+// forgotten says why the answer to the question cannot be remembered; empty if remembering it
+// covers the whole call.
+func (r toolRun) forgotten(in *workspace.Workspace) string {
+	switch {
+	case r.leavesSandbox(), permission.AsksAgain(r.Permission.Rule):
+		return "eca asks about each call of this kind"
+	case r.Details.Type != "shellCommand":
+		return ""
 	}
-	return r.Details.Type != "shellCommand" || r.keys() != nil
+	for _, c := range r.Details.Commands {
+		if c.ApprovalKey == "" || slices.ContainsFunc(c.Args, func(arg string) bool { return namesOutside(in, arg) }) {
+			return cannotBeRemembered(c.Name + " " + strings.Join(c.Args, " "))
+		}
+	}
+	switch {
+	case r.keys() != nil:
+		return ""
+	case len(r.Details.Commands) > 0:
+		return "eca asks although all commands of this line are remembered"
+	}
+	for _, e := range r.Details.Effects {
+		if e.Effect != event.EffectReads {
+			return cannotBeRemembered(e.Command)
+		}
+	}
+	return cannotBeRemembered("")
+}
+
+func cannotBeRemembered(command string) string {
+	return cmp.Or(strings.Join(strings.Fields(command), " "), "this command") + " cannot be remembered"
+}
+
+// namesOutside says whether a word of a command names something outside of the workspace.
+func namesOutside(in *workspace.Workspace, word string) bool {
+	if option, value, ok := strings.Cut(word, "="); ok && strings.HasPrefix(option, "-") {
+		word = value
+	}
+	switch {
+	case word == os.DevNull:
+		return false
+	case strings.HasPrefix(word, "~"):
+		return true
+	case filepath.IsAbs(word):
+		return !in.Contains(word)
+	}
+	return slices.Contains(strings.Split(word, "/"), "..") && !in.Contains(filepath.Join(in.Roots()[0], word))
 }
 
 // keys are the commands of a shell line that can be remembered, and are not yet.
@@ -113,7 +177,7 @@ func (r toolRun) keys() []string {
 }
 
 // question is what the user is asked about a call.
-func (r toolRun) question() string {
+func (r toolRun) question(in *workspace.Workspace) string {
 	text := fmt.Sprintf("\n%s wants to run:\n  %s\n", r.Name, r.Summary)
 	if r.Details.Diff != "" {
 		text += r.Details.Diff + "\n"
@@ -123,13 +187,21 @@ func (r toolRun) question() string {
 	if r.Permission.Reason != "" {
 		text += "Asked because: " + r.Permission.Reason + "\n"
 	}
-	if !r.memorable() {
-		return visible.Text(text) + "Allow? [y/N] "
-	}
-	if keys := r.keys(); keys != nil {
+	why := r.forgotten(in)
+	if keys := r.keys(); why == "" && keys != nil {
 		text += "To be remembered with s, w or g: " + strings.Join(keys, ", ") + "\n"
+	} else if why != "" {
+		text += "Not to be remembered: " + why + "\n"
 	}
-	return visible.Text(text) + "y: once  s: until eca ends  w: always in this workspace  g: always, everywhere\nAllow? [y/s/w/g/N] "
+	return visible.Text(text) + r.prompt(in)
+}
+
+// prompt names the keys that answer the question.
+func (r toolRun) prompt(in *workspace.Workspace) string {
+	if r.forgotten(in) != "" {
+		return "Allow? [y/N] "
+	}
+	return "y: once  s: until eca ends  w: always in this workspace  g: always, everywhere\nAllow? [y/s/w/g/N] "
 }
 
 // arguments lists what the summary does not show.

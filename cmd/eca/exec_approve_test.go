@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // calling is a cassette that makes calls, each with a text before it.
@@ -195,7 +196,12 @@ func TestExecQuestion(t *testing.T) {
 		want, not []string
 	}{
 		{`{"name": "shell_command", "server": "eca", "summary": "$ go test", "arguments": {"command": "go test", "timeout": 5000}, "details": {"type": "shellCommand", "commands": [{"approvalKey": "go test"}]}}`, []string{"$ go test\n", "timeout: 5000", "remembered with s, w or g: go test\n", "[y/s/w/g/N]"}, []string{"{", "command: "}},
-		{`{"name": "shell_command", "server": "eca", "summary": "$ make", "arguments": {"command": "make"}, "details": {"type": "shellCommand", "commands": [{}]}}`, []string{"$ make\n", "[y/N]"}, nil},
+		{`{"name": "shell_command", "server": "eca", "summary": "$ make", "arguments": {"command": "make"}, "details": {"type": "shellCommand", "commands": [{"command": "make", "args": []}]}}`, []string{"$ make\n", "make cannot be remembered\n", "[y/N]"}, nil},
+		{`{"name": "shell_command", "server": "eca", "summary": "$ x", "details": {"type": "shellCommand", "commands": [{"command": "echo", "args": ["bad"], "approvalKey": "echo"}, {"command": "make", "args": ["nothing"]}, {"command": "exit", "args": ["3"], "approvalKey": "exit"}]}}`, []string{"make nothing cannot be remembered\n", "[y/N]"}, []string{"with s, w or g"}},
+		{`{"name": "shell_command", "server": "eca", "summary": "$ x", "details": {"type": "shellCommand", "commands": [{"command": "echo", "args": ["a"], "approvalKey": "echo", "remembered": true}, {"command": "go", "args": ["test"], "approvalKey": "go test"}]}}`, []string{"with s, w or g: go test\n", "[y/s/w/g/N]"}, nil},
+		{`{"name": "shell_command", "server": "eca", "summary": "$ x", "details": {"type": "shellCommand", "commands": [], "effects": [{"command": "echo x", "effect": "reads"}, {"command": "> new", "effect": "writes"}]}}`, []string{"> new cannot be remembered\n", "[y/N]"}, nil},
+		{`{"name": "shell_command", "server": "eca", "summary": "$ x", "details": {"type": "shellCommand", "commands": [{"command": "mkdir", "args": ["/elsewhere"], "approvalKey": "mkdir"}]}}`, []string{"mkdir /elsewhere cannot be remembered\n", "[y/N]"}, nil},
+		{`{"name": "shell_command", "server": "eca", "summary": "$ x", "permission": {"rule": "two readings"}, "details": {"type": "shellCommand", "commands": [{"command": "go", "args": ["test"], "approvalKey": "go test"}]}}`, []string{"asks about each call", "[y/N]"}, nil},
 		{`{"name": "shell_command", "server": "eca", "summary": "$ go test", "arguments": {"command": "go test", "outside": "x"}, "details": {"type": "shellCommand", "commands": [{"approvalKey": "go test"}]}}`, []string{"outside: x", "[y/N]"}, nil},
 		{`{"name": "edit_file", "server": "eca", "summary": "Editing .envrc", "arguments": {"path": "/x/.envrc"}, "permission": {"rule": "protected"}, "details": {"type": "fileChange", "diff": "+a"}}`, []string{"+a", "[y/N]"}, []string{"path: "}},
 		{`{"name": "ask", "server": "db", "summary": "db ask", "arguments": {"sql": "select 1\nfrom x", "n": {"a": [1]}}}`, []string{"  sql: select 1\n    from x\n", `n: {"a": [1]}`, "[y/s/w/g/N]"}, nil},
@@ -204,7 +210,7 @@ func TestExecQuestion(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.run), &call); err != nil {
 			t.Fatal(err)
 		}
-		question := call.question()
+		question := call.question(workspace.New("/ws"))
 		for _, part := range c.want {
 			if !strings.Contains(question, part) {
 				t.Errorf("%q is missing in %s", part, question)

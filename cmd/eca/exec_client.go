@@ -83,9 +83,15 @@ type toolRun struct {
 		Path     string `json:"path"`
 		Diff     string `json:"diff"`
 		Commands []struct {
-			ApprovalKey string `json:"approvalKey"`
-			Remembered  bool   `json:"remembered"`
+			Name        string   `json:"command"`
+			Args        []string `json:"args"`
+			ApprovalKey string   `json:"approvalKey"`
+			Remembered  bool     `json:"remembered"`
 		} `json:"commands"`
+		Effects []struct {
+			Command string `json:"command"`
+			Effect  string `json:"effect"`
+		} `json:"effects"`
 	} `json:"details"`
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // What a model or a file says is never an order for the terminal: above all not what the user
@@ -25,9 +27,9 @@ turns:
 	}
 	call := toolRun{Name: "shell_command", Summary: "$ rm -r x\x1b[2K\rls", Args: []byte("{\"command\":\"\u009b2K\"}")}
 	call.Details.Diff = "+a\x1b[1A\n+\u202eb👩\u200d💻"
-	question := call.question()
+	question := call.question(workspace.New(t.TempDir()))
 	call.Details.Diff = ""
-	question += call.question()
+	question += call.question(workspace.New(t.TempDir()))
 	if strings.ContainsAny(question, "\x1b\r\u009b\u202e") {
 		t.Errorf("%q", question)
 	}

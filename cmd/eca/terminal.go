@@ -3,20 +3,22 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"strings"
 )
 
-// askTerminal asks on the controlling terminal, which is not stdin: that may be a pipe. The
+// askTerminal asks on the controlling terminal, which is not stdin: that may be a pipe. What
+// was typed before the question is dropped: it is no answer to what nobody had seen. The
 // answer is in small letters. Without a terminal it is empty, and asked is false.
 func askTerminal(ctx context.Context, question string) (line string, asked bool) {
 	in, out := "/dev/tty", "/dev/tty"
 	if runtime.GOOS == "windows" {
 		in, out = "CONIN$", "CONOUT$"
 	}
-	r, err := os.OpenFile(in, os.O_RDONLY, 0)
+	r, err := os.OpenFile(in, os.O_RDWR, 0) // Windows drops input only for who may write
 	if err != nil {
 		return "", false
 	}
@@ -26,10 +28,16 @@ func askTerminal(ctx context.Context, question string) (line string, asked bool)
 		return "", false
 	}
 	defer w.Close()
+	if forgetTyped(r) != nil {
+		return "", false
+	}
 	fmt.Fprint(w, question)
 	answer := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(r).ReadString('\n')
+		line, err := bufio.NewReader(r).ReadString('\n')
+		if err != nil { // Ctrl-D, which the terminal does not show
+			fmt.Fprintln(w)
+		}
 		answer <- line
 	}()
 	select {
@@ -39,6 +47,17 @@ func askTerminal(ctx context.Context, question string) (line string, asked bool)
 		fmt.Fprintln(w)
 		return "", true
 	}
+}
+
+// forgetTyped drops what was typed and not read.
+func forgetTyped(terminal *os.File) error {
+	raw, err := terminal.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = discardInput(fd) })
+	return errors.Join(err, failed)
 }
 
 // isYes says whether an answer agrees.

@@ -145,6 +145,11 @@ func (m *Memory) allows(j *judgment, call tools.Call, spec tools.Spec, plan tool
 	return scope
 }
 
+// AsksAgain says whether what a rule asks about is asked again, whatever is remembered of it.
+func AsksAgain(rule string) bool {
+	return slices.Contains([]string{RuleProtected, RuleIrreversible, ruleOutside, ruleChanged, ruleTwoReadings, ruleNoText}, rule) || strings.HasSuffix(rule, ".readOnly")
+}
+
 func (m *Memory) remember(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {
 	keys, _ := j.keysOf(spec, plan)
 	m.mu.Lock()

@@ -183,10 +183,10 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: RuleProtected, Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
 	}
 	if plan.Command != nil && plan.Command.Outside != "" {
-		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "outside the sandbox", Reason: "it would run outside of the sandbox, with all your rights: " + clip(plan.Command.Outside)}
+		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: ruleOutside, Reason: "it would run outside of the sandbox, with all your rights: " + clip(plan.Command.Outside)}
 	}
 	if spec.Changed != "" {
-		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: "changed tool", Reason: spec.Changed}
+		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: ruleChanged, Reason: spec.Changed}
 	}
 	if scope := j.memory.allows(j, call, spec.Spec, plan); scope != tools.Once && gone == "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: "remembered." + string(scope), Reason: "the user chose to remember this"}

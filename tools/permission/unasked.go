@@ -22,6 +22,13 @@ const RuleProtected = "protected"
 // RuleIrreversible asks about a command that ends something for good, also in auto-approve.
 const RuleIrreversible = "irreversible"
 
+// Rules of questions that come with each call: a command wants to leave the sandbox, a server
+// has changed its tool.
+const (
+	ruleOutside = "outside the sandbox"
+	ruleChanged = "changed tool"
+)
+
 // Sandbox says what this system can hold of the promises about commands that run unasked.
 type Sandbox struct {
 	// NoReads is why the read-only level cannot be held, in words for the user; empty if it can.

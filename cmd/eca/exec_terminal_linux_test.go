@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+)
+
+// onTerminal is a program that runs on a terminal of its own.
+type onTerminal struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	keys io.WriteCloser
+	out  *bufio.Reader
+	said string // since the last await
+}
+
+func runOnTerminal(t *testing.T, here place, args ...string) *onTerminal {
+	t.Helper()
+	needs.Program(t, "script", "bsdutils")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("script", "-qec", self+" "+strings.Join(args, " "), "/dev/null")
+	cmd.Dir, cmd.Env = here.root, append(here.env, "SHELL=/bin/sh")
+	keys, out := startPiped(t, cmd)
+	timer := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() { timer.Stop() })
+	return &onTerminal{t: t, cmd: cmd, keys: keys, out: bufio.NewReader(out)}
+}
+
+// await waits until a text is shown.
+func (o *onTerminal) await(text string) string {
+	o.t.Helper()
+	o.said = ""
+	for !strings.Contains(o.said, text) {
+		b, err := o.out.ReadByte()
+		if err != nil {
+			o.t.Fatalf("it ends after %q: %v", o.said, err)
+		}
+		o.said += string(b)
+	}
+	return o.said
+}
+
+// press presses keys.
+func (o *onTerminal) press(keys string) {
+	o.t.Helper()
+	if _, err := io.WriteString(o.keys, keys); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// end waits for the end of the program and returns what else it shows, and its exit code.
+func (o *onTerminal) end() (string, int) {
+	rest, _ := io.ReadAll(o.out)
+	_ = o.cmd.Wait()
+	return string(rest), o.cmd.ProcessState.ExitCode()
+}
+
+// Keys that were pressed before a question was shown do not answer it.
+func TestExecKeysBeforeTheQuestionDoNotAnswerIt(t *testing.T) {
+	second := strings.ReplaceAll(writeCall, "new.txt", "unseen.txt")
+	p := newProvider(t, calling(writeCall, second))
+	here := newPlace(t, p.env()...)
+	o := runOnTerminal(t, here, "exec", "go")
+	o.await("/N] ")
+	o.press("y\ny\ny\n")
+	o.await("/N] ")
+	o.press("n\n")
+	rest, code := o.end()
+	_, seen := os.Stat(filepath.Join(here.root, "new.txt"))
+	if _, err := os.Stat(filepath.Join(here.root, "unseen.txt")); err == nil || seen != nil || code != exitRefused {
+		t.Errorf("exit code %d, the file that nobody saw was written: %v, the other: %v\n%s", code, err == nil, seen, rest)
+	}
+}
+
+// Whoever leaves a question with Ctrl-D finds what comes next in a line of its own.
+func TestExecQuestionIsLeftWithCtrlD(t *testing.T) {
+	p := newProvider(t, calling(writeCall))
+	o := runOnTerminal(t, newPlace(t, p.env()...), "exec", "go")
+	o.await("/N] ")
+	o.press("\x04")
+	if rest, code := o.end(); code != exitRefused || !strings.HasPrefix(strings.TrimLeft(rest, "^D\b"), "\r\n") {
+		t.Errorf("exit code %d: %q", code, rest)
+	}
+}
+
+// To remember an answer is offered where that covers the whole call, and a key that is no
+// answer brings the question back.
+func TestExecQuestionIsRepeatedAfterAKeyThatIsNoAnswer(t *testing.T) {
+	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "echo bad >&2; make nothing; touch made"}}`))
+	here := newPlace(t, p.env()...)
+	o := runOnTerminal(t, here, "exec", "go")
+	if said := o.await("[y/N] "); !strings.Contains(said, "make nothing cannot be remembered") {
+		t.Errorf("it says: %s", said)
+	}
+	for _, key := range []string{"s", "x"} {
+		o.press(key + "\n")
+		if said := o.await("[y/N] "); !strings.Contains(said, "y allows this call once") {
+			t.Errorf("after %s it says: %s", key, said)
+		}
+	}
+	o.press("y\n")
+	rest, code := o.end()
+	if _, err := os.Stat(filepath.Join(here.root, "made")); err != nil || code != 0 {
+		t.Errorf("exit code %d: %v\n%s", code, err, rest)
+	}
+
+	o = runOnTerminal(t, newPlace(t, p.env()...), "exec", "go")
+	for range 1 + repeats {
+		o.await("[y/N] ")
+		o.press("x\n")
+	}
+	if rest, code := o.end(); code != exitRefused {
+		t.Errorf("exit code %d:\n%s", code, rest)
+	}
+}
+
+// What is offered to be remembered is: the next identical call asks no more.
+func TestExecDoesNotAskAboutWhatItOfferedToRemember(t *testing.T) {
+	call := `{tool: eca__shell_command, arguments: {command: "mkdir -p made && git add made"}}`
+	p := newProvider(t, calling(call, call))
+	o := runOnTerminal(t, newPlace(t, p.env()...), "exec", "go")
+	o.await("[y/s/w/g/N] ")
+	o.press("s\n")
+	if rest, code := o.end(); code != 0 || strings.Contains(rest, "Allow?") {
+		t.Errorf("exit code %d:\n%s", code, rest)
+	}
+}
