@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -41,7 +42,8 @@ type call struct {
 // delta records one delta.
 func (a *answer) delta(d llm.Delta) {
 	t := a.t
-	if !a.any && d.Kind != llm.RetryDelta && d.Kind != llm.UsageDelta && d.Kind != llm.StopDelta {
+	silent := []llm.DeltaKind{llm.RetryDelta, llm.AgainDelta, llm.UsageDelta, llm.StopDelta}
+	if !a.any && !slices.Contains(silent, d.Kind) {
 		a.any = true
 		t.imagesWereIt()
 		t.enter(progressGenerating)
@@ -83,6 +85,8 @@ func (a *answer) delta(d llm.Delta) {
 		a.stop = d.Stop
 	case llm.RetryDelta:
 		t.emit(event.Progress{Retry: true, Text: retryText(d.Err, d.Retry, t.s.eng.deps.Now())})
+	case llm.AgainDelta:
+		t.enter(progressWaiting)
 	}
 }
 

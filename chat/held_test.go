@@ -49,12 +49,16 @@ func (l *listener) Resolve(string, string) (chat.Model, error) {
 // Find implements chat.Commands.
 func (*listener) Find(string) (chat.Command, bool) { return chat.Command{}, false }
 
-// Of chats that rest, only so much of what was said stays in memory, that of those used
-// last; the others go on as if nothing had been let go.
-func TestHistoriesAreLetGo(t *testing.T) {
+// newEngine returns an engine whose models are m.
+func newEngine(t *testing.T, m interface {
+	chat.Models
+	chat.Commands
+},
+) *chat.Engine {
+	t.Helper()
 	dir := t.TempDir()
 	events := store.New(dir)
-	defer events.Close()
+	t.Cleanup(func() { _ = events.Close() })
 	cfg := config.Load(config.Inputs{Getenv: func(string) string { return "" }, ConfigHome: dir}).Config
 	cfg.Chat.Title, cfg.Prompts.Chat, cfg.Prompts.Environment = false, "Listen.", ""
 	for name, agent := range cfg.Agents {
@@ -63,14 +67,21 @@ func TestHistoriesAreLetGo(t *testing.T) {
 	}
 	registry := tools.NewRegistry()
 	var ids atomic.Int64
-	l := &listener{}
 	e := chat.New(chat.Deps{
-		Store: events, Models: l, ModelIDs: func() []string { return nil }, Contexts: contexts.Local{}, Commands: l,
+		Store: events, Models: m, ModelIDs: func() []string { return nil }, Contexts: contexts.Local{}, Commands: m,
 		Tools: func() *tools.Registry { return registry }, Policy: func() tools.Policy { return nil },
 		Config: func() *config.Config { return cfg }, Roots: func() []string { return nil },
 		Now: time.Now, NewID: func() string { return fmt.Sprint(ids.Add(1)) }, Log: slog.New(slog.DiscardHandler),
 	})
-	defer e.Close()
+	t.Cleanup(e.Close)
+	return e
+}
+
+// Of chats that rest, only so much of what was said stays in memory, that of those used
+// last; the others go on as if nothing had been let go.
+func TestHistoriesAreLetGo(t *testing.T) {
+	l := &listener{}
+	e := newEngine(t, l)
 	const long = 10_000
 	e.SetMaxHeld(4 * long)
 	holds := func(id string) bool {

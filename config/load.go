@@ -255,6 +255,7 @@ func Load(in Inputs) *Loaded {
 	cfg := b.decode()
 	cfg.nameProviders()
 	b.checkPrompts(cfg)
+	b.checkURLs(cfg)
 	// In an order of their own: two loads of the same can be compared.
 	slices.Sort(b.files)
 	slices.SortFunc(b.problems, func(x, y Problem) int {

@@ -13,7 +13,7 @@ import (
 func TestExtraConfigs(t *testing.T) {
 	home, root, other := t.TempDir(), t.TempDir(), t.TempDir()
 	global := filepath.Join(home, "config.json")
-	write(t, filepath.Join(root, "a.json"), `{"welcomeMessage": "a", "defaultModel": "a/a", "extraConfigs": ["c.json"], "providers": {"p": {"url": "u"}}}`)
+	write(t, filepath.Join(root, "a.json"), `{"welcomeMessage": "a", "defaultModel": "a/a", "extraConfigs": ["c.json"], "providers": {"p": {"url": "http://u"}}}`)
 	write(t, filepath.Join(root, "c.json"), `{"welcomeMessage": "c"}`)
 	write(t, filepath.Join(other, "b.json"), `{"welcomeMessage": "b", "prompts": {"chat": "${file:b.md}"}}`)
 	write(t, filepath.Join(other, "b.md"), "from b")
@@ -21,7 +21,7 @@ func TestExtraConfigs(t *testing.T) {
 	write(t, global, "{\n\"extraConfigs\": [\"a.json\", \"${env:OTHER}/b.json\", \"none.json\"]\n}")
 	in := Inputs{Getenv: env(map[string]string{"OTHER": other}), ConfigHome: home, Roots: []string{root}}
 	l := Load(in)
-	if l.WelcomeMessage != "b" || l.DefaultModel != "a/a" || l.Prompts.Chat != "from b" || l.Providers["p"].URL != "u" || l.Providers["p"].API != "openai-chat" {
+	if l.WelcomeMessage != "b" || l.DefaultModel != "a/a" || l.Prompts.Chat != "from b" || l.Providers["p"].URL != "http://u" || l.Providers["p"].API != "openai-chat" {
 		t.Errorf("%q %q %q %+v", l.WelcomeMessage, l.DefaultModel, l.Prompts.Chat, l.Providers["p"])
 	}
 	if len(l.Problems) != 1 || l.Problems[0].String() != global+":2: extraConfigs: there is no file "+filepath.Join(root, "none.json") {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
@@ -198,7 +199,7 @@ func (d *Daemon) validity(c netclient.Certificate, expired doctor.Status) doctor
 func (d *Daemon) checkStore(ctx context.Context) []doctor.Finding {
 	list, err := d.engine.List(ctx, chat.ByUpdated, 0)
 	if err != nil {
-		return []doctor.Finding{finding(doctor.Problem, "chats", "%s: %v", d.store.Path(), err)}
+		return []doctor.Finding{finding(doctor.Problem, "chats", "%s: %s", d.store.Path(), strings.TrimSuffix(err.Error(), store.SeeDoctor))}
 	}
 	return []doctor.Finding{finding(doctor.OK, "chats", "%s can be read; %d of these workspace folders", d.store.Path(), len(list))}
 }

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/keychain"
 	"github.com/seed-dec29ce4/eca/mcp"
@@ -20,32 +20,16 @@ func (d *Daemon) checkState(context.Context) []doctor.Finding {
 	for name, dir := range map[string]string{"state directory": d.opts.StateDir, "cache directory": d.opts.CacheDir} {
 		status := doctor.OK
 		text := dir + " can be written"
-		if err := writable(dir); err != nil {
-			status, text = doctor.Problem, fmt.Sprintf("%v: chats are not kept; make room or set XDG_STATE_HOME to another directory", err)
+		if err := store.Writable(dir); err != nil {
+			status, text = doctor.Problem, fmt.Sprintf("%v: chats are not kept; %s", err, store.Remedy(err, "XDG_STATE_HOME"))
 			if dir == d.opts.CacheDir {
-				status, text = doctor.Warning, fmt.Sprintf("%v: what could be kept is made again each time; set XDG_CACHE_HOME to another directory", err)
+				status, text = doctor.Warning, fmt.Sprintf("%v: what could be kept is made again each time; %s", err, store.Remedy(err, "XDG_CACHE_HOME"))
 			}
 		}
 		out = append(out, finding(status, name, "%s", text))
 	}
 	slices.SortFunc(out, func(a, b doctor.Finding) int { return strings.Compare(b.Subject, a.Subject) })
 	return out
-}
-
-// writeSize is how much is written for a try: a disk that is full may take an empty file.
-const writeSize = 64 << 10
-
-// writable writes a file in a directory, and removes it.
-func writable(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".doctor-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(make([]byte, writeSize))
-	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
 // checkKeychain says whether the system's keychain takes secrets.

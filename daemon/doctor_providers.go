@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/llm"
@@ -73,10 +73,8 @@ func (d *Daemon) checkProvider(ctx context.Context, described llm.Provider, offl
 	client := m.http(p.Provider, m.limits(p.Provider).Connect)
 	m.mu.Unlock()
 	has := d.keySource(described)
-	at, err := url.Parse(p.URL)
-	remote := err == nil && (at.Scheme == "http" || at.Scheme == "https")
 	switch {
-	case !remote:
+	case !config.IsWebURL(p.URL): // a cassette
 		return finding(doctor.OK, "", "%s, can be used", has)
 	case offline:
 		return finding(doctor.OK, "", "%s, not asked", has)

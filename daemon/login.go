@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -251,8 +250,7 @@ func credential(fields []auth.Field, values map[string]string) (auth.Credential,
 			}
 			c.Key = auth.NewSecret(v)
 		case fieldURL:
-			u, err := url.Parse(v)
-			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			if !config.IsWebURL(v) {
 				return c, &auth.InvalidError{Reason: "the URL must begin with http:// or https:// and name a host"}
 			}
 			c.URL = v

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +22,7 @@ func (d *Daemon) AddMCPServer(name string, s config.MCPServer, inWorkspace bool,
 	if err := checkMCPName(name); err != nil {
 		return err
 	}
-	if err := checkTransport(s.Command, s.URL); err != nil {
+	if err := config.CheckTransport(s.Command, s.URL); err != nil {
 		return err
 	}
 	if _, exists := d.Config().MCPServers[name]; exists {
@@ -60,7 +59,7 @@ func (d *Daemon) UpdateMCPServer(name string, s config.MCPServer, args *[]string
 		return unknownMCPServer(name)
 	}
 	if s.Command != "" || s.URL != "" {
-		if err := checkTransport(s.Command, s.URL); err != nil {
+		if err := config.CheckTransport(s.Command, s.URL); err != nil {
 			return err
 		}
 	}
@@ -199,21 +198,6 @@ func checkMCPName(name string) error {
 		return fmt.Errorf("the name of an MCP server must be at most %d characters without spaces", maxMCPName)
 	case strings.EqualFold(name, "eca"):
 		return errors.New("eca is the name of the native tools; name the MCP server otherwise")
-	}
-	return nil
-}
-
-func checkTransport(command, address string) error {
-	switch {
-	case command == "" && address == "":
-		return errors.New("an MCP server needs a command or a url")
-	case command != "" && address != "":
-		return errors.New("an MCP server has a command or a url, not both")
-	case address == "" || strings.Contains(address, "${"):
-		return nil
-	}
-	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return errors.New("the url of an MCP server must begin with http:// or https:// and name a host")
 	}
 	return nil
 }

@@ -122,7 +122,8 @@ func listsModels(p config.Provider) bool {
 
 // usable says whether a provider has all it needs.
 func usable(p config.Provider) bool {
-	return p.API != "" && p.URL != "" && (p.Key != "" || !needsKey(p))
+	reachable := config.IsWebURL(p.URL) || p.API == apiCassette && p.URL != ""
+	return p.API != "" && reachable && (p.Key != "" || !needsKey(p))
 }
 
 // offered says whether a provider's models can be chosen. A server that users start
@@ -404,7 +405,7 @@ func (m *models) missing(name string, p provider) string {
 			text += "; or did you mean the provider " + near + "?"
 		}
 		return text
-	case p.URL != "" && p.API != apiCassette && hostOf(p.URL) == "":
+	case p.URL != "" && p.API != apiCassette && !config.IsWebURL(p.URL):
 		return fmt.Sprintf("a url that begins with http:// or https:// (%s is %q)", m.keyPath(name, "url"), p.URL)
 	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the url may follow from who asks
 	case p.URL == "" && p.API == bedrock.API:

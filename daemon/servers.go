@@ -72,7 +72,7 @@ func serverSettings(cfg *config.Config) mcp.Settings {
 
 // launch resolves what is written of a server, now that it is started.
 func (d *Daemon) launch(ctx context.Context, name string, s config.MCPServer) (mcp.Launch, error) {
-	if err := checkTransport(s.Command, s.URL); err != nil {
+	if err := config.CheckTransport(s.Command, s.URL); err != nil {
 		return mcp.Launch{}, err
 	}
 	cfg, secrets := d.Config(), []string{}
@@ -134,7 +134,7 @@ func (d *Daemon) launch(ctx context.Context, name string, s config.MCPServer) (m
 	known := redact.Known(long(secrets)...)
 	l.Clean = func(text string) string { return d.cleanOutput(known.String(text)) }
 	if failed == nil && l.URL != "" {
-		failed = checkTransport("", l.URL)
+		failed = config.CheckTransport("", l.URL)
 	}
 	return l, failed
 }

@@ -109,13 +109,23 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// A URL that is none is not repeated: there may be a password in it.
+// A URL that is none is not shown, since there may be a password in it; the error says what
+// to do, and the request is not repeated.
 func TestBadURL(t *testing.T) {
-	at := Endpoint{Provider: "p", URL: "https://user:planted@a b/", Client: &http.Client{}, Now: time.Now}
-	err := at.Post(t.Context(), nil, nil, func(io.Reader) error { return nil })
-	for ; err != nil; err = errors.Unwrap(err) {
-		if text := err.Error(); strings.Contains(text, "planted") || !strings.HasPrefix(text, "p: ") {
-			t.Errorf("%s", text)
+	for _, address := range []string{"https://user:planted@a b/", "htp://user:planted@x", "localhost:12", "127.0.0.1:12", "x", "http:///v1"} {
+		at := Endpoint{Provider: "p", URL: address, Client: &http.Client{}, Now: time.Now}
+		for _, err := range []error{
+			at.Post(t.Context(), nil, nil, func(io.Reader) error { return nil }),
+			at.Exchange(t.Context(), nil, new(any)),
+		} {
+			if failed := AsError(err); failed.Retryable() || !strings.Contains(failed.Message, "begin it with http:// or https://") {
+				t.Errorf("%s: %s, %s", address, failed.Kind, failed.Message)
+			}
+			for ; err != nil; err = errors.Unwrap(err) {
+				if text := err.Error(); strings.Contains(text, "planted") || !strings.HasPrefix(text, "p: ") {
+					t.Errorf("%s", text)
+				}
+			}
 		}
 	}
 }

@@ -78,11 +78,10 @@ func (e Endpoint) withoutSecrets(text string) string {
 func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]string, read func(io.Reader) error) error {
 	ctx, dog := Watch(ctx, e.Limits)
 	defer dog.Stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
+	req, err := e.request(ctx, http.MethodPost, body)
 	if err != nil {
-		return &Error{Kind: ErrBadRequest, Message: e.Name() + ": its url is invalid; it begins with http:// or https:// and names a host"} // in which a password may be
+		return err
 	}
-	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
 	for _, set := range []map[string]string{e.Headers, headers} {
 		for k, v := range set {
@@ -120,6 +119,17 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 		return &Error{Kind: ErrProtocol, Message: e.Name() + ": " + err.Error(), Cause: err}
 	}
 	return e.transportError(ctx, err)
+}
+
+// request returns a request with a JSON body. No repetition makes a url valid.
+func (e Endpoint) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, e.URL, bytes.NewReader(body))
+	if err != nil || req.URL.Scheme != "http" && req.URL.Scheme != "https" || req.URL.Host == "" {
+		// The url is not shown: there may be a password in it.
+		return nil, &Error{Kind: ErrBadRequest, Message: e.Name() + ": its url is invalid; begin it with http:// or https:// and name a host"}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	return req, nil
 }
 
 // staying is the endpoint's client that goes to no other server than the one that is
@@ -200,11 +210,10 @@ func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
 			return err
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, e.URL, bytes.NewReader(body))
+	req, err := e.request(ctx, method, body)
 	if err != nil {
-		return fmt.Errorf("%s: its url is invalid; it begins with http:// or https:// and names a host", e.Name())
+		return err
 	}
-	req.Header.Set("Content-Type", "application/json")
 	for k, v := range e.Headers {
 		req.Header.Set(k, v)
 	}

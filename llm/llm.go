@@ -183,6 +183,7 @@ const (
 	UsageDelta               // Usage; at most once
 	StopDelta                // Stop
 	RetryDelta               // Err, Retry: the request failed and will be repeated
+	AgainDelta               // the wait before that is over: the request is made again
 )
 
 // Delta is one step of an answer. It is a flat value so that streaming does not

@@ -42,7 +42,8 @@ type RetryInfo struct {
 }
 
 // WithRetry repeats failed requests of m. A request is repeated only while nothing
-// of its answer has been delivered; each repetition is announced by a RetryDelta.
+// of its answer has been delivered; each repetition is announced by a RetryDelta,
+// and begins with an AgainDelta.
 func WithRetry(m Model, p RetryPolicy) Model { return &retrying{m, p} }
 
 type retrying struct {
@@ -70,6 +71,9 @@ func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 			}
 			if err := Sleep(ctx, info.Delay); err != nil {
 				yield(Delta{}, err)
+				return
+			}
+			if !yield(Delta{Kind: AgainDelta}, nil) {
 				return
 			}
 		}

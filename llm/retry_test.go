@@ -120,6 +120,23 @@ func TestRetryAnnounces(t *testing.T) {
 	}
 }
 
+// A repetition begins when the wait before it is over, and says so then.
+func TestRetrySaysWhenItBegins(t *testing.T) {
+	policy := RetryPolicy{MaxRetries: 1, BaseDelay: 7 * time.Second, MaxDelay: time.Minute, Multiplier: 1, Jitter: func() float64 { return 0.5 }}
+	synctest.Test(t, func(t *testing.T) {
+		start, got := time.Now(), map[DeltaKind]time.Duration{}
+		for d, err := range WithRetry(&flaky{errs: []error{&Error{Kind: ErrOverloaded}}}, policy).Stream(t.Context(), Request{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[d.Kind] = time.Since(start)
+		}
+		if again, ok := got[AgainDelta]; !ok || again != 7*time.Second || got[RetryDelta] != 0 {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
 func TestContinue(t *testing.T) {
 	policy := RetryPolicy{MaxContinues: 2, BaseDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute, MaxWait: time.Minute, Jitter: func() float64 { return 0.5 }}
 	for name, c := range map[string]struct {

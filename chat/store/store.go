@@ -79,15 +79,15 @@ func (s *Store) open() (*database, error) {
 	if s.db != nil {
 		return s.db, nil
 	}
+	path := filepath.Join(s.dir, File)
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open chat store: %w", err)
+		return nil, fmt.Errorf("open chat store: %w", explain(err, path, Writable))
 	}
 	// Two processes must not create the file or switch it to WAL at the same time.
 	turnstile := flock.New(filepath.Join(s.dir, "open.lock"))
 	if err := turnstile.Lock(); err == nil {
 		defer turnstile.Close()
 	}
-	path := filepath.Join(s.dir, File)
 	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
 	if !strings.HasPrefix(uri.Path, "/") {
 		uri.Path = "/" + uri.Path // a drive letter
@@ -100,13 +100,21 @@ func (s *Store) open() (*database, error) {
 	// One connection: SQLite has one writer anyway, and reads are short.
 	db.SetMaxOpenConns(1)
 	if err := migrate(db); err != nil {
-		return nil, errors.Join(fmt.Errorf("open chat store %s: %w", path, err), db.Close())
+		return nil, errors.Join(opening(path, err), db.Close())
 	}
 	_ = os.Chmod(path, 0o600)
 	if s.db, err = prepare(db); err != nil {
-		return nil, errors.Join(fmt.Errorf("open chat store %s: %w", path, err), db.Close())
+		return nil, errors.Join(opening(path, err), db.Close())
 	}
 	return s.db, nil
+}
+
+// opening is an error of opening the file; it names the file once.
+func opening(path string, err error) error {
+	if told := explain(err, path, Writable); errors.As(told, new(*diskError)) {
+		return fmt.Errorf("open chat store: %w", told)
+	}
+	return fmt.Errorf("open chat store %s: %w", path, err)
 }
 
 // Close closes the file.
@@ -151,7 +159,7 @@ func (s *Store) write(ctx context.Context, what string, change func(*transaction
 		err = tx.Commit()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", what, s.explain(err))
 	}
 	return nil
 }
@@ -330,11 +338,11 @@ func (s *Store) Sync(ctx context.Context) error {
 	if f, err := os.OpenFile(log, os.O_RDWR, 0); err == nil {
 		defer f.Close()
 		if info, err := f.Stat(); err == nil && info.Size() < longLog {
-			return f.Sync()
+			return s.explain(f.Sync())
 		}
 	}
 	_, err := db.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
-	return err
+	return s.explain(err)
 }
 
 // Lock implements chat.Store with a lock file, which the system releases when the
@@ -344,12 +352,12 @@ func (s *Store) Lock(id string) (release func(), ok bool, err error) {
 	dir := filepath.Join(s.dir, "locks")
 	s.mu.Unlock()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, false, err
+		return nil, false, s.explain(err)
 	}
 	l := flock.New(filepath.Join(dir, fileKey(id)+".lock"))
 	ok, err = l.TryLock()
 	if err != nil || !ok {
-		return nil, false, err
+		return nil, false, s.explain(err)
 	}
 	u := s.unsaved(id)
 	u.restore(context.Background(), s, id)

@@ -58,7 +58,7 @@ func (s *Store) Record(_ context.Context, id string, pieces []event.Event) error
 			return err
 		}
 	}
-	return u.(*unsaved).write(lines.Bytes())
+	return s.explain(u.(*unsaved).write(lines.Bytes()))
 }
 
 // saved says that what was recorded of a chat is in the database.

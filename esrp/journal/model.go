@@ -65,7 +65,7 @@ type saying struct {
 
 func (s *saying) add(d llm.Delta) {
 	switch d.Kind {
-	case llm.ToolArgs, llm.RetryDelta: // ToolEnd has the whole
+	case llm.ToolArgs, llm.RetryDelta, llm.AgainDelta: // ToolEnd has the whole
 		return
 	case llm.TextDelta, llm.ReasoningDelta:
 		if n := len(s.deltas); n > 0 && s.deltas[n-1].Kind == d.Kind && s.deltas[n-1].ID == d.ID {

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	lib "modernc.org/sqlite/lib"
+)
+
+// SeeDoctor ends the errors about which `eca doctor` says more.
+const SeeDoctor = "; see `eca doctor`"
+
+// diskError is an error of the file system. It is told without SQLite's words and numbers.
+type diskError struct {
+	path, text string
+	cause      error
+}
+
+func (e *diskError) Error() string { return e.path + ": " + e.text + SeeDoctor }
+
+func (e *diskError) Unwrap() error { return e.cause }
+
+// explain says in the user's words what the disk did not do. Other errors stay as they are.
+func (s *Store) explain(err error) error {
+	s.mu.Lock()
+	path := filepath.Join(s.dir, File)
+	s.mu.Unlock()
+	return explain(err, path, Writable)
+}
+
+// explain asks writable about the file's folder where SQLite does not know either.
+func explain(err error, path string, writable func(dir string) error) error {
+	if err == nil || errors.As(err, new(*diskError)) {
+		return err
+	}
+	text := systemCause(err)
+	var pathed *fs.PathError
+	if errors.As(err, &pathed) {
+		path = pathed.Path
+	}
+	var sqlite interface {
+		error
+		Code() int
+	}
+	if errors.As(err, &sqlite) {
+		const primary = 0xff // the rest is a detail
+		switch sqlite.Code() & primary {
+		case lib.SQLITE_FULL:
+			text = noSpace
+		case lib.SQLITE_READONLY:
+			text = "the file system or file is read-only"
+		case lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN:
+			text = cmp.Or(systemCause(writable(filepath.Dir(path))), text)
+		}
+	}
+	if text == "" {
+		return err
+	}
+	return &diskError{path, text, err}
+}
+
+const noSpace = "no space left on device"
+
+// systemCause is what an error of the system says about a disk; empty if that is nothing.
+func systemCause(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return noSpace
+	case errors.Is(err, syscall.EDQUOT):
+		return "the disk quota is used up"
+	case errors.Is(err, syscall.EROFS):
+		return "the file system is read-only"
+	case errors.Is(err, fs.ErrPermission):
+		return "permission denied"
+	}
+	return ""
+}
+
+// writeSize is how much is written for a try: a disk that is full may take an empty file.
+const writeSize = 64 << 10
+
+// Writable writes a file in a directory, and removes it.
+func Writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".doctor-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, writeSize))
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+}
+
+// Remedy says what helps if a directory that a variable of the environment names cannot be
+// written; err is what Writable returns.
+func Remedy(err error, variable string) string {
+	if cause := systemCause(err); cause == noSpace || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Sprintf("make room or set %s to a folder with room", variable)
+	}
+	return fmt.Sprintf("set %s to a writable folder", variable)
+}

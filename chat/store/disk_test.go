@@ -1,0 +1,86 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// What SQLite says of a disk reaches the user in plain words, with the path and where to ask.
+func TestDiskErrorsInPlainWords(t *testing.T) {
+	for pragma, want := range map[string]string{
+		"PRAGMA query_only = 1":     "the file system or file is read-only",
+		"PRAGMA max_page_count = 1": "no space left on device",
+	} {
+		s := New(t.TempDir())
+		defer s.Close()
+		db, err := s.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), pragma); err != nil {
+			t.Fatal(err)
+		}
+		at := time.UnixMilli(1).UTC()
+		err = s.Append(t.Context(), chat.Meta{ID: "c", Created: at, Updated: at}, []event.Event{{Seq: 1, Turn: "t", Time: at, Body: event.UserMessage{Text: strings.Repeat("x", 1<<20)}}})
+		if want := "append to chat c: " + s.Path() + ": " + want + SeeDoctor; err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", pragma, err, want)
+		}
+	}
+}
+
+// coded is an error as SQLite's are.
+type coded int
+
+func (c coded) Error() string { return fmt.Sprintf("disk I/O error (%d)", int(c)) }
+
+func (c coded) Code() int { return int(c) }
+
+// Where SQLite's word may mean several things, the file system is asked.
+func TestDiskIsAskedWhatSQLiteDoesNotKnow(t *testing.T) {
+	const ioErrorOfSharedMemory, cannotOpen, constraint = 4874, 14, 19
+	path := filepath.Join("d", File)
+	for _, c := range []struct {
+		err, disk error
+		want      string
+	}{
+		{coded(ioErrorOfSharedMemory), syscall.ENOSPC, path + ": no space left on device" + SeeDoctor},
+		{coded(ioErrorOfSharedMemory), syscall.EROFS, path + ": the file system is read-only" + SeeDoctor},
+		{coded(ioErrorOfSharedMemory), nil, "disk I/O error (4874)"},
+		{coded(cannotOpen), syscall.EROFS, path + ": the file system is read-only" + SeeDoctor},
+		{coded(constraint), syscall.ENOSPC, "disk I/O error (19)"},
+		{&fs.PathError{Op: "mkdir", Path: "p", Err: syscall.EROFS}, nil, "p: the file system is read-only" + SeeDoctor},
+		{errors.New("x"), syscall.ENOSPC, "x"},
+	} {
+		got := explain(fmt.Errorf("%w", c.err), path, func(dir string) error {
+			if dir != "d" {
+				t.Errorf("%s is asked", dir)
+			}
+			return c.disk
+		})
+		if got.Error() != c.want || !errors.Is(got, c.err) {
+			t.Errorf("%v, want %s", got, c.want)
+		}
+	}
+}
+
+// What helps depends on what is wrong: room does not make a file system writable.
+func TestRemedyOfADirectory(t *testing.T) {
+	for err, want := range map[error]string{
+		syscall.EROFS:  "set XDG_STATE_HOME to a writable folder",
+		syscall.EACCES: "set XDG_STATE_HOME to a writable folder",
+		syscall.ENOSPC: "make room or set XDG_STATE_HOME to a folder with room",
+	} {
+		if got := Remedy(err, "XDG_STATE_HOME"); got != want {
+			t.Errorf("%v: %s", err, got)
+		}
+	}
+}

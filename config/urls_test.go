@@ -1,0 +1,54 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// An address that cannot be asked, and an MCP server without any, are found where they stand,
+// with the remedy; what is resolved later, or is right, is not.
+func TestAddressesThatCannotBeAsked(t *testing.T) {
+	home := t.TempDir()
+	write(t, filepath.Join(home, "config.json"), `{
+  "providers": {
+    "my_Co": {"api": "openai-chat", "url": "localhost:12"},
+    "b": {"api": "anthropic",
+      "url": "htp://me:planted@x"},
+    "c": {"api": "ollama", "url": "https:///v1"},
+    "tape": {"api": "cassette", "url": "/x"},
+    "fine": {"api": "openai-chat", "url": "http://localhost:12"},
+    "unset": {"api": "openai-chat", "url": "${env:NONE}/v1"}
+  },
+  "mcpServers": {
+    "a": {"url": "localhost:12"},
+    "b": {"args": ["x"]},
+    "c": {"command": "x",
+      "url": "http://x"},
+    "later": {"url": "$HOST/mcp"}, "off": {"disabled": true}, "program": {"command": "x"}, "remote": {"url": "https://x"}
+  }
+}`)
+	found, err := Check(Load(Inputs{Getenv: env(nil), ConfigHome: home}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range found {
+		if f.Severity == SeverityError {
+			got = append(got, strings.NewReplacer(home, "HOME", `\`, "/").Replace(f.String()))
+		}
+	}
+	want := []string{
+		`HOME/config.json:3:37: error: providers.my_Co.url must name a host; begin it with http:// or https://`,
+		`HOME/config.json:5:7: error: providers.b.url must name a host; begin it with http:// or https://`,
+		`HOME/config.json:6:28: error: providers.c.url must name a host; begin it with http:// or https://`,
+		`HOME/config.json:12:11: error: mcpServers.a.url: the url of an MCP server must name a host; begin it with http:// or https://`,
+		`HOME/config.json:13:5: error: mcpServers.b: an MCP server needs a command or a url`,
+		`HOME/config.json:14:5: error: mcpServers.c: an MCP server has a command or a url, not both`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

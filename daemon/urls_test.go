@@ -1,0 +1,26 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// A url that cannot be asked is said before anything is asked, by the doctor too.
+func TestURLThatCannotBeAsked(t *testing.T) {
+	for _, address := range []string{"localhost:12", "htp://x", "x"} {
+		d := New(Options{StateDir: t.TempDir(), CacheDir: t.TempDir(), Getenv: func(string) string { return "" }})
+		t.Cleanup(d.Close)
+		d.Configure(json.RawMessage(`{"providers": {"mine": {"api": "openai-chat", "url": "`+address+`", "models": {"m": {}}}}, "mcpServers": {"s": {"url": "`+address+`"}, "t": {}}}`), []string{t.TempDir()})
+		if _, err := d.CheckModel(context.Background(), "mine/m"); err == nil || !strings.Contains(err.Error(), "begins with http:// or https://") {
+			t.Errorf("%s: %v", address, err)
+		}
+		report := d.Doctor(context.Background(), true).Markdown()
+		for _, want := range []string{"providers.mine.url must name a host; begin it with http:// or https://", "mcpServers.s.url: ", "mcpServers.t: an MCP server needs a command or a url"} {
+			if !strings.Contains(report, want) {
+				t.Errorf("%s: no %q in %s", address, want, report)
+			}
+		}
+	}
+}
