@@ -151,7 +151,7 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 	go func() { served <- server.Serve(alive, fromClient, toClient, opts) }()
 
 	c := newExecClient(f, in.folder, stdout, stderr)
-	c.daemon = d
+	c.daemon, c.configFile = d, sf.configFile
 	c.conn = jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Log: log.Logger})
 	c.conn.Start(alive, c.handle)
 	code, err := c.run(ctx, alive, in)

@@ -24,6 +24,7 @@ import (
 // execClient is a client of the ECA protocol that renders to a terminal.
 type execClient struct {
 	flags          execFlags
+	configFile     string // the flag's
 	cwd            *workspace.Workspace
 	stdout, stderr io.Writer
 	conn           *jsonrpc.Conn
@@ -323,7 +324,7 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 	case c.flags.ephemeral:
 	case unkept: // a notice said so
 	default:
-		fmt.Fprintf(c.stderr, "Continue with: eca exec --chat %s \"...\"\n", chatID)
+		fmt.Fprintln(c.stderr, visible.Text(c.continuation(chatID)))
 	}
 	return code, failed
 }
