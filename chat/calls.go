@@ -208,7 +208,7 @@ func (t *turn) closeUndoPoint(point *event.UndoPoint) {
 }
 
 // nobodyAsked is what a model is told about a call that nobody could be asked about.
-const nobodyAsked = "This call needs the user's approval, and nobody can be asked at the moment. It did not run. Do without it, and say in your answer what you could not do."
+const nobodyAsked = "This call needs the user's approval, and nobody can be asked: this run does not approve such calls. It did not run. Do without it, and say in your answer what you could not do."
 
 // denial is what a model is told about a denied call, if that is more than that the
 // configuration denies it.

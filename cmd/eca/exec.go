@@ -47,8 +47,9 @@ The model is told about a refusal and goes on.
 version; then every notification about the chat ({"method", "params"}), and
 {"type":"waiting"} while the provider is silent; at last
 {"type":"result"} with text (the final answer), exitReason, exitCode, error (why it failed),
-chatId, model, tokens and cost in dollars where they are known, and kept (whether the chat
-is stored).
+chatId, model, tokens and cost in dollars where they are known, kept (whether the chat is
+stored), and refused, if any: the tool calls that were not allowed to run, each with tool and
+reason.
 
 Exit codes: 0 done; 1 failed, also when the model, agent or chat does not exist; 2 wrong
 usage; 3 done, but tool calls were refused; 130 interrupted.`
@@ -150,7 +151,7 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 	go func() { served <- server.Serve(alive, fromClient, toClient, opts) }()
 
 	c := newExecClient(f, in.folder, stdout, stderr)
-	c.daemon = d
+	c.daemon, c.configFile = d, sf.configFile
 	c.conn = jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Log: log.Logger})
 	c.conn.Start(alive, c.handle)
 	code, err := c.run(ctx, alive, in)

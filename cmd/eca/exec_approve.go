@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/permission"
@@ -33,7 +34,8 @@ type decision struct {
 	approve bool
 	auto    bool        // the user did not see the call, so that it stays in the sandbox
 	save    tools.Scope // for how long it is remembered
-	unasked bool        // the user should have been asked and could not be
+	unasked bool        // nobody was asked
+	why     string      // it is refused
 }
 
 // unaskedMode is what --approve says of toolCall.unasked; empty if it says nothing.
@@ -53,9 +55,9 @@ func (c *execClient) decide(ctx context.Context, call toolRun) decision {
 			return decision{approve: true, auto: true}
 		}
 	case approveNone:
-		return decision{}
+		return decision{unasked: true, why: "this run approves no calls (--approve none)"}
 	case approveAutoEdit, approveWorkspace:
-		if call.Details.Type == "fileChange" && c.cwd.Contains(call.Details.Path) && call.Permission.Rule != permission.RuleProtected {
+		if c.editsHere(call) {
 			return decision{approve: true}
 		}
 	}
@@ -73,11 +75,12 @@ func (c *execClient) ask(ctx context.Context, call toolRun) decision {
 		save, remember := map[string]tools.Scope{"s": tools.ForSession, "w": tools.ForWorkspace, "g": tools.Everywhere}[line]
 		switch why := call.forgotten(c.cwd); {
 		case !asked:
-			return decision{unasked: true}
+			c.noteUnasked(ctx, call)
+			return decision{unasked: true, why: "there is no terminal to ask on"}
 		case isYes(line):
 			return decision{approve: true}
 		case line == "" || line == "n" || line == "no":
-			return decision{}
+			return decision{why: refusedByUser}
 		case remember && why == "":
 			return decision{approve: true, save: save}
 		case remember:
@@ -87,20 +90,68 @@ func (c *execClient) ask(ctx context.Context, call toolRun) decision {
 		}
 		question = visible.Text(question) + ": y allows this call once, n or Enter refuses it\n" + call.prompt(c.cwd)
 	}
-	return decision{}
+	return decision{why: refusedByUser}
+}
+
+// refusedByUser is why a call did not run that the user was asked about.
+const refusedByUser = "the user refused it"
+
+// editsHere says whether a call changes a file of the directory, and none that programs obey.
+func (c *execClient) editsHere(call toolRun) bool {
+	return call.Details.Type == "fileChange" && c.cwd.Contains(call.Details.Path) && call.Permission.Rule != permission.RuleProtected
+}
+
+// allowByRule stands for toolCall.approval.allow, among the modes that let calls run.
+const allowByRule = "rule"
+
+// noteUnasked keeps what would have let a call run that nobody could be asked about.
+func (c *execClient) noteUnasked(ctx context.Context, call toolRun) {
+	if call.leavesSandbox() {
+		c.unaskedOutside = true
+		return
+	}
+	ways := []string{approveAll}
+	if c.editsHere(call) {
+		ways = append(ways, approveAutoEdit, approveWorkspace)
+	} else if c.runsInSandbox(ctx, call) {
+		ways = append(ways, approveWorkspace)
+	}
+	if !permission.AsksAgain(call.Permission.Rule) && call.Permission.Rule != permission.RuleOutside { // which come before rules that allow
+		ways = append(ways, allowByRule)
+	}
+	for _, way := range ways {
+		c.ways[way] = true
+	}
+}
+
+// runsInSandbox says whether a call is a command that --approve workspace lets run.
+func (c *execClient) runsInSandbox(ctx context.Context, call toolRun) bool {
+	var args struct{ Command string }
+	if call.Server != tools.Native || call.Name != "shell_command" || json.Unmarshal(call.Args, &args) != nil {
+		return false
+	}
+	agent := c.daemon.Config().AgentOrDefault(c.flags.agent)
+	e, err := c.daemon.ExplainCommand(ctx, daemon.CommandQuestion{Command: args.Command, Agent: agent, Unasked: config.UnaskedWorkspace})
+	return err == nil && e.Verdict.Decision == tools.Allow
 }
 
 // remedies says what the user can do about calls that did not run, or not as they should; c.mu
 // is held.
 func (c *execClient) remedies() []string {
 	var out []string
-	if c.unasked {
-		allow := map[string]string{
-			approveAsk:       "--approve auto-edit (changes of files in this directory), --approve workspace (also commands, in its sandbox) or --approve all",
-			approveAutoEdit:  "--approve workspace (also commands, in the sandbox of this directory) or --approve all",
-			approveWorkspace: "--approve all (everything, still in the sandbox)",
-		}[c.flags.approve]
-		out = append(out, "Tool calls were not run, since there is no terminal to ask on. Allow them with "+allow+".")
+	var ways []string
+	for _, way := range []struct{ name, text string }{
+		{approveAutoEdit, "--approve auto-edit (changes of files in this directory)"},
+		{approveWorkspace, "--approve workspace (also commands, in the sandbox of this directory)"},
+		{approveAll, "--approve all (everything, still in the sandbox)"},
+		{allowByRule, "a rule in toolCall.approval.allow of the configuration (calls like these)"},
+	} {
+		if c.ways[way.name] {
+			ways = append(ways, way.text)
+		}
+	}
+	if ways != nil {
+		out = append(out, "Tool calls were not run, since there is no terminal to ask on. Allow them with "+strings.Join(ways, ", or ")+".")
 	}
 	if c.unaskedOutside {
 		out = append(out, "A command that wants to leave the sandbox was not run, since there is no terminal to ask on.")

@@ -36,7 +36,7 @@ func TestExecNamesFlagsThatWereNotGiven(t *testing.T) {
 	needs.POSIX(t)
 	p := newProvider(t, calling(writeCall, protectedCall))
 	for flag, want := range map[string][]string{
-		"ask": {"auto-edit", "workspace", "all"}, "auto-edit": {"workspace", "all"}, "workspace": {"all"}, "all": nil, "none": nil,
+		"ask": {"auto-edit", "workspace", "all"}, "auto-edit": {"all"}, "workspace": {"all"}, "all": nil, "none": nil,
 	} {
 		here := newPlace(t, p.env()...)
 		_, errOut, _ := runProgram(t, here, "", "exec", "--approve", flag, "go")
@@ -54,6 +54,54 @@ func TestExecNamesFlagsThatWereNotGiven(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(here.root, "new.txt")); (err == nil) != (flag != "ask" && flag != "none") {
 			t.Errorf("--approve %s: the file was written: %v", flag, err == nil)
 		}
+	}
+}
+
+// Only what would have let a refused call run is named.
+func TestExecNamesOnlyWhatWouldHaveAllowedTheCalls(t *testing.T) {
+	needs.POSIX(t)
+	for call, want := range map[string][]string{
+		writeCall: {"--approve auto-edit", "--approve workspace", "--approve all", "toolCall.approval.allow"},
+		`{tool: eca__write_file, arguments: {path: "${workspace}/../outside.txt", content: "x"}}`:     {"--approve all"},
+		`{tool: eca__shell_command, arguments: {command: "git push https://example.org/x.git main"}}`: {"--approve all", "toolCall.approval.allow"},
+	} {
+		p := newProvider(t, calling(call))
+		_, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "go")
+		if code != exitRefused {
+			t.Errorf("exit code %d", code)
+		}
+		for _, way := range []string{"--approve auto-edit", "--approve workspace", "--approve all", "toolCall.approval.allow"} {
+			if got := strings.Contains(errOut, way); got != slices.Contains(want, way) {
+				t.Errorf("%s: %s is named: %v\n%s", call, way, got, errOut)
+			}
+		}
+	}
+}
+
+// The model hears that the run approves nothing, not that a user rejected the call; scripts read
+// what was refused, and why.
+func TestExecListsWhatWasRefused(t *testing.T) {
+	needs.POSIX(t)
+	for flag, why := range map[string]string{"none": "--approve none", "ask": "no terminal"} {
+		p := newProvider(t, calling(writeCall))
+		out, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "--json", "--approve", flag, "go")
+		if got := transcriptOf(p.last(t)); code != exitRefused || !strings.Contains(got, "this run does not approve") || strings.Contains(got, "The user rejected") {
+			t.Errorf("--approve %s: exit code %d, the model heard: %s\n%s", flag, code, got, errOut)
+		}
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		var result struct {
+			Refused []struct{ Tool, Reason string }
+		}
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &result); err != nil {
+			t.Fatal(err)
+		}
+		if len(result.Refused) != 1 || result.Refused[0].Tool != "eca__write_file" || !strings.Contains(result.Refused[0].Reason, why) {
+			t.Errorf("--approve %s: %s", flag, lines[len(lines)-1])
+		}
+	}
+	p := newProvider(t, calling(writeCall))
+	if out, _, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "--json", "--approve", "all", "go"); strings.Contains(out, `"refused"`) {
+		t.Errorf("nothing was refused: %s", out)
 	}
 }
 

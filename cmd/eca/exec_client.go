@@ -24,6 +24,7 @@ import (
 // execClient is a client of the ECA protocol that renders to a terminal.
 type execClient struct {
 	flags          execFlags
+	configFile     string // the flag's
 	cwd            *workspace.Workspace
 	stdout, stderr io.Writer
 	conn           *jsonrpc.Conn
@@ -33,13 +34,15 @@ type execClient struct {
 	finished chan string // the reason, once the turn is over
 	asking   chan toolRun
 
-	unasked, unaskedOutside bool // calls needed approval without a terminal, to leave the sandbox; of the waiting goroutine
+	ways           map[string]bool // that would have let calls run which needed a terminal; of the waiting goroutine
+	unaskedOutside bool            // a call needed one to leave the sandbox; of the waiting goroutine
 
 	mu      sync.Mutex           // guards what follows
 	midLine bool                 // the answer stands in a line that has not ended
 	printed bool                 // a part of the answer is out
 	gap     bool                 // a blank line belongs before the next part
-	refused bool                 // a call was not allowed to run
+	refused []refusal            // calls that were not allowed to run
+	why     map[string]string    // calls were refused here, by chat and id
 	stopped bool                 // the sandbox stopped a command
 	calls   map[string]*toolWait // calls that were shown, by chat and id
 	answer  strings.Builder      // the text since the last tool call
@@ -62,8 +65,14 @@ func newExecClient(f execFlags, folder string, stdout, stderr io.Writer) *execCl
 	file, isFile := stdout.(*os.File)
 	return &execClient{
 		flags: f, cwd: workspace.New(folder), stdout: stdout, stderr: stderr, terminal: isFile && term.IsTerminal(int(file.Fd())),
-		finished: make(chan string, 1), asking: make(chan toolRun, 16), calls: map[string]*toolWait{},
+		finished: make(chan string, 1), asking: make(chan toolRun, 16), calls: map[string]*toolWait{}, ways: map[string]bool{}, why: map[string]string{},
 	}
+}
+
+// refusal is a call that was not allowed to run, for scripts.
+type refusal struct {
+	Tool   string `json:"tool"`
+	Reason string `json:"reason"`
 }
 
 // toolRun is a toolCallRun that waits for a decision.
@@ -212,8 +221,9 @@ func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, con
 			if !d.approve {
 				method = "chat/toolCallReject"
 			}
-			c.unasked = c.unasked || d.unasked && !call.leavesSandbox()
-			c.unaskedOutside = c.unaskedOutside || d.unasked && call.leavesSandbox()
+			c.mu.Lock()
+			c.why[call.ChatID+" "+call.ID] = d.why
+			c.mu.Unlock()
 			_ = c.conn.Notify(alive, method, map[string]any{"chatId": call.ChatID, "toolCallId": call.ID, "goOn": true, "auto": d.auto, "unasked": d.unasked, "save": d.save})
 		case <-ctx.Done():
 			end.interrupted = true
@@ -223,7 +233,7 @@ func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, con
 			return end, errors.New("the daemon ended unexpectedly")
 		case end.reason = <-c.finished:
 			c.mu.Lock()
-			end.refused = c.refused
+			end.refused = len(c.refused) > 0
 			c.mu.Unlock()
 			return end, nil
 		}
@@ -285,6 +295,9 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 		if c.usage.Cost != "" {
 			result["cost"] = json.Number(c.usage.Cost)
 		}
+		if len(c.refused) > 0 {
+			result["refused"] = c.refused
+		}
 		switch {
 		case failed != nil:
 			result["error"] = failed.Error()
@@ -311,7 +324,7 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 	case c.flags.ephemeral:
 	case unkept: // a notice said so
 	default:
-		fmt.Fprintf(c.stderr, "Continue with: eca exec --chat %s \"...\"\n", chatID)
+		fmt.Fprintln(c.stderr, visible.Text(c.continuation(chatID)))
 	}
 	return code, failed
 }
@@ -412,8 +425,14 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 		c.calls[call].end()
 	case "toolCallRejected":
 		stopped := v.Reason == "userStop" || v.Reason == "userPromptStop"
-		c.refused = c.refused || !stopped
 		why := c.rejection(v)
+		if !stopped {
+			reason := why
+			if own := c.why[call]; own != "" {
+				reason += ": " + own
+			}
+			c.refused = append(c.refused, refusal{tools.FullName(v.Server, v.Name), reason})
+		}
 		if stopped && c.calls[call] != nil {
 			why = "stopped"
 		}

@@ -8,11 +8,11 @@ import (
 
 // execContent is what is shown of a content.
 type execContent struct {
-	Type, ID, Text, State, Reason, Summary, Name string
-	ManualApproval, Error                        bool
-	Outputs                                      []struct{ Text string }
-	Details                                      struct{ Type, Path string }
-	Arguments                                    struct{ Command string }
+	Type, ID, Text, State, Reason, Summary, Name, Server string
+	ManualApproval, Error                                bool
+	Outputs                                              []struct{ Text string }
+	Details                                              struct{ Type, Path string }
+	Arguments                                            struct{ Command string }
 }
 
 // UnmarshalJSON tolerates arguments of any form.

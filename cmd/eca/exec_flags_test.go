@@ -195,6 +195,41 @@ turns: []
 	}
 }
 
+// What is printed to continue a chat does so as it stands, with the same configuration and in the
+// same directory.
+func TestExecPrintsTheLineThatContinuesTheChat(t *testing.T) {
+	needs.POSIX(t)
+	p := newProvider(t, tape("fine", "more"))
+	here := newPlace(t, p.env()...)
+	here.env = append(here.env, "ECA_CONFIG=")
+	for _, dir := range []string{"it's mine", "the work"} {
+		if err := os.Mkdir(filepath.Join(here.root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := "it's mine/config file.json"
+	config := `{"chat": {"title": false}, "providers": {"openai": {"key": "sk-test-0123456789abcdef", "url": "` + p.URL + `"}}}`
+	if err := os.WriteFile(filepath.Join(here.root, file), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, code := runProgram(t, here, "", "--config-file", file, "exec", "-C", "the work", "go")
+	_, line, found := strings.Cut(errOut, "Continue with: eca ")
+	if code != 0 || out != "fine\n" || !found || !strings.Contains(line, "--config-file ") {
+		t.Fatalf("exit code %d, %q\n%s", code, out, errOut)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(t.TempDir(), "again.sh")
+	if err := os.WriteFile(script, []byte(self+" "+line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errOut, code := runScript(t, here, script); code != 0 || out != "more\n" {
+		t.Errorf("exit code %d, %q\n%s", code, out, errOut)
+	}
+}
+
 // A directory that others can read is refused for chats and keys.
 func TestStateDirectoryOfOthersIsRefused(t *testing.T) {
 	needs.POSIX(t)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"regexp"
+	"runtime"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/visible"
@@ -66,4 +68,28 @@ func (c *execClient) sandboxNotes(v execContent) {
 			c.noteLocked("  sandbox: " + note)
 		}
 	}
+}
+
+// continuation is the command line that continues a chat, with the flags without which it would
+// be another configuration's, or another directory's.
+func (c *execClient) continuation(chatID string) string {
+	line := "Continue with: eca exec"
+	if c.configFile != "" {
+		line += " --config-file " + shellWord(c.configFile)
+	}
+	if c.flags.folder != "" {
+		line += " -C " + shellWord(c.flags.folder)
+	}
+	return line + " --chat " + chatID + ` "..."`
+}
+
+// shellWord quotes a word for the shell of the platform, if it has to be.
+func shellWord(word string) string {
+	switch {
+	case regexp.MustCompile(`^[\w@%+=:,./\\-]+$`).MatchString(word) && (runtime.GOOS == "windows" || !strings.Contains(word, `\`)):
+		return word
+	case runtime.GOOS == "windows":
+		return `"` + word + `"`
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func loginCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *c
 				l.terminal = f
 			}
 			err = l.run(cmd.Context(), method)
-			if cmd.Context().Err() != nil {
+			if cmd.Context().Err() != nil || errors.Is(err, errInterrupted) {
 				fmt.Fprintln(stderr, "eca login:", err)
 				return exitError{exitInterrupted}
 			}
@@ -222,7 +223,11 @@ func (l login) value(ctx context.Context, label string, secret bool) (string, er
 			read <- input{text, err}
 			return
 		}
-		text, err := term.NewTerminal(readWriter{l.terminal, io.Discard}, "").ReadPassword("")
+		keys := &unseenKeys{Reader: l.terminal, Writer: io.Discard}
+		text, err := term.NewTerminal(keys, "").ReadPassword("")
+		if errors.Is(err, io.EOF) && keys.interrupt {
+			err = errInterrupted
+		}
 		read <- input{strings.TrimSpace(text), err}
 	}()
 	select {
@@ -236,14 +241,27 @@ func (l login) value(ctx context.Context, label string, secret bool) (string, er
 	}
 }
 
-// readWriter reads a terminal and shows nothing.
-type readWriter struct {
+// unseenKeys reads a raw terminal, shows nothing, and tells a Ctrl-C from a Ctrl-D: both end
+// the reading of a password.
+type unseenKeys struct {
 	io.Reader
 	io.Writer
+
+	interrupt bool
+}
+
+// Read implements io.Reader.
+func (k *unseenKeys) Read(p []byte) (int, error) {
+	n, err := k.Reader.Read(p)
+	k.interrupt = k.interrupt || bytes.IndexByte(p[:n], 3) >= 0
+	return n, err
 }
 
 // errNotLoggedIn says that the user left.
 var errNotLoggedIn = errors.New("nothing was entered, so the login is as it was")
+
+// errInterrupted says that the user left with Ctrl-C.
+var errInterrupted = fmt.Errorf("%w", errNotLoggedIn)
 
 // maxLine bounds a line that is read.
 const maxLine = 64 << 10

@@ -147,7 +147,7 @@ func (m *Memory) allows(j *judgment, call tools.Call, spec tools.Spec, plan tool
 
 // AsksAgain says whether what a rule asks about is asked again, whatever is remembered of it.
 func AsksAgain(rule string) bool {
-	return slices.Contains([]string{RuleProtected, RuleIrreversible, ruleOutside, ruleChanged, ruleTwoReadings, ruleNoText}, rule) || strings.HasSuffix(rule, ".readOnly")
+	return slices.Contains([]string{RuleProtected, RuleIrreversible, ruleLeaves, ruleChanged, ruleTwoReadings, ruleNoText}, rule) || strings.HasSuffix(rule, ".readOnly")
 }
 
 func (m *Memory) remember(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan, scope tools.Scope) error {

@@ -183,7 +183,7 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: RuleProtected, Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
 	}
 	if plan.Command != nil && plan.Command.Outside != "" {
-		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: ruleOutside, Reason: "it would run outside of the sandbox, with all your rights: " + clip(plan.Command.Outside)}
+		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: ruleLeaves, Reason: "it would run outside of the sandbox, with all your rights: " + clip(plan.Command.Outside)}
 	}
 	if spec.Changed != "" {
 		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: ruleChanged, Reason: spec.Changed}
@@ -193,7 +193,7 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 	}
 	for _, path := range plan.Paths {
 		if real := j.leads(path); !j.contains(real) {
-			return tools.Verdict{Decision: tools.Ask, Rule: "outside the workspace", Reason: leadsOutside(path, path, real)}
+			return tools.Verdict{Decision: tools.Ask, Rule: RuleOutside, Reason: leadsOutside(path, path, real)}
 		}
 	}
 	if m := r.ask.match(spec, args); m != "" {

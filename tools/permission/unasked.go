@@ -19,13 +19,16 @@ const RuleFiles = "workspace.files"
 // RuleProtected asks about what may write to a protected place, in every mode.
 const RuleProtected = "protected"
 
+// RuleOutside asks about a file outside of the workspace.
+const RuleOutside = "outside the workspace"
+
 // RuleIrreversible asks about a command that ends something for good, also in auto-approve.
 const RuleIrreversible = "irreversible"
 
 // Rules of questions that come with each call: a command wants to leave the sandbox, a server
 // has changed its tool.
 const (
-	ruleOutside = "outside the sandbox"
+	ruleLeaves  = "outside the sandbox"
 	ruleChanged = "changed tool"
 )
 
