@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,13 +88,12 @@ func parse(source string, data []byte) (*layer, *Problem) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return l, nil
 	}
+	if isUTF16(data) {
+		return nil, &Problem{Origin: Origin{Source: source, Line: 1}, Cause: "the text is UTF-16; save it as UTF-8", Broken: true}
+	}
 	root, err := hujson.Parse(slices.Clone(withNewline(data))) // which Standardize writes into
 	if err != nil {
-		line, column, cause := splitPosition(err.Error())
-		// The parser's text may have one line more.
-		if at := newLines(data); line > len(at) {
-			line, column = len(at), len(data)-at[len(at)-1]+1
-		}
+		line, column, cause := syntaxError(data, err)
 		if column > 0 {
 			cause = fmt.Sprintf("column %d: %s", column, cause)
 		}
@@ -166,29 +164,4 @@ func (l lines) position(offset int) position {
 		i--
 	}
 	return position{i + 1, offset - l[i] + 1}
-}
-
-// splitPosition takes "hujson: line 3, column 5: cause" apart.
-func splitPosition(msg string) (line, column int, cause string) {
-	m := regexp.MustCompile(`^(?:hujson: )?line (\d+), column (\d+): (.*)$`).FindStringSubmatch(msg)
-	if m == nil {
-		return 0, 0, msg
-	}
-	line, _ = strconv.Atoi(m[1])
-	column, _ = strconv.Atoi(m[2])
-	return line, column, syntaxCause(m[3])
-}
-
-// syntaxCause says in the user's words what the parser found.
-func syntaxCause(found string) string {
-	for sign, cause := range map[string]string{
-		"expecting ',' or":  "missing comma",
-		"after object name": "missing colon",
-		"unexpected EOF":    "the text ends before the JSON is complete",
-	} {
-		if strings.Contains(found, sign) {
-			return "invalid JSON: " + cause + " (" + found + ")"
-		}
-	}
-	return found
 }

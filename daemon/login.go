@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/localhost"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
@@ -169,8 +170,23 @@ func (d *Daemon) CheckKey(ctx context.Context, name string, values map[string]st
 	case errors.As(err, &failed) && failed.Kind == llm.ErrAuth:
 		return "", fmt.Errorf("%s does not accept the key, so it was not stored: %w", d.Config().Spelled(name), err)
 	}
-	return fmt.Sprintf("The key could not be checked: %v", err), nil
+	return unchecked(d.Config().Spelled(name), configured.URL, err), nil
 }
+
+// unchecked says that a key is stored without a check, and why.
+func unchecked(name, address string, err error) string {
+	var failed *llm.Error
+	switch typed := errors.As(err, &failed); {
+	case !typed && errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%s did not answer within %s", name, keyCheckTime)
+	case typed && failed.Kind == llm.ErrUnreachable && localhost.IsURL(address): // it is the user's to start
+		return fmt.Sprintf("The key could not be checked: %v", err)
+	}
+	return fmt.Sprintf("The key is stored without a check: %s `eca doctor` checks it again.", sentence(err))
+}
+
+// sentence is an error as a sentence.
+func sentence(err error) string { return strings.TrimRight(err.Error(), ". ") + "." }
 
 // keyCheckTime bounds how long a provider is asked about a key.
 const keyCheckTime = 10 * time.Second

@@ -1,0 +1,40 @@
+package config
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// The mistake in a file that is no JSON is named, at its place.
+func TestMistakesInJSON(t *testing.T) {
+	const single, closing = `invalid JSON: single quotes; use double quotes (")`, "invalid JSON: missing closing quote"
+	for text, want := range map[string]string{
+		"{'a': 1}":                               "1:2: error: " + single,
+		"{\n  \"a\": 1,\n  \"b\": 'x'\n}":        "3:8: error: " + single,
+		"{\"a\": 'it\",\n\"b\": 1}":              "1:7: error: " + single,
+		"{\"a\": “b”}":                           `1:7: error: invalid JSON: other quotes; use double quotes (")`,
+		"{\n  \"a\": \"b,\n  \"c\": 1\n}":        "2:8: error: " + closing,
+		"{\n  \"a: 1,\n  \"c\": 1\n}":            "2:3: error: " + closing,
+		"{\n  \"a\": \"b\n}":                     "2:8: error: " + closing,
+		"{\"a\": \"b":                            "1:7: error: " + closing,
+		"{\"a\": \"b\\":                          "1:7: error: " + closing,
+		"{ // \"\n  \"a\": [\"b, \"c\"]\n}":      "2:14: error: " + closing + " in this line",
+		"{\n  \"a\": {\"b\": \"c}, \"d\": 1}\n}": "2:20: error: " + closing + " in this line",
+		"{\"a\": \"x\" /* \" */\n \"b\": \"y\"}": `2:2: error: invalid JSON: missing comma (invalid character '"' after object value (expecting ',' or '}'))`,
+		"\xff\xfe{\x00}\x00":                     "1: error: the text is UTF-16; save it as UTF-8",
+		"\xfe\xff\x00{\x00}":                     "1: error: the text is UTF-16; save it as UTF-8",
+		"{\x00\"\x00a\x00\"\x00:\x001\x00}\x00":  "1: error: the text is UTF-16; save it as UTF-8",
+		"\x00{\x00}":                             "1: error: the text is UTF-16; save it as UTF-8",
+	} {
+		home := t.TempDir()
+		path := filepath.Join(home, "config.json")
+		write(t, path, text)
+		found, err := Check(Load(Inputs{Getenv: env(nil), ConfigHome: home}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) != 1 || found[0].String() != path+":"+want {
+			t.Errorf("%q: %v, want %s", text, found, want)
+		}
+	}
+}
