@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/mcp"
@@ -52,7 +51,7 @@ func (w *modelWait) heed(v execContent, now time.Time) {
 	case "text", "reasonText", "toolCallPrepare":
 		w.begun = true
 	case "progress":
-		w.awaited = v.State == "running" && (v.Text == "Waiting model" || v.Text == "Generating" || strings.HasPrefix(v.Text, "⏳"))
+		w.awaited = v.State == "running" && (v.Text == "Waiting model" || v.Text == "Generating")
 		w.begun = w.begun && v.Text == "Generating"
 	case "toolCallRun", "toolCallRunning":
 		if w.calls == nil {
