@@ -122,8 +122,7 @@ func listsModels(p config.Provider) bool {
 
 // usable says whether a provider has all it needs.
 func usable(p config.Provider) bool {
-	reachable := config.IsWebURL(p.URL) || p.API == apiCassette && p.URL != ""
-	return p.API != "" && reachable && (p.Key != "" || !needsKey(p))
+	return p.API != "" && p.URL != "" && (p.Key != "" || !needsKey(p))
 }
 
 // offered says whether a provider's models can be chosen. A server that users start
