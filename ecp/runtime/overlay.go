@@ -9,9 +9,14 @@ import (
 	"path/filepath"
 )
 
-// overlay copies a folder over another. What stands where a file or folder goes is removed:
-// nothing is written through a link, or into a file that has another name too.
+// overlay copies a folder over another, links as links. What stands where a file or folder goes
+// is removed: nothing is written through a link, or into a file that has another name too.
 func overlay(from, to string) error {
+	if info, err := os.Stat(from); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return errors.New("it is no folder")
+	}
 	root, err := os.OpenRoot(to)
 	if err != nil {
 		return err
@@ -31,7 +36,7 @@ func overlay(from, to string) error {
 			return err
 		}
 		if files, size = files+1, size+info.Size(); files > maxFixtureFiles || size > maxFixtureBytes {
-			return fmt.Errorf("the folder has more than %d files or %d MiB", maxFixtureFiles, maxFixtureBytes>>20)
+			return fmt.Errorf("it has more than %d files or %d MiB", maxFixtureFiles, maxFixtureBytes>>20)
 		}
 		if e.IsDir() {
 			return realFolder(root, rel)
@@ -49,7 +54,7 @@ func overlay(from, to string) error {
 		case info.Mode().IsRegular():
 			return copyInto(root, path, rel, info.Mode().Perm()|0o600)
 		}
-		return nil
+		return nil // sockets and the like are left out
 	})
 }
 

@@ -55,7 +55,7 @@ func newWorkspace(ctx context.Context, manifestDir string, f Fixture, pool *proc
 func (w *workspace) fill(ctx context.Context, manifestDir string, f Fixture, pool *proc.Pool) (err error) {
 	if f.Copy != "" {
 		w.from = inFolder(manifestDir, f.Copy)
-		if err := copyTree(w.from, w.dir); err != nil {
+		if err := overlay(w.from, w.dir); err != nil {
 			return fmt.Errorf("copy %s: %w", f.Copy, err)
 		}
 	}
@@ -98,62 +98,6 @@ func inFolder(dir, path string) string {
 		return path
 	}
 	return filepath.Join(dir, path)
-}
-
-// copyTree copies a folder. Links are copied as links.
-func copyTree(from, to string) error {
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
-		return errors.New("it is no folder")
-	}
-	files, size := 0, int64(0)
-	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil || rel == "." {
-			return err
-		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		if files, size = files+1, size+info.Size(); files > maxFixtureFiles || size > maxFixtureBytes {
-			return fmt.Errorf("it has more than %d files or %d MiB", maxFixtureFiles, maxFixtureBytes>>20)
-		}
-		target := filepath.Join(to, rel)
-		switch {
-		case e.IsDir():
-			return os.MkdirAll(target, 0o755)
-		case info.Mode()&fs.ModeSymlink != 0:
-			link, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			return os.Symlink(link, target)
-		case info.Mode().IsRegular():
-			return copyFile(path, target, info.Mode().Perm()|0o600)
-		}
-		return nil // sockets and the like are no fixture
-	})
-}
-
-func copyFile(from, to string, mode fs.FileMode) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }
 
 // state says what each file is. What git keeps for itself is none of it.
